@@ -1,0 +1,40 @@
+# Every verb says what it does in `make help`. The work is in scripts/, so that each step also runs alone.
+
+LISTEN ?= 127.0.0.1:4000
+DATA ?= ./mimeo-data
+
+.DEFAULT_GOAL := help
+.PHONY: run demo test lint format system clean help
+
+run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
+	@scripts/setup build
+	@swift build -c release --product mimeo
+	@exec .build/release/mimeo serve --data "$(DATA)" --listen "$(LISTEN)"
+
+demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, then four behind nginx
+	@scripts/setup build system
+	@swift build -c release
+	@MIMEO_BIN=.build/release python3 Tests/Samples/demo.py
+
+test: ## Everything that must pass: lint, build, Swift tests, system tests
+	@scripts/setup build postgres system
+	@scripts/with-postgres scripts/test
+
+system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
+	@scripts/setup build system
+	@swift build
+	@python3 Tests/SystemTests
+
+lint: ## Check the formatting of every Swift file
+	@scripts/setup build
+	@scripts/lint
+
+format: ## Format every Swift file in place
+	@scripts/setup build
+	@scripts/lint --fix
+
+clean: ## Remove what was built (the data in ./mimeo-data stays)
+	@swift package clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -1,0 +1,166 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The house of Mimeo: shared domain modules, four services, and `mimeo`, which assembles them.
+/// `Tests/TidyTests` holds every import in the sources against the table in `Tests/TidyTests/ImportTable.swift`.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude + ["README.md"],
+        swiftSettings: strict)
+}
+
+func service(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+    [
+        .target(
+            name: name, dependencies: dependencies, path: "Services/\(name)",
+            exclude: ["Executable", "README.md"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "\(name)Main", dependencies: [.byName(name: name)], path: "Services/\(name)/Executable",
+            swiftSettings: strict),
+    ]
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude, swiftSettings: strict
+    )
+}
+
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+
+let shared: [Target] = [
+    module("CRDT", [], exclude: ["Encoding.md"]),
+    module("DQL", ["CRDT"]),
+    module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
+    module("OperationLog", ["CRDT", grdb, logging]),
+    module("Identity", ["CRDT", "DQL", jwt, crypto]),
+    module("Attachments", ["CRDT", crypto, logging]),
+    module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
+    module(
+        "Transport",
+        [
+            "Sync", "Replica", "OperationLog", "Attachments", "Identity",
+            nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging,
+        ]),
+    module(
+        "DittoSwift",
+        ["CRDT", "DQL", "Replica", "Sync", "Transport", "Attachments", "Identity", httpClient, logging]),
+    module(
+        "ServiceKit",
+        [
+            "CRDT", "Identity", "OperationLog", "Replica", hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket,
+            logging, arguments,
+            .product(name: "HummingbirdCore", package: "hummingbird"),
+            .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+            .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+            .product(name: "Metrics", package: "swift-metrics"),
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        ]),
+    .systemLibrary(
+        name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+]
+
+let services: [Target] =
+    service(
+        "AuthGateway", ["ServiceKit", "CRDT", "Identity", "OperationLog", hummingbird, nioCore, arguments])
+    + service(
+        "Replicator",
+        [
+            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Sync", "Transport", "Identity",
+            hummingbird, nioCore, arguments,
+        ])
+    + service(
+        "QueryService",
+        [
+            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Identity", hummingbird, httpTypes, nioCore,
+            arguments,
+        ])
+    + service(
+        "AttachmentStore", ["ServiceKit", "CRDT", "Attachments", "Identity", hummingbird, nioCore, arguments])
+    + service(
+        "Mimeo",
+        [
+            "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
+            "CRDT", "DQL", "Replica", "DittoSwift", "Identity", "OperationLog", hummingbird, httpClient,
+            arguments,
+        ])
+
+let checks: [Target] = [
+    .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+    tests("TidyTests", []),
+    tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus"]),
+    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
+    tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
+    tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("TransportTests", ["Transport", "Replica", "OperationLog", "Sync", "DQL", "CRDT", "TestSupport"]),
+    tests("IdentityTests", ["Identity", "CRDT", crypto]),
+    tests("AttachmentsTests", ["Attachments", crypto]),
+    tests(
+        "ServiceKitTests",
+        [
+            "ServiceKit", "Transport", "Identity", hummingbird, httpClient, nioCore, nioPosix, nioHTTP,
+            nioWebSocket, logging,
+        ]),
+    tests("AuthGatewayTests", ["AuthGateway", "ServiceKit", "Identity", httpClient, nioCore, logging]),
+    tests(
+        "AttachmentStoreTests",
+        ["AttachmentStore", "Attachments", "ServiceKit", "Identity", httpClient, nioCore, logging, crypto]),
+    tests(
+        "ReplicatorTests",
+        [
+            "Replicator", "Transport", "ServiceKit", "OperationLog", "Identity", "Replica", "Sync", "DQL", "CRDT",
+            "TestSupport", logging,
+        ]),
+    tests(
+        "QueryServiceTests", ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient]),
+    tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "TestSupport"]),
+    tests("MimeoTests", ["Mimeo", "CRDT", "TestSupport"]),
+]
+
+let package = Package(
+    name: "mimeo",
+    products: [
+        .library(name: "DittoSwift", targets: ["DittoSwift"]),
+        .executable(name: "auth-gateway", targets: ["AuthGatewayMain"]),
+        .executable(name: "replicator", targets: ["ReplicatorMain"]),
+        .executable(name: "query-service", targets: ["QueryServiceMain"]),
+        .executable(name: "attachment-store", targets: ["AttachmentStoreMain"]),
+        .executable(name: "mimeo", targets: ["MimeoMain"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+    ],
+    targets: shared + services + checks,
+    swiftLanguageModes: [.v6]
+)

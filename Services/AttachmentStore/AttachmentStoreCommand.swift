@@ -1,0 +1,38 @@
+import ArgumentParser
+import Attachments
+import Logging
+import ServiceKit
+
+/// `attachment-store`: the store in a process of its own.
+public struct AttachmentStoreCommand: AsyncParsableCommand {
+    /// Name and purpose.
+    public static let configuration = CommandConfiguration(
+        commandName: "attachment-store", abstract: "Keeps and serves the attachments of Mimeo.")
+
+    @OptionGroup private var options: ServiceOptions
+    @OptionGroup private var issuer: IssuerOptions
+
+    @Option(help: ArgumentHelp("Largest attachment that is accepted.", valueName: "bytes"))
+    private var maxAttachmentBytes: Int64 = Attachments.Limits.blobBytes
+
+    /// Empty, for the parser.
+    public init() {}
+
+    /// Prints `url:`, then serves until it is told to stop.
+    public func run() async throws {
+        let configuration = try ServiceConfiguration(options, issuer: issuer, port: AttachmentStore.defaultPort)
+        let logger = Logger(label: "attachment-store")
+        let store = try AttachmentStore(
+            folder: configuration.folder("attachments"),
+            authenticator: Authenticator(
+                source: JWKSKeySource(issuer: configuration.requiredIssuer(), logger: logger)),
+            maximumBytes: maxAttachmentBytes)
+        let host = ServiceHost(parts: [store], listen: configuration.listen, logger: logger) { address in
+            ServiceMain.say("url: \(address.origin)")
+        }
+        try await host.run(signals: ServiceMain.stopSignals)
+    }
+
+    /// What `main.swift` calls.
+    public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
+}

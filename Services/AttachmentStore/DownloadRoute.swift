@@ -1,0 +1,88 @@
+import Attachments
+import Hummingbird
+import NIOCore
+import ServiceKit
+
+/// `GET` and `HEAD /api/v4|v5/attachments/{id}`: the whole blob, or one range of it. A blob never changes, so its
+/// id is its entity tag.
+struct DownloadRoute {
+    let store: BlobStore
+
+    func respond(to request: Request, id text: String) async throws -> Response {
+        let store = store
+        let reader = try await DiskThread.run { try store.reader(BlobID(text)) }
+        let tag = "\"\(reader.id)\""
+        var headers: HTTPFields = [
+            .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",
+        ]
+        if let known = request.headers[.ifNoneMatch], known == "*" || known.contains(tag) {
+            return Response(status: .notModified, headers: headers)
+        }
+        headers[.contentType] = "application/octet-stream"
+        var wanted: ByteRange?
+        if let range = request.headers[.range], request.headers[.ifRange].map({ $0 == tag }) ?? true {
+            wanted = ByteRange(range)
+        }
+        guard let wanted else {
+            return Response(status: .ok, headers: headers, body: body(reader, 0..<reader.length))
+        }
+        guard let bytes = wanted.resolved(length: reader.length) else {
+            throw AttachmentStoreError(
+                .rangeNotSatisfiable, "the attachment has \(reader.length) bytes",
+                headers: [.contentRange: "bytes */\(reader.length)"])
+        }
+        headers[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(reader.length)"
+        return Response(status: .partialContent, headers: headers, body: body(reader, bytes))
+    }
+
+    private func body(_ reader: BlobReader, _ bytes: Range<Int64>) -> ResponseBody {
+        ResponseBody(contentLength: Int(bytes.count)) { writer in
+            var offset = bytes.lowerBound
+            while offset < bytes.upperBound {
+                let place = offset
+                let count = Int(min(Int64(Attachments.Limits.readChunkBytes), bytes.upperBound - offset))
+                let chunk = try await DiskThread.run { try reader.read(at: place, count: count) }
+                guard !chunk.isEmpty else {
+                    throw BlobFailure(error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))
+                }
+                try await writer.write(ByteBuffer(bytes: chunk))
+                offset += Int64(chunk.count)
+            }
+            try await writer.finish(nil)
+        }
+    }
+}
+
+/// One byte range of a `Range` header (RFC 9110 section 14.1.2).
+enum ByteRange: Equatable {
+    /// From an offset to one, both inclusive.
+    case closed(Int64, Int64)
+    /// From an offset to the end.
+    case from(Int64)
+    /// The last bytes.
+    case last(Int64)
+
+    /// Nil for what is to be answered with the whole: other units, several ranges, nonsense.
+    init?(_ text: String) {
+        guard text.lowercased().hasPrefix("bytes=") else { return nil }
+        let parts = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ part in part.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
+            return nil
+        }
+        switch (Int64(parts[0]), Int64(parts[1])) {
+        case (let first?, let last?) where first <= last: self = .closed(first, last)
+        case (let first?, nil) where parts[1].isEmpty: self = .from(first)
+        case (nil, let count?) where parts[0].isEmpty: self = .last(count)
+        default: return nil
+        }
+    }
+
+    /// The offsets, or nil when the range has no byte in a blob of this length.
+    func resolved(length: Int64) -> Range<Int64>? {
+        switch self {
+        case .closed(let first, let last): first < length ? first..<(min(last, length - 1) + 1) : nil
+        case .from(let first): first < length ? first..<length : nil
+        case .last(let count): count > 0 && length > 0 ? max(0, length - count)..<length : nil
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import Attachments
+import Hummingbird
+import ServiceKit
+
+/// Every code this service raises, beside those of Attachments and Identity.
+public enum AttachmentStoreErrorCode: String, Sendable, CaseIterable {
+    /// 400: the form is no multipart/form-data, breaks off, or its headers are too large.
+    case formMalformed = "ATT-0101"
+    /// 400: the form has no file, or more than one.
+    case formFileCount = "ATT-0102"
+    /// 400: fewer bytes arrived than were announced.
+    case uploadIncomplete = "ATT-0103"
+    /// 416: the range lies outside the attachment.
+    case rangeNotSatisfiable = "ATT-0104"
+}
+
+/// What this service throws.
+public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStringConvertible {
+    /// The stable code.
+    public let code: AttachmentStoreErrorCode
+    /// For a person.
+    public let message: String
+    /// Header fields of the answer.
+    public let httpHeaders: HTTPFields
+
+    init(_ code: AttachmentStoreErrorCode, _ message: String, headers: HTTPFields = [:]) {
+        self.code = code
+        self.message = message
+        httpHeaders = headers
+    }
+
+    /// The status that goes with the code.
+    public var httpStatus: HTTPResponse.Status { code == .rangeNotSatisfiable ? .rangeNotSatisfiable : .badRequest }
+    /// The stable code as text.
+    public var publicCode: String { code.rawValue }
+    /// The message.
+    public var publicMessage: String { message }
+    /// Code and message.
+    public var description: String { "\(code.rawValue): \(message)" }
+}
+
+/// The blob store's errors as answers; those of the disk stay in the log.
+struct BlobFailure: HTTPReportable {
+    let error: AttachmentError
+
+    var httpStatus: HTTPResponse.Status {
+        switch error.code {
+        case .idMalformed, .digestMismatch: .badRequest
+        case .notFound: .notFound
+        case .tooLarge: .contentTooLarge
+        case .rangeInvalid: .rangeNotSatisfiable
+        case .storageFailed, .corrupt: .internalServerError
+        }
+    }
+
+    var publicCode: String { error.code.rawValue }
+
+    var publicMessage: String {
+        httpStatus == .internalServerError ? "the server failed; its log has the reason" : error.message
+    }
+}

@@ -1,0 +1,3 @@
+import AttachmentStore
+
+await AttachmentStoreCommand.runAsProcess()

@@ -1,0 +1,99 @@
+import Attachments
+import Foundation
+import Hummingbird
+import Identity
+import NIOCore
+import ServiceKit
+
+/// `POST /api/v4|v5/attachments/upload`: a form with one file, or the bytes themselves under any other content
+/// type. Streams to disk; whatever goes wrong on the way leaves nothing behind.
+struct UploadRoute {
+    let store: BlobStore
+    let maximumBytes: Int64
+
+    private struct Answer: Encodable {
+        var id: String
+        var len: Int64
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let announced = request.headers[.contentLength].flatMap { Int64($0) }
+        let contentType = request.headers[.contentType] ?? ""
+        let isForm = HeaderParameters(contentType).value == "multipart/form-data"
+        // A form is larger than its file, so its length alone does not convict it.
+        if let announced, !isForm, announced > maximumBytes {
+            throw BlobFailure(error: AttachmentError(.tooLarge, "an attachment may have \(maximumBytes) bytes"))
+        }
+        let info = try await isForm ? form(request, contentType) : raw(request, announced)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        return .json(try encoder.encode(Answer(id: info.id.text, len: info.length)))
+    }
+
+    private func raw(_ request: Request, _ announced: Int64?) async throws -> BlobInfo {
+        let upload = try await Upload.begin(in: store)
+        for try await chunk in request.body { try await upload.write(Array(chunk.readableBytesView)) }
+        guard announced == nil || announced == upload.length else {
+            throw AttachmentStoreError(.uploadIncomplete, "fewer bytes arrived than were announced")
+        }
+        return try await upload.finish()
+    }
+
+    private func form(_ request: Request, _ contentType: String) async throws -> BlobInfo {
+        var parser = try MultipartParser(contentType: contentType)
+        var reader = FormReader(store: store)
+        for try await chunk in request.body {
+            for event in try parser.push(chunk.readableBytesView) { try await reader.take(event) }
+        }
+        guard parser.isFinished else {
+            throw AttachmentStoreError(.formMalformed, "the form breaks off before its closing delimiter")
+        }
+        return try await reader.finish()
+    }
+}
+
+/// Takes the one file out of a form's parts. A part with a file name is the file; so is one named `file`. Other
+/// fields are read over.
+private struct FormReader {
+    let store: BlobStore
+    private var upload: Upload?
+    private var isInFile = false
+    private var parts = 0
+    private var fieldBytes = 0
+
+    init(store: BlobStore) { self.store = store }
+
+    mutating func take(_ event: MultipartParser.Event) async throws {
+        switch event {
+        case .partBegins(let headers): try await begin(HeaderParameters(headers["content-disposition"] ?? ""))
+        case .data(let bytes) where isInFile: try await upload?.write(bytes)
+        case .data(let bytes):
+            fieldBytes += bytes.count
+            guard fieldBytes <= Limits.fieldBytes else {
+                throw AttachmentStoreError(.formMalformed, "the form's fields are larger than \(Limits.fieldBytes) bytes")
+            }
+        case .partEnds: isInFile = false
+        case .finished: break
+        }
+    }
+
+    private mutating func begin(_ disposition: HeaderParameters) async throws {
+        parts += 1
+        guard parts <= Limits.parts else {
+            throw AttachmentStoreError(.formMalformed, "the form has more than \(Limits.parts) parts")
+        }
+        guard disposition["filename"] != nil || disposition["filename*"] != nil || disposition["name"] == "file" else {
+            return
+        }
+        guard upload == nil else { throw AttachmentStoreError(.formFileCount, "the form has more than one file") }
+        upload = try await Upload.begin(in: store)
+        isInFile = true
+    }
+
+    func finish() async throws -> BlobInfo {
+        guard let upload else {
+            throw AttachmentStoreError(.formFileCount, "the form has no file (a part with a file name, or named 'file')")
+        }
+        return try await upload.finish()
+    }
+}

@@ -1,0 +1,3 @@
+import AuthGateway
+
+await AuthGatewayCommand.runAsProcess()

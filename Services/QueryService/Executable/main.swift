@@ -1,0 +1,3 @@
+import QueryService
+
+await QueryServiceCommand.runAsProcess()

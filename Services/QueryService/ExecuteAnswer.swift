@@ -1,0 +1,66 @@
+import CRDT
+import DQL
+import HTTPTypes
+import Hummingbird
+import Logging
+import ServiceKit
+
+/// The answer of `store/execute`, success and failure alike:
+/// `{"transactionId", "queryType", "items", "mutatedDocumentIds", "error", "warnings",
+/// "totalWarningsCount"}`.
+struct ExecuteAnswer: Sendable {
+    /// The log's offset after the statement.
+    let transactionID: UInt64
+    let queryType: StatementKind
+    var items: [Value] = []
+    var mutatedDocumentIDs: [Value] = []
+    var warnings: [String] = []
+
+    var response: Response {
+        Self.envelope(
+            status: .ok, transactionID: transactionID, queryType: queryType.rawValue, items: items,
+            mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
+    }
+
+    /// The envelope for an error, with its status.
+    static func failure(_ error: any Error, _ logger: Logger) -> Response {
+        var object = ObjectValue()
+        let status: HTTPResponse.Status
+        var headers: HTTPFields = [:]
+        if let error = error as? DQLError {
+            status = .badRequest
+            object["code"] = .string(error.code.rawValue)
+            object["description"] = .string(error.message)
+            if let line = error.line { object["line"] = .int(Int64(line)) }
+            if let column = error.column { object["column"] = .int(Int64(column)) }
+            if let suggestion = error.suggestion { object["suggestion"] = .string(suggestion) }
+        } else {
+            let reportable = ErrorAnswer.reportable(QueryError.translated(error))
+            status = reportable.httpStatus
+            headers = reportable.httpHeaders
+            object["code"] = .string(reportable.publicCode)
+            object["description"] = .string(reportable.publicMessage)
+            if status.code >= 500 { logger.error("a statement failed", metadata: ["error": "\(error)"]) }
+        }
+        // The one name that both this envelope and every other error answer of ours have.
+        object["message"] = object["description"]
+        return envelope(
+            status: status, headers: headers, transactionID: 0, queryType: "unknown", items: [],
+            mutatedDocumentIDs: [],
+            error: object, warnings: [])
+    }
+
+    private static func envelope(
+        status: HTTPResponse.Status, headers: HTTPFields = [:], transactionID: UInt64, queryType: String,
+        items: [Value],
+        mutatedDocumentIDs: [Value], error: ObjectValue, warnings: [String]
+    ) -> Response {
+        let body: Value = [
+            "transactionId": .int(Int64(clamping: transactionID)), "queryType": .string(queryType),
+            "items": .array(items), "mutatedDocumentIds": .array(mutatedDocumentIDs), "error": .object(error),
+            "warnings": .array(warnings.map { ["description": .string($0)] }),
+            "totalWarningsCount": .int(Int64(warnings.count)),
+        ]
+        return .json(JSONText.print(body).utf8, status: status, headers: headers)
+    }
+}

@@ -1,0 +1,10 @@
+/// The service's limits: name with unit, value, reason.
+public enum Limits {
+    /// The most bytes a request's body may have: the largest statement and arguments for documents of the
+    /// hard limit.
+    public static let requestBytes = 12 * 1_048_576
+    /// How long a request waits for the state it asks for.
+    public static let transactionWait = Duration.seconds(10)
+    /// Writes of one database that may wait for their turn in this process.
+    public static let waitingWrites = 1_024
+}

@@ -1,0 +1,103 @@
+import CRDT
+import DQL
+import Hummingbird
+import Identity
+import Logging
+import NIOCore
+import OperationLog
+import ServiceKit
+import Synchronization
+
+/// The query-service: DQL over HTTP on an embedded projection of the log.
+///
+/// Reads see everything that was in the log when the request came. Writes become operations of the log; the
+/// answer comes after the projection has folded them, so a caller reads its own writes.
+public final class QueryServicePart: ServicePart {
+    /// `query-service`.
+    public let name = "query-service"
+    /// The port of a query-service in a process of its own.
+    public static let defaultPort = 4003
+
+    private let log: any OperationLog
+    private let authenticator: Authenticator
+    private let folder: String
+    private let logger: Logger
+    /// The databases opened so far; a failed opening is forgotten, so that the next request tries again.
+    private let projections = Mutex<[String: Task<Projection, any Error>]>([:])
+
+    /// - Parameter folder: where the projections are kept, a folder each.
+    public init(log: any OperationLog, authenticator: Authenticator, folder: String, logger: Logger) {
+        self.log = log
+        self.authenticator = authenticator
+        self.folder = folder
+        self.logger = logger
+    }
+
+    /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
+    public func mount(on mount: inout ServiceMount) {
+        for (version, isStrict) in [("v4", true), ("v5", false)] {
+            mount.on(.post, "/api/\(version)/store/execute") { [self] request, _ in
+                await answer(request, ExecutionOptions(strictMode: isStrict))
+            }
+        }
+    }
+
+    /// Closes every projection.
+    public func stop() async {
+        let opened = projections.withLock { projections in
+            defer { projections = [:] }
+            return Array(projections.values)
+        }
+        for task in opened { try? await task.value.close() }
+    }
+
+    /// Failing while the log takes no writes or a database cannot be folded.
+    public func health() async -> HealthCheck {
+        if let refusal = log.status.refusal {
+            return .failing("the log takes no writes: \(refusal.code.rawValue)")
+        }
+        for task in projections.withLock({ Array($0.values) }) {
+            guard let projection = try? await task.value else { continue }
+            if await projection.materializer.failure != nil {
+                return .failing("a database cannot be folded; see the log")
+            }
+        }
+        return .ok
+    }
+
+    /// Every answer, failures too, has the envelope of `ExecuteAnswer`.
+    private func answer(_ request: Request, _ options: ExecutionOptions) async -> Response {
+        do {
+            let identity = try await authenticator.identity(for: request)
+            guard try await log.databaseExists(identity.databaseID) else {
+                throw QueryError(.unknownDatabase)
+            }
+            let minimum = try ExecuteRequest.transactionID(request.headers)
+            let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+            let projection = try await projection(identity.databaseID)
+            return try await projection.execute(parsed, options, identity, after: minimum).response
+        } catch {
+            return ExecuteAnswer.failure(error, logger)
+        }
+    }
+
+    private func projection(_ database: String) async throws -> Projection {
+        let task = projections.withLock { projections in
+            if let known = projections[database] { return known }
+            let opening = Task {
+                try await Projection.open(
+                    database, log: self.log, folder: "\(self.folder)/\(database)", logger: self.logger)
+            }
+            projections[database] = opening
+            return opening
+        }
+        do {
+            return try await task.value
+        } catch {
+            projections.withLock { $0[database] = nil }
+            logger.error(
+                "a projection cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
+            throw error
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import CRDT
+import Identity
+import OperationLog
+import Replica
+import Sync
+
+/// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
+///
+/// Coverage only grows: what a materialization covers stays covered, so checking before the append needs no
+/// lock.
+struct AdmissionCheck {
+    let replica: Replica
+    let grant: Grant
+    let wallMilliseconds: UInt64
+
+    /// An operation that may be appended, or why it may not.
+    enum Verdict {
+        case admitted(AppendRequest)
+        case refused(Frame.Refusal)
+        /// A base is not covered by what is folded so far; it may be once more of the log is.
+        case uncovered(Frame.Refusal)
+    }
+
+    /// Judges uploaded operations in order; stops at the first that is not admitted.
+    func judge(_ uploads: [[UInt8]], authorKey: String) throws -> [Verdict] {
+        try replica.read { transaction in
+            var overlay: [DocumentKey: VersionVector] = [:]
+            var verdicts: [Verdict] = []
+            for bytes in uploads {
+                let verdict = try judge(bytes, authorKey, transaction, &overlay)
+                verdicts.append(verdict)
+                guard case .admitted = verdict else { break }
+            }
+            return verdicts
+        }
+    }
+
+    private func judge(
+        _ bytes: [UInt8], _ authorKey: String, _ transaction: ReadTransaction,
+        _ overlay: inout [DocumentKey: VersionVector]
+    ) throws -> Verdict {
+        let operation: Operation
+        var deltas: [Delta] = []
+        do {
+            operation = try Operation(decoding: bytes)
+            for change in operation.changes {
+                deltas.append(try Delta(decoding: change.delta, stamp: operation.stamp))
+            }
+        } catch {
+            return .refused(
+                Frame.Refusal(
+                    actor: ActorID(0), sequence: 0, error: SyncError(.malformedOperation, "\(error)")))
+        }
+        func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
+            Frame.Refusal(
+                actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message))
+        }
+        if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds) {
+            return .refused(
+                refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
+        }
+        for (change, delta) in zip(operation.changes, deltas) {
+            guard grant.allowsWriting(collection: change.collection) else {
+                return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
+            }
+            let key = DocumentKey(collection: change.collection, id: change.id)
+            let vector = try overlay[key] ?? vector(of: key, transaction)
+            guard vector.covers(delta.base) else {
+                return .uncovered(
+                    refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))
+            }
+            overlay[key] = vector.union(delta.resultingVector)
+        }
+        return .admitted(
+            AppendRequest(
+                record: OperationRecord(
+                    actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                    bytes: bytes),
+                authorKey: authorKey))
+    }
+
+    private func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {
+        guard let state = try transaction.state(of: key) else { return VersionVector() }
+        return try state.withUnsafeBytes { try DocumentReader($0).vector() }
+    }
+}

@@ -1,0 +1,63 @@
+import CRDT
+import DQL
+import Replica
+import Sync
+
+/// Reads one page of a subscription's catch-up from a materialization, in one short snapshot.
+///
+/// Documents come in the order of their last change, and a page ends only between offsets: what changes
+/// while pages are read moves behind them and is met again, so nothing is missed and nothing pins a
+/// snapshot.
+struct CatchUpReader {
+    let query: SubscriptionQuery
+    /// Whether changed documents that do not match are named as candidates.
+    let namesCandidates: Bool
+    private var documents: [DocumentUpdate] = []
+    private var candidates: [Frame.Candidate] = []
+    private var size = 0
+    private var visited = 0
+    private var last: UInt64
+
+    static func page(
+        of replica: Replica, query: SubscriptionQuery, after offset: UInt64, namesCandidates: Bool,
+        start: LogPosition
+    ) throws -> CatchUpPage {
+        try replica.read { transaction in
+            var reader = CatchUpReader(query: query, namesCandidates: namesCandidates, after: offset)
+            var isComplete = true
+            try transaction.changes(in: query.collection, after: offset) { document in
+                guard !reader.isFull || document.position == reader.last else {
+                    isComplete = false
+                    return false
+                }
+                try reader.visit(document)
+                return true
+            }
+            let head = try transaction.logPosition() ?? start
+            return CatchUpPage(
+                documents: reader.documents, candidates: reader.candidates,
+                offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil)
+        }
+    }
+
+    private init(query: SubscriptionQuery, namesCandidates: Bool, after offset: UInt64) {
+        self.query = query
+        self.namesCandidates = namesCandidates
+        last = offset
+    }
+
+    private var isFull: Bool { visited >= Limits.pageDocuments || size >= Limits.pageBytes }
+
+    private mutating func visit(_ changed: ReadTransaction.ChangedDocument) throws {
+        let document = try DocumentReader(changed.state)
+        let key = DocumentKey(collection: query.collection, id: changed.id)
+        visited += 1
+        last = changed.position
+        if try document.isLive && query.matches(DocumentRecord(id: changed.id, document: document)) {
+            documents.append(DocumentUpdate(key: key, content: .state([UInt8](changed.state))))
+            size += changed.state.count
+        } else if namesCandidates {
+            candidates.append(Frame.Candidate(key: key, vector: try document.vector().encoded()))
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import CRDT
+import DQL
+import Identity
+import Logging
+import OperationLog
+import Replica
+import ServiceKit
+import Sync
+
+/// One database in this replicator: its materialization, its live stream, its sessions.
+///
+/// A write goes: session -> `admit` (checks against the materialization) -> log (durable, acknowledged) ->
+/// materializer (folds, in log order) -> `LiveStream` -> every session at its own position.
+///
+/// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
+/// operation, so that it is not sent back there; an entry lives from before the append until the fold.
+actor DatabaseHub {
+    private struct OriginKey: Hashable {
+        let actor: ActorID
+        let sequence: UInt64
+    }
+
+    nonisolated let materializer: Materializer
+    private let log: any OperationLog
+    private let database: String
+    private var stream: LiveStream
+    private var origins: [OriginKey: UInt64] = [:]
+    private var nextSession: UInt64 = 0
+    private(set) var sessions = 0
+    private var follower: Task<Void, Never>?
+
+    /// Opens the database's materialization and follows its log.
+    static func open(_ database: String, log: any OperationLog, folder: String, logger: Logger) async throws
+        -> DatabaseHub
+    {
+        let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
+        let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger) {
+            folded in
+            continuation.yield(folded)
+        }
+        // Read what is there before the first session, so that the live stream begins at the head.
+        try await materializer.advance()
+        let hub = DatabaseHub(database, log, materializer, LiveStream(head: await materializer.position))
+        await hub.follow(folds, from: await materializer.position.offset)
+        return hub
+    }
+
+    private init(
+        _ database: String, _ log: any OperationLog, _ materializer: Materializer, _ stream: LiveStream
+    ) {
+        self.database = database
+        self.log = log
+        self.materializer = materializer
+        self.stream = stream
+    }
+
+    private func follow(_ folds: AsyncStream<[FoldedOperation]>, from offset: UInt64) {
+        follower = Task {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await self.materializer.run() }
+                group.addTask {
+                    for await folded in folds {
+                        await self.publish(folded.filter { $0.position.offset > offset })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends following; sessions must have ended before.
+    func close() async {
+        follower?.cancel()
+        stream.releaseAll()
+        await materializer.close()
+    }
+
+    /// A number for a new session, nil when there are too many.
+    func enter() -> UInt64? {
+        guard sessions < Limits.sessionsPerDatabase else { return nil }
+        sessions += 1
+        nextSession += 1
+        return nextSession
+    }
+
+    /// A session has ended.
+    func leave(_ session: UInt64) {
+        sessions -= 1
+        stream.release(session)
+        origins = origins.filter { $0.value != session }
+    }
+
+    /// Operations after an offset, as soon as there are any; nil when the session is to end.
+    func operations(after offset: UInt64, for session: UInt64) async -> LiveStream.Answer? {
+        if let answer = stream.answer(after: offset) { return answer }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled {
+                    continuation.resume(returning: nil)
+                } else {
+                    stream.park(session, after: offset, continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.release(session) }
+        }
+    }
+
+    private func release(_ session: UInt64) { stream.release(session) }
+
+    private func publish(_ folded: [FoldedOperation]) {
+        stream.append(
+            folded.map { operation in
+                let key = OriginKey(actor: operation.stamp.actor, sequence: operation.sequence)
+                return LiveOperation(
+                    position: operation.position, stamp: operation.stamp,
+                    origin: origins.removeValue(forKey: key),
+                    changes: operation.changes.map {
+                        LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
+                    })
+            })
+    }
+
+    /// Takes a session's operations to the log; returns after they are durable there.
+    func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
+        var verdicts = try await judge(uploads, identity)
+        if case .uncovered? = verdicts.last {
+            // Another process may have appended what it rests on: fold up to the head and look again.
+            try await materializer.advance()
+            verdicts = try await judge(uploads, identity)
+        }
+        var requests: [AppendRequest] = []
+        var refusal: Frame.Refusal?
+        for verdict in verdicts {
+            switch verdict {
+            case .admitted(let request): requests.append(request)
+            case .refused(let reason), .uncovered(let reason): refusal = reason
+            }
+        }
+        let (acknowledged, rejected) = try await append(requests, from: session)
+        if let refusal = rejected ?? refusal { return .refused(acknowledged, refusal) }
+        return .appended(acknowledged)
+    }
+
+    private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
+        let check = AdmissionCheck(
+            replica: materializer.replica, grant: identity.grant,
+            wallMilliseconds: Environment.system.wallMilliseconds())
+        return try await materializer.executor.run {
+            try check.judge(uploads, authorKey: identity.peerKey ?? "")
+        }
+    }
+
+    private func append(
+        _ requests: [AppendRequest], from session: UInt64
+    ) async throws -> ([Frame.Acknowledgement], Frame.Refusal?) {
+        guard !requests.isEmpty else { return ([], nil) }
+        for request in requests {
+            origins[OriginKey(actor: request.record.actor, sequence: request.record.sequence)] = session
+        }
+        let outcomes = try await log.append(requests, to: database)
+        var reached: [ActorID: UInt64] = [:]
+        for (request, outcome) in zip(requests, outcomes) {
+            let record = request.record
+            switch outcome {
+            case .appended: reached[record.actor] = record.sequence
+            case .duplicate(let through):
+                origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
+                reached[record.actor] = max(reached[record.actor] ?? 0, through)
+            case .gap(let expected):
+                return (
+                    acknowledgements(reached),
+                    refusal(record, .sequenceGap, "the log expects sequence \(expected)")
+                )
+            case .conflict(let conflict):
+                return (acknowledgements(reached), refusal(record, .actorConflict, "\(conflict)"))
+            }
+        }
+        return (acknowledgements(reached), nil)
+    }
+
+    private func acknowledgements(_ reached: [ActorID: UInt64]) -> [Frame.Acknowledgement] {
+        reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
+    }
+
+    private func refusal(_ record: OperationRecord, _ code: SyncErrorCode, _ message: String) -> Frame.Refusal
+    {
+        origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
+        return Frame.Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
+    }
+}

@@ -1,0 +1,3 @@
+import Replicator
+
+await ReplicatorCommand.runAsProcess()

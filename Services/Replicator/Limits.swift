@@ -1,0 +1,18 @@
+/// The service's limits: name with unit, value, reason.
+public enum Limits {
+    /// Operations of one database kept in memory for sessions that follow it live.
+    public static let liveOperations = 8_192
+    /// Their bytes, states before and after included; a session further behind catches up from the
+    /// materialization.
+    public static let liveBytes = 32 * 1_048_576
+    /// About how many bytes of operations a session takes at a time.
+    public static let liveBatchBytes = 524_288
+    /// How many operations a session takes at a time.
+    public static let liveBatchOperations = 512
+    /// Sessions one database may have at once in this process.
+    public static let sessionsPerDatabase = 20_000
+    /// The most documents one page of a catch-up visits, so that a snapshot is read in short transactions.
+    public static let pageDocuments = 2_000
+    /// About how many bytes of documents a page holds.
+    public static let pageBytes = 262_144
+}

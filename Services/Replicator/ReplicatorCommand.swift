@@ -1,0 +1,42 @@
+import ArgumentParser
+import Logging
+import ServiceKit
+
+/// `replicator`: the replicator in a process of its own.
+public struct ReplicatorCommand: AsyncParsableCommand {
+    /// Name and purpose.
+    public static let configuration = CommandConfiguration(
+        commandName: "replicator", abstract: "Syncs Mimeo's peers with the operation log.")
+
+    @OptionGroup private var options: ServiceOptions
+    @OptionGroup private var issuer: IssuerOptions
+
+    /// Empty, for the parser.
+    public init() {}
+
+    /// Prints `url:`, then serves until it is told to stop.
+    public func run() async throws {
+        let configuration = try ServiceConfiguration(
+            options, issuer: issuer, port: ReplicatorPart.defaultPort)
+        let logger = Logger(label: "replicator")
+        let keys = JWKSKeySource(issuer: try configuration.requiredIssuer(), logger: logger)
+        let log = try configuration.openLog(logger: logger)
+        let part = ReplicatorPart(
+            log: log, authenticator: Authenticator(source: keys),
+            folder: try configuration.folder("replicator"),
+            logger: logger)
+        let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
+            ServiceMain.say("url: \(address.origin)")
+        }
+        do {
+            try await host.run(signals: ServiceMain.stopSignals)
+        } catch {
+            await log.close()
+            throw error
+        }
+        await log.close()
+    }
+
+    /// What `main.swift` calls.
+    public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
+}

@@ -1,0 +1,74 @@
+import CRDT
+import DQL
+import Identity
+import OperationLog
+import Replica
+import Sync
+import Transport
+
+/// The server's side of one session: what its actions do to hub, log and materialization.
+struct ServerStore: SessionStore {
+    let hub: DatabaseHub
+    let log: any OperationLog
+    let database: String
+    let session: UInt64
+    let identity: Identity
+
+    func perform(_ action: Action) async throws -> Event? {
+        switch action {
+        case .readFrontier(let actors):
+            let known = try await log.frontier(of: actors, in: database)
+            let heads = known.map {
+                Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
+            }
+            return .frontier(heads, head: await hub.materializer.position)
+        case .readPage(let subscription, let query, let start):
+            return .page(subscription: subscription, try await page(query, start))
+        case .awaitOperations(let offset):
+            switch await hub.operations(after: offset, for: session) {
+            case .operations(let operations, let through)?: return .operations(operations, through: through)
+            case .lagging(let head)?: return .lagging(head)
+            case nil: return nil
+            }
+        case .append(let operations):
+            return try await hub.admit(operations, from: session, identity)
+        case .readStates(let keys):
+            let replica = hub.materializer.replica
+            return .states(
+                try await hub.materializer.executor.run {
+                    try replica.read { transaction in try keys.map { ($0, try transaction.state(of: $0)) } }
+                })
+        case .report:
+            return nil
+        default:
+            preconditionFailure("a server's session asks for nothing else")
+        }
+    }
+
+    /// Reads a page. A cursor counts only when the log itself has that position (rule 18); a
+    /// materialization that is behind the cursor folds up to it first.
+    private func page(_ query: SubscriptionQuery, _ start: PageStart) async throws -> CatchUpPage {
+        guard let beginning = try await log.position(at: 0, in: database) else {
+            throw OperationLogError(.corrupt, "a log has no beginning")
+        }
+        let offset: UInt64
+        let namesCandidates: Bool
+        switch start {
+        case .cursor(let cursor):
+            let isKnown = try await log.position(at: cursor.offset, in: database) == cursor
+            if isKnown, await hub.materializer.position.offset < cursor.offset {
+                try await hub.materializer.advance()
+            }
+            offset = isKnown ? cursor.offset : 0
+            namesCandidates = true
+        case .offset(let place, let hasCursor):
+            offset = place
+            namesCandidates = hasCursor
+        }
+        let replica = hub.materializer.replica
+        return try await hub.materializer.executor.run {
+            try CatchUpReader.page(
+                of: replica, query: query, after: offset, namesCandidates: namesCandidates, start: beginning)
+        }
+    }
+}

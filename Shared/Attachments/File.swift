@@ -1,0 +1,85 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The few system calls the store needs, with errors that name the call and the path.
+/// Owns its descriptor; one task uses it at a time.
+struct File: ~Copyable {
+    private let descriptor: Int32
+
+    /// - Parameter flags: of `open`.
+    init(path: String, flags: Int32, mode: mode_t = 0o600) throws(AttachmentError) {
+        descriptor = open(path, flags | O_CLOEXEC, mode)
+        guard descriptor >= 0 else { throw Self.failure("open", path) }
+    }
+
+    deinit { _ = close(descriptor) }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(AttachmentError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = systemWrite(descriptor, rest.baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure("write", nil) }
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        }
+    }
+
+    /// At most `count` bytes from `offset`; empty at the end.
+    func read(at offset: Int64, count: Int) throws(AttachmentError) -> [UInt8] {
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            filled = 0
+            while filled < count {
+                let got = pread(descriptor, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                if got < 0, errno == EINTR { continue }
+                if got < 0 { failed = true }
+                guard got > 0 else { break }
+                filled += got
+            }
+        }
+        if failed { throw Self.failure("read", nil) }
+        return bytes
+    }
+
+    func sync() throws(AttachmentError) {
+        guard fsync(descriptor) == 0 else { throw Self.failure("fsync", nil) }
+    }
+
+    var length: Int64 {
+        get throws(AttachmentError) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw Self.failure("stat", nil) }
+            return Int64(status.st_size)
+        }
+    }
+
+    static func rename(_ from: String, to: String) throws(AttachmentError) {
+        guard systemRename(from, to) == 0 else { throw failure("rename", to) }
+    }
+
+    static func remove(_ path: String) { _ = unlink(path) }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Makes what has happened in a folder last.
+    static func syncFolder(_ path: String) throws(AttachmentError) {
+        try File(path: path, flags: O_RDONLY | O_DIRECTORY).sync()
+    }
+
+    static func failure(_ call: String, _ path: String?) -> AttachmentError {
+        let reason = String(cString: strerror(errno))
+        return AttachmentError(.storageFailed, "\(call) failed\(path.map { " for \($0)" } ?? ""): \(reason)")
+    }
+}
+
+/// `File.write` and `File.rename` hide the global functions of these names.
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+    write(descriptor, bytes, count)
+}
+
+private func systemRename(_ from: String, _ to: String) -> Int32 { rename(from, to) }

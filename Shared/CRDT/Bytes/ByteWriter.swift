@@ -1,0 +1,48 @@
+/// Appends the primitives of our encodings to a byte array. Numbers are big-endian; varints are LEB128,
+/// shortest form.
+struct ByteWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func byte(_ value: UInt8) { bytes.append(value) }
+
+    mutating func raw(_ run: some Sequence<UInt8>) { bytes.append(contentsOf: run) }
+
+    mutating func varint(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    mutating func count(_ value: Int) { varint(UInt64(value)) }
+
+    mutating func fixed64(_ value: UInt64) {
+        for shift in stride(from: 56, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
+        }
+    }
+
+    mutating func fixed(_ value: Int, width: Int) {
+        for index in stride(from: width - 1, through: 0, by: -1) {
+            bytes.append(UInt8(truncatingIfNeeded: value >> (8 * index)))
+        }
+    }
+
+    mutating func text(_ value: String) {
+        count(value.utf8.count)
+        bytes.append(contentsOf: value.utf8)
+    }
+
+    /// Writes `body`'s bytes behind their length.
+    mutating func sized(_ body: (inout ByteWriter) -> Void) {
+        var inner = ByteWriter()
+        body(&inner)
+        count(inner.bytes.count)
+        bytes.append(contentsOf: inner.bytes)
+    }
+
+    /// The length of a varint in bytes.
+    static func varintLength(_ value: UInt64) -> Int { max(1, (64 - value.leadingZeroBitCount + 6) / 7) }
+}

@@ -1,0 +1,82 @@
+/// A document's state: a version vector and a tree of variants. A pure value: no clock, no I/O, no id.
+///
+/// Invariants of CRDT (rules.md):
+/// 1. The state is a function of the causally closed set of stamps its vector denotes, and of nothing else.
+/// 2. A stamp is issued once, with one content, by one store; it exceeds everything its author had seen here.
+/// 3. A delta applies only where its base is covered; the vector never covers a stamp whose effect was not
+///    merged,
+///    removed or declared void.
+/// 4. A write or removal affects exactly what its author observed; concurrent values survive until observed.
+/// 5. Absence means "removed" only under a vector that truly covers it.
+public struct Document: Sendable, Equatable {
+    /// The causal context: every stamp that was merged into this state.
+    public internal(set) var vector: VersionVector
+    /// The tree. The document itself is a MAP whose presence says "inserted".
+    var root: MapNode
+
+    /// The document nobody has written: empty vector, empty tree.
+    public init() {
+        vector = VersionVector()
+        root = MapNode()
+    }
+
+    init(vector: VersionVector, root: MapNode) {
+        self.vector = vector
+        self.root = root
+    }
+
+    /// Whether the document is there for readers: inserted, or holding fields that survived its deletion.
+    public var isLive: Bool { root.isVisible }
+
+    /// The document as a reader without declared types sees it: of each key the most recently written
+    /// variant.
+    public var value: ObjectValue { root.value }
+
+    /// What applying a delta did.
+    public enum ApplyOutcome: Sendable, Equatable {
+        /// The delta took effect.
+        case applied
+        /// Its stamp was covered already; nothing changed.
+        case duplicate
+        /// The base is not covered; nothing changed, the full state is wanted (rule 3).
+        case baseMissing
+    }
+
+    /// Applies a delta where its base is covered; adds only the delta's own stamp to the vector.
+    public mutating func apply(_ delta: Delta) -> ApplyOutcome {
+        if vector.covers(delta.stamp) { return .duplicate }
+        guard vector.covers(delta.base) else { return .baseMissing }
+        root.apply(delta.root, observed: Observed(base: delta.base, own: nil), stamp: delta.stamp)
+        vector.insert(delta.stamp)
+        return .applied
+    }
+
+    /// Joins another state of the same document. Commutes, associates, is idempotent.
+    public mutating func merge(_ other: Document) {
+        if vector.covers(other.vector) && !other.vector.covers(vector) { return }
+        root = MapNode.join(root, vector, other.root, other.vector)
+        vector.formUnion(other.vector)
+    }
+
+    /// The concurrent values of a field that no later write has replaced, greatest stamp first. One element
+    /// means no conflict; empty means the path holds no register.
+    public func conflicts(at path: [String]) -> [Value] {
+        guard let last = path.last else { return [] }
+        var node = root
+        for key in path.dropLast() {
+            guard let next = node[key]?.map else { return [] }
+            node = next
+        }
+        return node[last]?.register.reversed().map(\.value) ?? []
+    }
+}
+
+/// What a write observed: everything its base covers, and, while its own transaction is still being put
+/// together, that transaction's earlier writes. A removal's context never holds the stamp of another write
+/// (rule 1).
+struct Observed {
+    let base: VersionVector
+    let own: Stamp?
+
+    func contains(_ stamp: Stamp) -> Bool { stamp == own || base.covers(stamp) }
+}

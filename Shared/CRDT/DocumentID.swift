@@ -1,0 +1,65 @@
+/// A document's id in its one canonical form: deterministic CBOR (RFC 8949 section 4.2) of a string,
+/// integer, boolean, binary, array or object without floats and nulls. Equality and order are those of the
+/// bytes.
+public struct DocumentID: Hashable, Sendable {
+    /// The canonical bytes: the key in every store and on the wire.
+    public let bytes: [UInt8]
+
+    /// The canonical id of a value. Throws `floatInDocumentID`, `nullDocumentID`,
+    /// `invalidDocumentID` or `tooDeep`.
+    public init(_ value: Value) throws(CRDTError) {
+        try DocumentID.check(value, depth: 0)
+        bytes = CBOR.encode(value)
+        guard bytes.count <= Limits.documentIDBytes else {
+            throw CRDTError(
+                .invalidDocumentID, "a document id may have \(Limits.documentIDBytes) bytes at most")
+        }
+    }
+
+    /// From bytes that must be canonical already (a frame, a stored operation).
+    public init(canonical bytes: [UInt8]) throws(CRDTError) {
+        let id = try DocumentID(try CBOR.decode(bytes))
+        guard id.bytes == bytes else {
+            throw CRDTError(.invalidDocumentID, "a document id is not in canonical form")
+        }
+        self = id
+    }
+
+    /// From bytes that this process stored itself after checking them.
+    public init(trusted bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The id as a value.
+    public var value: Value {
+        guard let value = try? CBOR.decode(bytes) else {
+            preconditionFailure("a stored document id is damaged")
+        }
+        return value
+    }
+
+    private static func check(_ value: Value, depth: Int) throws(CRDTError) {
+        guard depth <= Limits.nestingDepth else { throw .tooDeep }
+        switch value {
+        case .double: throw CRDTError(.floatInDocumentID, "Floats are not supported in document IDs")
+        case .null: throw CRDTError(.nullDocumentID, "Null document ID not allowed")
+        case .array(let elements): for element in elements { try check(element, depth: depth + 1) }
+        case .object(let object):
+            for entry in object.entries { try check(entry.value, depth: depth + 1) }
+        case .bool, .int, .string, .binary: break
+        }
+    }
+}
+
+extension DocumentID: Comparable {
+    /// By canonical bytes.
+    public static func < (left: DocumentID, right: DocumentID) -> Bool {
+        compareBytes(left.bytes, right.bytes) < 0
+    }
+}
+
+extension DocumentID: CustomStringConvertible {
+    /// A string id as it is, any other as JSON.
+    public var description: String {
+        let value = value
+        return value.stringValue ?? JSONText.print(value, sortedKeys: true)
+    }
+}

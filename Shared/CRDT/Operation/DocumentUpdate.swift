@@ -1,0 +1,47 @@
+/// What one store tells another about one document: a delta to apply where its base is covered, or a full
+/// state to merge.
+public struct DocumentUpdate: Sendable, Equatable {
+    /// The two forms of content.
+    public enum Content: Sendable, Equatable {
+        /// An encoded delta and the stamp of its operation.
+        case delta(Stamp, [UInt8])
+        /// An encoded full state.
+        case state([UInt8])
+    }
+
+    /// The document.
+    public let key: DocumentKey
+    /// What to do with it.
+    public let content: Content
+
+    /// An update of this document.
+    public init(key: DocumentKey, content: Content) {
+        self.key = key
+        self.content = content
+    }
+}
+
+/// A document's place in a database: collection and id.
+public struct DocumentKey: Sendable, Hashable {
+    /// The collection's name; compared by bytes.
+    public let collection: String
+    /// The id.
+    public let id: DocumentID
+
+    /// The document `id` of `collection`.
+    public init(collection: String, id: DocumentID) {
+        self.collection = collection
+        self.id = id
+    }
+
+    /// Equal when both names have the same bytes and the ids are equal.
+    public static func == (left: DocumentKey, right: DocumentKey) -> Bool {
+        left.id == right.id && utf8Equal(left.collection, right.collection)
+    }
+
+    /// Hashes the bytes that equality compares.
+    public func hash(into hasher: inout Hasher) {
+        for byte in collection.utf8 { hasher.combine(byte) }
+        hasher.combine(id)
+    }
+}

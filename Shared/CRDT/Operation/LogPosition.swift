@@ -1,0 +1,41 @@
+/// The identity of one database's log: sixteen random bytes, drawn when the database is created.
+public struct LogID: Hashable, Sendable {
+    /// The number of bytes.
+    public static let byteCount = 16
+    /// The sixteen bytes.
+    public let bytes: [UInt8]
+
+    /// An id of these bytes; nil unless there are sixteen.
+    public init?(bytes: [UInt8]) {
+        guard bytes.count == Self.byteCount else { return nil }
+        self.bytes = bytes
+    }
+}
+
+extension LogID: CustomStringConvertible {
+    /// Thirty-two hexadecimal digits.
+    public var description: String {
+        bytes.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+    }
+}
+
+/// A place in one database's log, with proof of the history before it: what cursors and checkpoints hold
+/// (rule 18).
+///
+/// Two logs that differ in identity, length or history differ here; then a reader reconciles, it never
+/// guesses.
+public struct LogPosition: Hashable, Sendable {
+    /// Which log.
+    public let logID: LogID
+    /// The offset of the last operation before this place; 0 at the start.
+    public let offset: UInt64
+    /// The chain hash at that offset.
+    public let hash: UInt64
+
+    /// A position as stored in a cursor. Whether the log has it, only the log knows.
+    public init(logID: LogID, offset: UInt64, hash: UInt64) {
+        self.logID = logID
+        self.offset = offset
+        self.hash = hash
+    }
+}

@@ -1,0 +1,68 @@
+/// Everything one transaction changed: what logs hold and sessions carry.
+///
+/// Invariants: `sequence` counts one actor's operations from 1 without gap; every delta has the stamp
+/// (`timestamp`, `actor`); changes name distinct documents.
+public struct Operation: Sendable, Equatable {
+    /// One document's change.
+    public struct Change: Sendable, Equatable {
+        /// The collection's name.
+        public let collection: String
+        /// The document.
+        public let id: DocumentID
+        /// The encoded delta (see `Delta.encoded`).
+        public let delta: [UInt8]
+
+        /// A change of this document.
+        public init(collection: String, id: DocumentID, delta: [UInt8]) {
+            self.collection = collection
+            self.id = id
+            self.delta = delta
+        }
+
+        /// Same document (names by bytes), same delta.
+        public static func == (left: Change, right: Change) -> Bool {
+            utf8Equal(left.collection, right.collection) && left.id == right.id && left.delta == right.delta
+        }
+    }
+
+    /// Who wrote.
+    public let actor: ActorID
+    /// The place among its actor's operations, from 1.
+    public let sequence: UInt64
+    /// The hybrid logical time of the transaction.
+    public let timestamp: Timestamp
+    /// The changes, in the order in which the transaction first touched the documents.
+    public let changes: [Change]
+
+    /// An operation of these parts.
+    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp, changes: [Change]) {
+        self.actor = actor
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.changes = changes
+    }
+
+    /// The stamp of every delta in it.
+    public var stamp: Stamp { Stamp(time: timestamp, actor: actor) }
+}
+
+/// An operation's identity without its changes.
+public struct OperationHeader: Sendable, Equatable {
+    /// Who wrote.
+    public let actor: ActorID
+    /// The place among its actor's operations, from 1.
+    public let sequence: UInt64
+    /// The hybrid logical time of the transaction.
+    public let timestamp: Timestamp
+
+    /// Reads the header of an encoded operation without decoding its changes.
+    public static func peek(_ bytes: [UInt8]) throws(CRDTError) -> OperationHeader {
+        let result = bytes.withUnsafeBytes { raw -> Result<OperationHeader, CRDTError> in
+            Result { () throws(CRDTError) -> OperationHeader in
+                var reader = ByteReader(raw)
+                return try reader.operationHeader()
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,120 @@
+// An operation's encoding, version 1:
+//
+//   byte 0    version (1)
+//   byte 1    flags (0; reserved: partial, signed, refusal, reaping)
+//   actor     8 bytes
+//   sequence  varint, from 1
+//   timestamp 8 bytes
+//   varint count of collections, per collection: varint name length, name, varint count of changes, per
+//     change:
+//             varint id length, id, varint delta length, delta
+//
+// Consecutive changes of one collection share its name; the changes keep their order and name distinct
+// documents. Bytes that decode encode to themselves: the log's hashes chain over them.
+
+extension Operation {
+    static let encodingVersion: UInt8 = 1
+
+    /// The bytes that logs store and whose hash chains.
+    public func encoded() -> [UInt8] {
+        var writer = ByteWriter()
+        writer.byte(Operation.encodingVersion)
+        writer.byte(0)
+        writer.fixed64(actor.rawValue)
+        writer.varint(sequence)
+        writer.fixed64(timestamp)
+        let runs = changes.chunkedByCollection()
+        writer.count(runs.count)
+        for run in runs {
+            writer.text(run[run.startIndex].collection)
+            writer.count(run.count)
+            for change in run {
+                writer.count(change.id.bytes.count)
+                writer.raw(change.id.bytes)
+                writer.count(change.delta.count)
+                writer.raw(change.delta)
+            }
+        }
+        return writer.bytes
+    }
+
+    /// Decodes an operation, its ids checked; deltas stay encoded (decode them with
+    /// `Delta(decoding:stamp:)`).
+    public init(decoding bytes: [UInt8]) throws(CRDTError) {
+        let result = bytes.withUnsafeBytes { raw -> Result<Operation, CRDTError> in
+            Result { () throws(CRDTError) -> Operation in
+                var reader = ByteReader(raw)
+                let header = try reader.operationHeader()
+                let changes = try reader.changes()
+                try reader.requireEnd()
+                return Operation(
+                    actor: header.actor, sequence: header.sequence, timestamp: header.timestamp,
+                    changes: changes)
+            }
+        }
+        self = try result.get()
+    }
+}
+
+extension ByteReader {
+    mutating func operationHeader() throws(CRDTError) -> OperationHeader {
+        let version = try byte()
+        guard version == Operation.encodingVersion else {
+            throw CRDTError(.unsupportedVersion, "operation encoding version \(version) is not known here")
+        }
+        guard try byte() == 0 else { throw .malformed("unknown operation flags", at: 1) }
+        let actor = ActorID(try fixed64())
+        let sequence = try varint()
+        guard sequence > 0 else { throw .malformed("sequences count from 1", at: place) }
+        return OperationHeader(actor: actor, sequence: sequence, timestamp: try fixed64())
+    }
+
+    fileprivate mutating func changes() throws(CRDTError) -> [Operation.Change] {
+        var changes: [Operation.Change] = []
+        let runs = try count(unit: 4)
+        for _ in 0..<runs {
+            let collection = try text()
+            guard collection.utf8.count <= Limits.collectionNameBytes, !collection.isEmpty else {
+                throw .malformed("a collection name is empty or too long", at: place)
+            }
+            if let last = changes.last, utf8Equal(last.collection, collection) {
+                throw .malformed("a collection name is repeated", at: place)
+            }
+            let number = try count(unit: 3)
+            guard number > 0 else { throw .malformed("a collection without changes", at: place) }
+            for _ in 0..<number {
+                let id = try DocumentID(canonical: [UInt8](try run(try count())))
+                let delta = [UInt8](try run(try count()))
+                changes.append(Operation.Change(collection: collection, id: id, delta: delta))
+            }
+        }
+        guard changes.namesDistinctDocuments else {
+            throw .malformed("an operation changes a document twice", at: place)
+        }
+        return changes
+    }
+}
+
+extension [Operation.Change] {
+    fileprivate var namesDistinctDocuments: Bool {
+        guard count > 1 else { return true }
+        var seen = Set<[UInt8]>(minimumCapacity: count)
+        return allSatisfy { change in
+            var writer = ByteWriter()
+            writer.text(change.collection)
+            writer.raw(change.id.bytes)
+            return seen.insert(writer.bytes).inserted
+        }
+    }
+
+    fileprivate func chunkedByCollection() -> [ArraySlice<Operation.Change>] {
+        var runs: [ArraySlice<Operation.Change>] = []
+        var start = startIndex
+        for index in indices
+        where index + 1 == endIndex || !utf8Equal(self[index].collection, self[index + 1].collection) {
+            runs.append(self[start...index])
+            start = index + 1
+        }
+        return runs
+    }
+}

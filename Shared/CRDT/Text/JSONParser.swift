@@ -1,0 +1,164 @@
+/// A recursive-descent parser over UTF-8 bytes; see `JSONText`.
+struct JSONParser {
+    let bytes: [UInt8]
+    var place = 0
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func value(depth: Int) throws(CRDTError) -> Value {
+        guard depth <= Limits.nestingDepth else { throw .tooDeep }
+        skipSpace()
+        switch peek {
+        case UInt8(ascii: "{")?: return .object(try object(depth: depth))
+        case UInt8(ascii: "[")?: return .array(try array(depth: depth))
+        case UInt8(ascii: "\"")?: return .string(try string())
+        case UInt8(ascii: "t")?: return try literal("true", .bool(true))
+        case UInt8(ascii: "f")?: return try literal("false", .bool(false))
+        case UInt8(ascii: "n")?: return try literal("null", .null)
+        case nil: throw failure("a value is missing")
+        default: return try number()
+        }
+    }
+
+    mutating func skipSpace() {
+        while let next = peek, next == 0x20 || next == 0x0A || next == 0x0D || next == 0x09 { place += 1 }
+    }
+
+    func failure(_ what: String) -> CRDTError {
+        let before = bytes[..<min(place, bytes.count)]
+        let line = before.count { $0 == 0x0A } + 1
+        let column = before.reversed().prefix { $0 != 0x0A }.count { $0 & 0xC0 != 0x80 } + 1
+        return CRDTError(.invalidJSON, "invalid JSON: \(what), at line \(line), column \(column)")
+    }
+
+    private var peek: UInt8? { place < bytes.count ? bytes[place] : nil }
+
+    private mutating func take(_ expected: Character) -> Bool {
+        guard peek == expected.asciiValue else { return false }
+        place += 1
+        return true
+    }
+
+    private mutating func literal(_ word: StaticString, _ value: Value) throws(CRDTError) -> Value {
+        let text = Array(word.description.utf8)
+        guard bytes[place...].starts(with: text) else { throw failure("an unknown word") }
+        place += text.count
+        return value
+    }
+
+    private mutating func object(depth: Int) throws(CRDTError) -> ObjectValue {
+        place += 1
+        var entries: [ObjectValue.Entry] = []
+        skipSpace()
+        if take("}") { return ObjectValue() }
+        repeat {
+            skipSpace()
+            guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
+            let key = try string()
+            skipSpace()
+            guard take(":") else { throw failure("a colon is missing") }
+            entries.append((key: key, value: try value(depth: depth + 1)))
+            skipSpace()
+        } while take(",")
+        guard take("}") else { throw failure("a comma or closing brace is missing") }
+        return ObjectValue(entries)
+    }
+
+    private mutating func array(depth: Int) throws(CRDTError) -> [Value] {
+        place += 1
+        var elements: [Value] = []
+        skipSpace()
+        if take("]") { return [] }
+        repeat {
+            elements.append(try value(depth: depth + 1))
+            skipSpace()
+        } while take(",")
+        guard take("]") else { throw failure("a comma or closing bracket is missing") }
+        return elements
+    }
+
+    private mutating func string() throws(CRDTError) -> String {
+        place += 1
+        var raw: [UInt8] = []
+        while let next = peek {
+            place += 1
+            switch next {
+            case UInt8(ascii: "\""):
+                guard let text = String(validating: raw, as: UTF8.self) else {
+                    throw failure("a string is not UTF-8")
+                }
+                return text
+            case UInt8(ascii: "\\"): raw.append(contentsOf: try escape())
+            case 0..<0x20: throw failure("a control character in a string")
+            default: raw.append(next)
+            }
+        }
+        throw failure("a string does not end")
+    }
+
+    private mutating func escape() throws(CRDTError) -> [UInt8] {
+        guard let kind = peek else { throw failure("a string does not end") }
+        place += 1
+        switch kind {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [kind]
+        case UInt8(ascii: "b"): return [0x08]
+        case UInt8(ascii: "f"): return [0x0C]
+        case UInt8(ascii: "n"): return [0x0A]
+        case UInt8(ascii: "r"): return [0x0D]
+        case UInt8(ascii: "t"): return [0x09]
+        case UInt8(ascii: "u"): return try unicode()
+        default: throw failure("an unknown escape")
+        }
+    }
+
+    private mutating func unicode() throws(CRDTError) -> [UInt8] {
+        var code = UInt32(try hexadecimal())
+        if (0xD800...0xDBFF).contains(code) {
+            guard take("\\"), take("u") else { throw failure("half a surrogate pair") }
+            let low = UInt32(try hexadecimal())
+            guard (0xDC00...0xDFFF).contains(low) else { throw failure("half a surrogate pair") }
+            code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+        }
+        guard let scalar = Unicode.Scalar(code) else { throw failure("half a surrogate pair") }
+        return Array(String(Character(scalar)).utf8)
+    }
+
+    private mutating func hexadecimal() throws(CRDTError) -> UInt16 {
+        guard place + 4 <= bytes.count else { throw failure("four hexadecimal digits are missing") }
+        var code: UInt16 = 0
+        for _ in 0..<4 {
+            guard let digit = Character(Unicode.Scalar(bytes[place])).hexDigitValue else {
+                throw failure("four hexadecimal digits are missing")
+            }
+            code = code << 4 | UInt16(digit)
+            place += 1
+        }
+        return code
+    }
+
+    private mutating func number() throws(CRDTError) -> Value {
+        let start = place
+        _ = take("-")
+        if !take("0") { try digits() }
+        var isInteger = true
+        if take(".") {
+            isInteger = false
+            try digits()
+        }
+        if peek == UInt8(ascii: "e") || peek == UInt8(ascii: "E") {
+            isInteger = false
+            place += 1
+            if !take("+") { _ = take("-") }
+            try digits()
+        }
+        let text = String(decoding: bytes[start..<place], as: UTF8.self)
+        if isInteger, text != "-0", let number = Int64(text) { return .int(number) }
+        guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
+        return .double(number)
+    }
+
+    private mutating func digits() throws(CRDTError) {
+        guard let first = peek, (0x30...0x39).contains(first) else { throw failure("not a value") }
+        while let next = peek, (0x30...0x39).contains(next) { place += 1 }
+    }
+}

@@ -1,0 +1,90 @@
+/// Per actor the greatest timestamp merged: the causal context of a document, the base of a delta.
+///
+/// Invariants: actors ascend strictly. An absent actor covers nothing, not even timestamp zero.
+public struct VersionVector: Hashable, Sendable {
+    /// One actor's greatest timestamp.
+    public struct Entry: Hashable, Sendable {
+        /// The actor.
+        public let actor: ActorID
+        /// The greatest timestamp of that actor that is covered.
+        public let time: Timestamp
+
+        /// An entry for `actor` up to and including `time`.
+        public init(actor: ActorID, time: Timestamp) {
+            self.actor = actor
+            self.time = time
+        }
+    }
+
+    /// The entries, ascending by actor.
+    public private(set) var entries: [Entry]
+
+    /// The vector that covers nothing.
+    public init() { entries = [] }
+
+    /// From entries in any order; of two entries of one actor the greater time stays.
+    public init(_ entries: some Sequence<Entry>) {
+        self.entries = []
+        for entry in entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
+    }
+
+    /// From entries that a decoder has found strictly ascending.
+    init(ascending entries: [Entry]) { self.entries = entries }
+
+    /// Whether it covers nothing.
+    public var isEmpty: Bool { entries.isEmpty }
+
+    /// The greatest timestamp of an actor, nil when none of its stamps is covered.
+    public subscript(actor: ActorID) -> Timestamp? {
+        let place = position(of: actor)
+        return place < entries.count && entries[place].actor == actor ? entries[place].time : nil
+    }
+
+    /// Whether the stamp is covered: its actor has an entry and it is not smaller.
+    public func covers(_ stamp: Stamp) -> Bool {
+        guard let time = self[stamp.actor] else { return false }
+        return time >= stamp.time
+    }
+
+    /// Whether everything `other` covers is covered here.
+    public func covers(_ other: VersionVector) -> Bool {
+        other.entries.allSatisfy { covers(Stamp(time: $0.time, actor: $0.actor)) }
+    }
+
+    /// The greatest timestamp of any actor; nil when empty.
+    public var greatestTime: Timestamp? { entries.map(\.time).max() }
+
+    /// Adds one stamp: its actor's entry becomes the greater of the two times.
+    public mutating func insert(_ stamp: Stamp) {
+        let place = position(of: stamp.actor)
+        if place < entries.count, entries[place].actor == stamp.actor {
+            if entries[place].time < stamp.time {
+                entries[place] = Entry(actor: stamp.actor, time: stamp.time)
+            }
+        } else {
+            entries.insert(Entry(actor: stamp.actor, time: stamp.time), at: place)
+        }
+    }
+
+    /// Joins another vector: per actor the greater time.
+    public mutating func formUnion(_ other: VersionVector) {
+        for entry in other.entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
+    }
+
+    /// The join of two vectors.
+    public func union(_ other: VersionVector) -> VersionVector {
+        var joined = self
+        joined.formUnion(other)
+        return joined
+    }
+
+    private func position(of actor: ActorID) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].actor < actor { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

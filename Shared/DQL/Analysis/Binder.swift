@@ -1,0 +1,123 @@
+import CRDT
+
+/// Resolves the names of expressions. Collects parameters and warnings on the way.
+struct Binder {
+    let source: SourceText
+    var scope = Scope()
+    private(set) var parameters: [NameSyntax] = []
+    private(set) var warnings: [DQLWarning] = []
+
+    init(_ source: SourceText) { self.source = source }
+
+    mutating func warn(_ code: DQLWarningCode, _ message: String, at span: SourceSpan) {
+        warnings.append(source.warning(code, message, at: span))
+    }
+
+    mutating func bind(_ expressions: [ExpressionSyntax]) throws(DQLError) -> [BoundExpression] {
+        var bound: [BoundExpression] = []
+        for expression in expressions { bound.append(try bind(expression)) }
+        return bound
+    }
+
+    mutating func bind(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        if let slot = try groupKey(expression) { return .slot(slot) }
+        switch expression.kind {
+        case .literal(let value): return .constant(value)
+        case .missing: return .constant(nil)
+        case .parameter(let name): return .parameter(parameter(name, expression.span))
+        case .name, .member, .element: return try bindPath(expression)
+        case .negate(let operand): return .negate(try bind(operand))
+        case .not(let operand): return .not(try bind(operand))
+        case .binary(let symbol, let left, let right):
+            let first = try bind(left)
+            let second = try bind(right)
+            if symbol == .xor { return .xor(first, second) }
+            return symbol.isComparison
+                ? .comparison(symbol, first, second) : .arithmetic(symbol, first, second)
+        case .and(let operands): return .and(try bind(operands))
+        case .or(let operands): return .or(try bind(operands))
+        case .array(let elements): return Self.folded(.array(try bind(elements)))
+        case .object(let entries):
+            var bound: [BoundExpression.Entry] = []
+            for entry in entries {
+                bound.append(BoundExpression.Entry(key: entry.key, value: try bind(entry.value)))
+            }
+            return Self.folded(.object(bound))
+        case .conditional(let operand, let branches, let otherwise):
+            return try bindConditional(operand, branches, otherwise)
+        case .call(let call): return try bindCall(call, expression.span)
+        default: return try bindPredicate(expression)
+        }
+    }
+
+    private mutating func bindPredicate(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        let predicate: BoundExpression
+        let isNegated: Bool
+        switch expression.kind {
+        case .between(let value, let low, let high, let negated):
+            predicate = .between(try bind(value), low: try bind(low), high: try bind(high))
+            isNegated = negated
+        case .inList(let value, let elements, let negated):
+            predicate = .inList(try bind(value), try bind(elements)).prepared
+            isNegated = negated
+        case .inCollection(let value, let collection, let negated):
+            predicate = .inCollection(try bind(value), try bind(collection)).prepared
+            isNegated = negated
+        case .like(let value, let pattern, let escape, let ignoresCase, let negated):
+            let bound = try bind(value)
+            let boundPattern = try bind(pattern)
+            var boundEscape: BoundExpression?
+            if let escape { boundEscape = try bind(escape) }
+            predicate =
+                .like(
+                    bound, .computed(pattern: boundPattern, escape: boundEscape, ignoresCase: ignoresCase)
+                ).prepared
+            isNegated = negated
+        case .isTest(let value, let test, let negated):
+            predicate = test == .null ? .isNull(try bind(value)) : .isMissing(try bind(value))
+            isNegated = negated
+        default: preconditionFailure("every kind of expression is bound")
+        }
+        return isNegated ? .not(predicate) : predicate
+    }
+
+    private mutating func bindConditional(
+        _ operand: ExpressionSyntax?, _ branches: [ExpressionSyntax.Branch], _ otherwise: ExpressionSyntax?
+    ) throws(DQLError) -> BoundExpression {
+        var boundOperand: BoundExpression?
+        if let operand { boundOperand = try bind(operand) }
+        var boundBranches: [BoundExpression.Branch] = []
+        for branch in branches {
+            boundBranches.append(
+                BoundExpression.Branch(condition: try bind(branch.condition), result: try bind(branch.result))
+            )
+        }
+        var boundOtherwise = BoundExpression.constant(.null)
+        if let otherwise { boundOtherwise = try bind(otherwise) }
+        return .conditional(operand: boundOperand, branches: boundBranches, otherwise: boundOtherwise)
+    }
+
+    // MARK: Parameters
+
+    private mutating func parameter(_ name: String, _ span: SourceSpan) -> Int {
+        if let known = parameters.firstIndex(where: { utf8Equal($0.text, name) }) { return known }
+        parameters.append(NameSyntax(text: name, span: span))
+        return parameters.count - 1
+    }
+
+    /// An array or object whose parts are all known is a constant: later stages recognize it, and it is built
+    /// once.
+    private static func folded(_ expression: BoundExpression) -> BoundExpression {
+        switch expression {
+        case .array(let elements):
+            let known = elements.compactMap { if case .constant(let value?) = $0 { value } else { nil } }
+            return known.count == elements.count ? .constant(.array(known)) : expression
+        case .object(let entries):
+            let known: [ObjectValue.Entry] = entries.compactMap {
+                if case .constant(let value?) = $0.value { (key: $0.key, value: value) } else { nil }
+            }
+            return known.count == entries.count ? .constant(.object(ObjectValue(known))) : expression
+        default: return expression
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import CRDT
+
+/// Calls of functions and aggregates.
+extension Binder {
+    mutating func bindCall(_ call: CallSyntax, _ span: SourceSpan) throws(DQLError) -> BoundExpression {
+        if let kind = AggregateKind(rawValue: call.name) { return try bindAggregate(kind, call, span) }
+        guard let function = FunctionTable.lookup(call.name) else {
+            let names = FunctionTable.names + AggregateKind.allCases.map(\.rawValue)
+            throw source.error(
+                .unknownFunction, "there is no function \(call.name)", at: span,
+                suggestion: Suggestion.closest(to: call.name, among: names))
+        }
+        guard !call.isDistinct, !call.isStar else {
+            throw source.error(
+                .wrongArguments, "\(function.name) takes neither DISTINCT nor *", at: span)
+        }
+        guard call.arguments.count >= function.minimumArguments,
+            call.arguments.count <= function.maximumArguments ?? .max
+        else {
+            throw source.error(
+                .wrongArguments,
+                "\(function.signature) was called with \(call.arguments.count) argument(s)", at: span)
+        }
+        if function.name == "cast" { try checkCastType(call.arguments[1]) }
+        warnAboutLiterals(function, call)
+        return .call(BoundCall(function: function, arguments: try bind(call.arguments)))
+    }
+
+    private func checkCastType(_ type: ExpressionSyntax) throws(DQLError) {
+        guard case .literal(let value) = type.kind, let name = value.stringValue,
+            Conversion.typeNames[name.lowercased()] == nil
+        else { return }
+        throw source.error(
+            .unknownType, "CAST knows no type \(name)", at: type.span,
+            suggestion: Suggestion.closest(to: name, among: Conversion.typeNames.keys.sorted()))
+    }
+
+    private mutating func warnAboutLiterals(_ function: FunctionDefinition, _ call: CallSyntax) {
+        for (index, argument) in call.arguments.enumerated() {
+            let wanted = function.parameterType(at: index)
+            let type: String
+            switch argument.kind {
+            case .literal(let value) where !wanted.accepts(value): type = value.typeName
+            case .array where wanted != .any && wanted != .array: type = "array"
+            case .object where wanted != .any && wanted != .object: type = "object"
+            default: continue
+            }
+            warn(
+                .literalType,
+                "\(function.name) takes \(wanted.rawValue), not \(type), as argument \(index + 1): always MISSING",
+                at: argument.span)
+        }
+    }
+
+    private mutating func bindAggregate(
+        _ kind: AggregateKind, _ call: CallSyntax, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        guard var grouping = scope.grouping else {
+            throw source.error(
+                .misplacedAggregate,
+                "an aggregate cannot be used in \(scope.aggregatesRefused ?? "this place")",
+                at: span)
+        }
+        guard call.isStar ? kind == .count : call.arguments.count == 1 else {
+            throw source.error(
+                .wrongArguments, "\(kind.rawValue.uppercased()) takes one argument", at: span)
+        }
+        var inner = self
+        inner.scope.grouping = nil
+        inner.scope.projected = []
+        inner.scope.aggregatesRefused = "another aggregate"
+        var argument: BoundExpression?
+        if let written = call.arguments.first { argument = try inner.bind(written) }
+        let slot = grouping.slot(
+            of: BoundAggregate(kind: kind, argument: argument, isDistinct: call.isDistinct))
+        inner.scope = scope
+        inner.scope.grouping = grouping
+        self = inner
+        return .slot(slot)
+    }
+}

@@ -1,0 +1,148 @@
+import CRDT
+
+/// Paths: which part of a path names a source, which is read in place, which is worked out on a value.
+extension Binder {
+    mutating func bindPath(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        let (root, steps) = Self.steps(of: expression)
+        guard case .name(let name) = root.kind else { return try apply(steps[...], to: try bind(root)) }
+        guard !scope.sources.isEmpty else {
+            throw source.error(
+                .fieldWithoutDocument, "Cannot convert to a literal: no document has the field \(name) here",
+                at: root.span)
+        }
+        if let projected = projection(named: name) {
+            var inner = self
+            inner.scope.projected = []
+            let bound = try inner.bind(projected)
+            inner.scope.projected = scope.projected
+            self = inner
+            return try apply(steps[...], to: bound)
+        }
+        if let scopeTerm = scope.grouping?.term {
+            throw ungrouped(scopeTerm, at: expression.span)
+        }
+        return try bindField(name, steps[...], root.span)
+    }
+
+    private func projection(named name: String) -> ExpressionSyntax? {
+        scope.projected.first { utf8Equal($0.name, name) }?.value
+    }
+
+    /// A field of the statement's document; the first name may be the source's.
+    private mutating func bindField(
+        _ first: String, _ steps: ArraySlice<PathStep>, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        let binding = scope.sources[0]
+        var names = [first]
+        var rest = steps
+        while case .key(let key)? = rest.first {
+            names.append(key)
+            rest = rest.dropFirst()
+        }
+        if utf8Equal(first, binding.name), names.count > 1 || binding.isAlias {
+            names.removeFirst()
+        } else if binding.isAlias, utf8Equal(first, binding.collection), names.count > 1 {
+            warn(
+                .hiddenName,
+                "\(first) is called \(binding.name) here; \(first).\(names[1]) reads a field \(first)",
+                at: span)
+        }
+        guard let field = names.first else { return try apply(rest, to: .document(source: binding.index)) }
+        if utf8Equal(field, documentIDField) {
+            return try apply(rest, to: .documentID(source: binding.index, path: Array(names.dropFirst())))
+        }
+        return try apply(rest, to: .field(access(names, binding)))
+    }
+
+    private func access(_ names: [String], _ binding: SourceBinding) -> FieldAccess {
+        var declaration: TypeDeclaration? = binding.types.root
+        var kinds: [FieldKind?] = []
+        for name in names {
+            declaration = declaration?[name]
+            kinds.append(declaration?.kind)
+        }
+        return FieldAccess(source: binding.index, path: names, kinds: kinds, declaration: declaration)
+    }
+
+    private mutating func apply(
+        _ steps: ArraySlice<PathStep>, to base: BoundExpression
+    ) throws(DQLError) -> BoundExpression {
+        var result = base
+        for step in steps {
+            switch step {
+            case .key(let key): result = .member(result, key)
+            case .index(let index): result = .element(result, try bind(index))
+            }
+        }
+        return result
+    }
+
+    /// `a.b["c"][0]` as its root and steps.
+    static func steps(of expression: ExpressionSyntax) -> (root: ExpressionSyntax, steps: [PathStep]) {
+        var steps: [PathStep] = []
+        var current = expression
+        while true {
+            switch current.kind {
+            case .member(let base, let name):
+                steps.append(.key(name))
+                current = base
+            case .element(let base, let index):
+                if case .literal(.string(let key)) = index.kind {
+                    steps.append(.key(key))
+                } else {
+                    steps.append(.index(index))
+                }
+                current = base
+            default: return (current, steps.reversed())
+            }
+        }
+    }
+
+    // MARK: Groups
+
+    /// The slot of a group key that the expression is, if groups are in scope.
+    mutating func groupKey(_ expression: ExpressionSyntax) throws(DQLError) -> Int? {
+        guard let grouping = scope.grouping, !grouping.keys.isEmpty, !containsAggregate(expression) else {
+            return nil
+        }
+        if case .name(let name) = Self.steps(of: expression).root.kind, projection(named: name) != nil {
+            return nil
+        }
+        var inner = self
+        inner.scope.grouping = nil
+        inner.scope.projected = []
+        let bound = try inner.bind(expression)
+        return grouping.keys.firstIndex(of: bound)
+    }
+
+    private func ungrouped(_ term: GroupScope.Term, at span: SourceSpan) -> DQLError {
+        switch term {
+        case .projection(let name):
+            source.error(
+                .ungroupedProjection, "Projection \"\(name)\" must depend only on group keys or aggregates",
+                at: span)
+        case .having:
+            source.error(
+                .ungroupedTerm, "HAVING clause terms must depend only on group keys or aggregates", at: span)
+        case .order:
+            source.error(
+                .ungroupedTerm, "ORDER BY clause terms must depend only on group keys or aggregates", at: span
+            )
+        }
+    }
+
+    /// Whether an aggregate is called anywhere in the expression.
+    func containsAggregate(_ expression: ExpressionSyntax) -> Bool {
+        if case .call(let call) = expression.kind, AggregateKind(rawValue: call.name) != nil { return true }
+        return expression.kind.children.contains(where: containsAggregate)
+    }
+}
+
+/// One step of a path below its root.
+enum PathStep {
+    case key(String)
+    case index(ExpressionSyntax)
+}
+
+/// The field under which a document shows its id.
+let documentIDField = "_id"

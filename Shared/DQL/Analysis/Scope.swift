@@ -1,0 +1,43 @@
+import CRDT
+
+/// What the names of a statement can mean.
+struct Scope {
+    /// The documents in reach, by their place among the sources. Empty in INSERT; one until joins.
+    var sources: [SourceBinding] = []
+    /// ORDER BY sees what SELECT names.
+    var projected: [(name: String, value: ExpressionSyntax)] = []
+    /// Set while terms are bound that see groups instead of documents.
+    var grouping: GroupScope?
+    /// Why an aggregate cannot stand here; nil where it can.
+    var aggregatesRefused: String? = "here"
+}
+
+/// One source and the names it answers to.
+struct SourceBinding {
+    let index: Int
+    /// The alias, or the collection's name.
+    let name: String
+    let isAlias: Bool
+    let collection: String
+    let types: TypeDefinition
+}
+
+/// The groups of a statement, growing aggregates as they are met.
+struct GroupScope {
+    let keys: [BoundExpression]
+    var aggregates: [BoundAggregate] = []
+    /// How the error names a term that is neither key nor aggregate.
+    var term: Term
+
+    enum Term {
+        case projection(String)
+        case having
+        case order
+    }
+
+    mutating func slot(of aggregate: BoundAggregate) -> Int {
+        if let known = aggregates.firstIndex(of: aggregate) { return keys.count + known }
+        aggregates.append(aggregate)
+        return keys.count + aggregates.count - 1
+    }
+}

@@ -1,0 +1,110 @@
+/// Every code this module raises; the raw value is stable and published.
+///
+/// 01xx the text, 02xx names and shape, 03xx what this version cannot do yet, 04xx limits, 05xx arguments,
+/// 06xx execution, 07xx subscriptions.
+public enum DQLErrorCode: String, Sendable, CaseIterable {
+    /// A character that begins no token.
+    case invalidCharacter = "DQL-0101"
+    /// A string, quoted identifier or comment without its end.
+    case unterminated = "DQL-0102"
+    /// Digits that form no number, or a number beyond the range of a double.
+    case invalidNumber = "DQL-0103"
+    /// A `\u` escape that names no character.
+    case invalidEscape = "DQL-0104"
+    /// A token that cannot stand where it stands.
+    case syntax = "DQL-0105"
+    /// A reserved word where a name is expected; back quotes make it a name.
+    case reservedWord = "DQL-0106"
+    /// The text ends too early, or is empty.
+    case unexpectedEnd = "DQL-0107"
+    /// More than one statement in a text.
+    case severalStatements = "DQL-0108"
+    /// SET or UNSET of an array element or a bracketed key.
+    case elementAssignment = "DQL-0109"
+    /// A key of an object literal that is not a quoted string.
+    case unquotedKey = "DQL-0110"
+    /// `USE IDS` with parentheses.
+    case parenthesizedIDs = "DQL-0111"
+
+    /// `*` beside other projections.
+    case mixedStar = "DQL-0201"
+    /// A projection that is neither a group key nor an aggregate.
+    case ungroupedProjection = "DQL-0202"
+    /// A HAVING or ORDER BY term that is neither a group key nor an aggregate.
+    case ungroupedTerm = "DQL-0203"
+    /// An aggregate inside WHERE, GROUP BY, SET, DOCUMENTS or another aggregate.
+    case misplacedAggregate = "DQL-0204"
+    /// A function that does not exist.
+    case unknownFunction = "DQL-0205"
+    /// A call with too few or too many arguments, or DISTINCT or `*` where they mean nothing.
+    case wrongArguments = "DQL-0206"
+    /// `x.*` where x is not the statement's source.
+    case unknownSource = "DQL-0207"
+    /// A field where no document is in reach (DOCUMENTS, USE IDS).
+    case fieldWithoutDocument = "DQL-0208"
+    /// SET or UNSET of `_id`.
+    case idModification = "DQL-0209"
+    /// Two modifications of one path.
+    case duplicateModification = "DQL-0210"
+    /// SET or UNSET below a field that is not a MAP.
+    case notAMap = "DQL-0211"
+    /// A field declared twice, or children declared for a type that has none.
+    case invalidTypeDefinition = "DQL-0212"
+    /// A collection name that is empty or too long.
+    case invalidCollectionName = "DQL-0213"
+    /// A write to a `system:` collection.
+    case readOnlyCollection = "DQL-0214"
+    /// A CAST to a type that does not exist.
+    case unknownType = "DQL-0215"
+
+    /// A statement that is part of the language and not supported yet.
+    case unsupportedStatement = "DQL-0301"
+    /// A clause or operator that is part of the language and not supported yet.
+    case unsupportedClause = "DQL-0302"
+    /// A write to a field of a declared type that cannot be written yet.
+    case unsupportedType = "DQL-0303"
+
+    /// The statement is longer than `DQLLimits.statementBytes`.
+    case statementTooLong = "DQL-0401"
+    /// The statement nests deeper than `DQLLimits.nestingDepth`.
+    case nestingTooDeep = "DQL-0402"
+    /// An IN list longer than `DQLLimits.inListElements`.
+    case inListTooLong = "DQL-0403"
+
+    /// A parameter without its argument.
+    case missingArgument = "DQL-0501"
+    /// An argument (or literal) of a type or range that its place does not take.
+    case invalidArgument = "DQL-0502"
+
+    /// INSERT of an id that exists, with the FAIL policy.
+    case idConflict = "DQL-0601"
+    /// INSERT of one id twice in one statement.
+    case duplicateIDs = "DQL-0602"
+    /// INSERT of something that is not an object.
+    case invalidDocument = "DQL-0603"
+    /// A document id of a type that ids cannot have.
+    case invalidDocumentID = "DQL-0604"
+    /// A statement that writes where only reading is possible.
+    case readOnly = "DQL-0605"
+    /// A stored document whose bytes cannot be read.
+    case unreadableDocument = "DQL-0606"
+    /// A value that a document cannot hold (nested too deep).
+    case unstorableValue = "DQL-0607"
+
+    /// A statement that cannot be a subscription.
+    case unsupportedSubscription = "DQL-0701"
+}
+
+/// Every code a warning can have. A warning travels with the result and never changes it.
+public enum DQLWarningCode: String, Sendable, CaseIterable {
+    /// An argument that no parameter of the statement names.
+    case unusedArgument = "DQL-W101"
+    /// A function called with a literal of a type it never takes: the result is MISSING.
+    case literalType = "DQL-W102"
+    /// Two projections of one name: the later one shows.
+    case duplicateName = "DQL-W103"
+    /// A path that starts with the collection's name although an alias hides it.
+    case hiddenName = "DQL-W104"
+    /// A SET whose right side was MISSING: the field was left as it was.
+    case missingAssignment = "DQL-W105"
+}

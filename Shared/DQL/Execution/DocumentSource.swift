@@ -1,0 +1,42 @@
+import CRDT
+
+/// One live document, valid only during the visit that hands it out.
+public struct DocumentRecord {
+    /// The document's id.
+    public let id: DocumentID
+    /// The document, read in place.
+    public let document: DocumentReader
+
+    /// A document as a store shows it.
+    public init(id: DocumentID, document: DocumentReader) {
+        self.id = id
+        self.document = document
+    }
+}
+
+/// A consistent snapshot of a store's documents. The border between the language and stores: the evaluator
+/// asks for nothing else.
+public protocol DocumentSource {
+    /// Visits the live documents of a collection, each once, in any order. A visit that returns false ends
+    /// the scan; one that throws ends it with its error. A collection that does not exist has no documents.
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+
+    /// Visits the document of this id if it is live.
+    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
+}
+
+/// A write transaction: it sees its own writes.
+///
+/// A statement that fails may have written before it failed. Statements are atomic, so whoever owns the
+/// transaction undoes what a throwing statement did (a savepoint).
+public protocol DocumentWriter: DocumentSource {
+    /// Whether the document is live.
+    func exists(_ collection: String, _ id: DocumentID) throws -> Bool
+
+    /// Hands out an editor on the document, which need not exist, and keeps its edits. Not called during a
+    /// scan.
+    func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
+
+    /// Removes the documents from this store only. Not called during a scan.
+    func evict(_ collection: String, _ ids: [DocumentID]) throws
+}

@@ -1,0 +1,189 @@
+import CRDT
+
+/// Evaluates expressions on a row. This is the meaning of the language: every other way to execute a
+/// statement has to agree with it. nil is MISSING.
+struct Evaluator: Sendable {
+    let fields: FieldResolver
+
+    /// `types`: what each source's statement declares.
+    init(_ options: ExecutionOptions, types: [TypeDefinition]) {
+        fields = FieldResolver(isStrict: options.strictMode, types: types)
+    }
+
+    /// Whether a condition lets a row through: only true does.
+    func isTrue(_ condition: BoundExpression, _ row: borrowing Row) throws -> Bool {
+        if case .bool(true)? = try evaluate(condition, row) { true } else { false }
+    }
+
+    func evaluate(_ expression: BoundExpression, _ row: borrowing Row) throws -> Value? {
+        switch expression {
+        case .constant(let value): return value
+        case .parameter: preconditionFailure("parameters are replaced before execution")
+        case .field(let access):
+            guard let record = row.documents[access.source] else { return nil }
+            return try fields.read(access, in: record)
+        case .documentID(let source, let path):
+            guard let record = row.documents[source] else { return nil }
+            var value: Value? = record.id.value
+            for name in path { value = value?[name] }
+            return value
+        case .document(let source):
+            guard let record = row.documents[source] else { return nil }
+            return .object(try fields.document(record, source: source))
+        case .slot(let index): return row.slots[index]
+        case .member(let base, let name): return try evaluate(base, row)?[name]
+        case .element(let base, let index):
+            return Self.element(of: try evaluate(base, row), try evaluate(index, row))
+        case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))
+        case .not(let operand): return Truth.not(try evaluate(operand, row))
+        case .arithmetic(let symbol, let left, let right):
+            return Arithmetic.apply(symbol, try evaluate(left, row), try evaluate(right, row))
+        case .comparison(let symbol, let left, let right):
+            return Truth.compare(symbol, try evaluate(left, row), try evaluate(right, row))
+        case .and(let operands): return try conjunction(operands, row)
+        case .or(let operands): return try disjunction(operands, row)
+        case .xor(let left, let right): return Truth.xor(try evaluate(left, row), try evaluate(right, row))
+        case .isNull(let operand): return .bool(try evaluate(operand, row) == .some(.null))
+        case .isMissing(let operand): return .bool(try evaluate(operand, row) == nil)
+        default: return try evaluateCompound(expression, row)
+        }
+    }
+
+    private func evaluateCompound(_ expression: BoundExpression, _ row: borrowing Row) throws -> Value? {
+        switch expression {
+        case .between(let value, let low, let high):
+            let value = try evaluate(value, row)
+            return Truth.and(
+                Truth.compare(.greaterOrEqual, value, try evaluate(low, row)),
+                Truth.compare(.lessOrEqual, value, try evaluate(high, row)))
+        case .inList(let value, let elements):
+            return try membership(try evaluate(value, row), elements, row)
+        case .inCollection(let value, let collection):
+            return Self.membership(try evaluate(value, row), try evaluate(collection, row))
+        case .inSet(let value, let set):
+            guard let value = try evaluate(value, row) else { return nil }
+            if case .null = value { return .null }
+            return set.contains(value) ? true : set.hasNull ? .null : false
+        case .like(let value, let matcher): return try like(try evaluate(value, row), matcher, row)
+        case .conditional(let operand, let branches, let otherwise):
+            return try conditional(operand, branches, otherwise, row)
+        case .array(let elements):
+            var values: [Value] = []
+            for element in elements {
+                if let value = try evaluate(element, row) { values.append(value) }
+            }
+            return .array(values)
+        case .object(let entries):
+            var values: [ObjectValue.Entry] = []
+            for entry in entries {
+                if let value = try evaluate(entry.value, row) {
+                    values.append((key: entry.key, value: value))
+                }
+            }
+            return .object(ObjectValue(values))
+        case .call(let call):
+            var arguments: [Value?] = []
+            arguments.reserveCapacity(call.arguments.count)
+            for argument in call.arguments { arguments.append(try evaluate(argument, row)) }
+            return call.function.evaluate(arguments)
+        default: preconditionFailure("every kind of expression is evaluated")
+        }
+    }
+
+    // MARK: Logic
+
+    private func conjunction(_ operands: [BoundExpression], _ row: borrowing Row) throws -> Value? {
+        var result: Value? = true
+        for operand in operands {
+            result = Truth.and(result, try evaluate(operand, row))
+            if case .bool(false)? = result { return result }
+        }
+        return result
+    }
+
+    private func disjunction(_ operands: [BoundExpression], _ row: borrowing Row) throws -> Value? {
+        var result: Value? = false
+        for operand in operands {
+            result = Truth.or(result, try evaluate(operand, row))
+            if case .bool(true)? = result { return result }
+        }
+        return result
+    }
+
+    private func conditional(
+        _ operand: BoundExpression?, _ branches: [BoundExpression.Branch], _ otherwise: BoundExpression,
+        _ row: borrowing Row
+    ) throws -> Value? {
+        let value: Value? = if let operand { try evaluate(operand, row) } else { true }
+        for branch in branches {
+            let condition = try evaluate(branch.condition, row)
+            let truth = operand == nil ? condition : Truth.compare(.equal, value, condition)
+            if case .bool(true)? = truth { return try evaluate(branch.result, row) }
+        }
+        return try evaluate(otherwise, row)
+    }
+
+    // MARK: Membership
+
+    private func membership(
+        _ value: Value?, _ elements: [BoundExpression], _ row: borrowing Row
+    ) throws -> Value? {
+        guard let value else { return nil }
+        if case .null = value { return .null }
+        var isUnknown = false
+        for element in elements {
+            let candidate = try evaluate(element, row)
+            if ValueOrder.comparison(value, candidate) == 0 { return true }
+            if candidate == nil || candidate == .some(.null) { isUnknown = true }
+        }
+        return isUnknown ? .null : false
+    }
+
+    private static func membership(_ value: Value?, _ collection: Value?) -> Value? {
+        guard let value, let collection else { return nil }
+        if case .null = value { return .null }
+        if case .null = collection { return .null }
+        guard case .array(let elements) = collection else { return nil }
+        var isUnknown = false
+        for candidate in elements {
+            if ValueOrder.comparison(value, candidate) == 0 { return true }
+            if case .null = candidate { isUnknown = true }
+        }
+        return isUnknown ? .null : false
+    }
+
+    // MARK: Parts and patterns
+
+    /// `array[0]`, `array[-1]` from the end, `object['key']`.
+    private static func element(of base: Value?, _ index: Value?) -> Value? {
+        switch (base, index) {
+        case (.array(let elements)?, .int(let index)?):
+            let place = index < 0 ? Int64(elements.count) + max(index, -.max) : index
+            guard place >= 0, place < elements.count else { return nil }
+            return elements[Int(place)]
+        case (.object(let object)?, .string(let key)?): return object[key]
+        default: return nil
+        }
+    }
+
+    private func like(_ value: Value?, _ matcher: LikeMatcher, _ row: borrowing Row) throws -> Value? {
+        let pattern: LikePattern
+        switch matcher {
+        case .prepared(let prepared): pattern = prepared
+        case .computed(let expression, let escape, let ignoresCase):
+            let text = try evaluate(expression, row)
+            guard case .string(let text)? = text else { return Truth.incomparable(value, text) }
+            guard let escape else {
+                pattern = LikePattern(text, ignoresCase: ignoresCase)
+                break
+            }
+            guard let scalar = LikeMatcher.escapeCharacter(try evaluate(escape, row)) else { return nil }
+            pattern = LikePattern(text, escape: scalar, ignoresCase: ignoresCase)
+        }
+        switch value {
+        case .string(let text)?: return .bool(pattern.matches(text))
+        case .null?: return .null
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import CRDT
+
+/// ORDER BY: compares rows by the values of its terms.
+struct Ordering: Sendable {
+    let terms: [SortTerm]
+
+    func keys(_ row: borrowing Row, _ evaluator: Evaluator) throws -> [Value?] {
+        var keys: [Value?] = []
+        keys.reserveCapacity(terms.count)
+        for term in terms { keys.append(try evaluator.evaluate(term.expression, row)) }
+        return keys
+    }
+
+    func compare(_ left: [Value?], _ right: [Value?]) -> Int {
+        for (index, term) in terms.enumerated() {
+            let order = compare(left[index], right[index], term)
+            if order != 0 { return order }
+        }
+        return 0
+    }
+
+    private func compare(_ left: Value?, _ right: Value?, _ term: SortTerm) -> Int {
+        if let nullsFirst = term.nullsFirst {
+            let isLeftNull = ValueOrder.rank(left) >= ValueOrder.rank(.null)
+            let isRightNull = ValueOrder.rank(right) >= ValueOrder.rank(.null)
+            if isLeftNull != isRightNull { return isLeftNull == nullsFirst ? -1 : 1 }
+        }
+        let order = ValueOrder.collate(left, right)
+        return term.isDescending ? -order : order
+    }
+}
+
+/// Collects rows in order and keeps only those that can still be among the first `capacity`: the memory of
+/// ORDER BY with LIMIT is bounded by the limit. Rows that sort alike keep the order in which they came.
+struct TopRows<Payload> {
+    private let ordering: Ordering
+    private let capacity: Int
+    private var rows: [(keys: [Value?], payload: Payload)] = []
+    /// The keys of the last row that is still in, once there are `capacity` rows.
+    private var threshold: [Value?]?
+
+    init(_ ordering: Ordering, capacity: Int) {
+        self.ordering = ordering
+        self.capacity = capacity
+    }
+
+    /// Adds a row; `payload` is asked for only if the row is in.
+    mutating func add(_ keys: [Value?], _ payload: () throws -> Payload) rethrows {
+        guard capacity > 0 else { return }
+        // A later row that equals the threshold loses against it.
+        if let threshold, ordering.compare(keys, threshold) >= 0 { return }
+        rows.append((keys: keys, payload: try payload()))
+        if capacity <= Int.max / DQLLimits.topRowsSlack, rows.count >= capacity * DQLLimits.topRowsSlack {
+            prune()
+        }
+    }
+
+    private mutating func prune() {
+        sort()
+        rows.removeLast(rows.count - capacity)
+        threshold = rows[capacity - 1].keys
+    }
+
+    /// Swift's sort is stable in practice but does not promise it; the place of arrival settles ties.
+    private mutating func sort() {
+        guard !ordering.terms.isEmpty else { return }
+        let order = rows.indices.sorted { first, second in
+            let order = ordering.compare(rows[first].keys, rows[second].keys)
+            return order != 0 ? order < 0 : first < second
+        }
+        rows = order.map { rows[$0] }
+    }
+
+    /// The rows in order.
+    mutating func finish() -> [Payload] {
+        sort()
+        return rows.prefix(capacity).map(\.payload)
+    }
+}

@@ -1,0 +1,103 @@
+import CRDT
+
+/// What a statement does.
+public enum StatementKind: String, Sendable {
+    /// Reads.
+    case select
+    /// Adds documents.
+    case insert
+    /// Changes documents.
+    case update
+    /// Removes documents everywhere.
+    case delete
+    /// Removes documents from this store only.
+    case evict
+}
+
+/// A statement that was parsed and analyzed once and can be executed any number of times, on any thread.
+public struct PreparedStatement: Sendable {
+    /// The syntax tree.
+    public let statement: Statement
+    /// What it does.
+    public let kind: StatementKind
+    /// The collections it reads documents of, `system:` ones with their prefix.
+    public let collectionsRead: [String]
+    /// The collections it writes.
+    public let collectionsWritten: [String]
+    /// The parameters it needs arguments for, in order of appearance.
+    public let parameterNames: [String]
+    /// What the analysis found suspicious.
+    public let warnings: [DQLWarning]
+
+    let source: SourceText
+    let plan: StatementPlan
+    let parameters: [NameSyntax]
+    let types: [TypeDefinition]
+
+    /// The text it was prepared from.
+    public var text: String { source.text }
+    /// Whether it writes nothing.
+    public var isReadOnly: Bool { kind == .select }
+    /// The collections it touches.
+    public var collections: [String] {
+        collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
+    }
+
+    /// Parses and analyzes. Throws with the position of what is wrong.
+    public init(_ text: String) throws(DQLError) {
+        statement = try Parser.parse(text)
+        source = SourceText(text: text)
+        let analysis = try Analyzer.analyze(statement, source)
+        plan = analysis.plan
+        parameters = analysis.parameters
+        types = analysis.types
+        warnings = analysis.warnings
+        parameterNames = parameters.map(\.text)
+        switch statement {
+        case .select(let select):
+            (kind, collectionsRead, collectionsWritten) = (
+                .select, [select.source.collection.qualifiedName], []
+            )
+        case .insert(let insert):
+            (kind, collectionsRead, collectionsWritten) = (.insert, [], [insert.collection.qualifiedName])
+        case .update(let update):
+            let name = update.source.collection.qualifiedName
+            (kind, collectionsRead, collectionsWritten) = (.update, [name], [name])
+        case .delete(let removal), .evict(let removal):
+            let name = removal.source.collection.qualifiedName
+            (collectionsRead, collectionsWritten) = ([name], [name])
+            if case .delete = statement { kind = .delete } else { kind = .evict }
+        }
+    }
+
+    /// The arguments in the order of the parameters. Throws `missingArgument`.
+    func bind(_ arguments: ObjectValue) throws(DQLError) -> [Value] {
+        var values: [Value] = []
+        for parameter in parameters {
+            guard let value = arguments[parameter.text] else {
+                throw source.error(
+                    .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span)
+            }
+            values.append(value)
+        }
+        return values
+    }
+
+    /// One warning per argument that no parameter names.
+    func unusedArguments(_ arguments: ObjectValue) -> [DQLWarning] {
+        arguments.entries
+            .filter { entry in !parameters.contains { utf8Equal($0.text, entry.key) } }
+            .map { DQLWarning(.unusedArgument, "the argument \($0.key) is not used by the statement") }
+    }
+}
+
+/// Prepares statements.
+public enum StatementCompiler {
+    /// Parses and analyzes a statement. Throws with the position of what is wrong.
+    public static func compile(_ text: String) throws(DQLError) -> PreparedStatement {
+        try PreparedStatement(text)
+    }
+
+    /// Parses a statement without analyzing it: names and functions are not checked.
+    public static func parse(_ text: String) throws(DQLError) -> Statement { try Parser.parse(text) }
+}

@@ -1,0 +1,63 @@
+import CRDT
+
+/// What an expression is evaluated on: the documents in place, one per source, or the slots of a group.
+struct Row {
+    var documents: [DocumentRecord?]
+    var slots: [Value?] = []
+}
+
+/// Reads documents in place: the path is touched, not the document.
+struct FieldResolver: Sendable {
+    /// Strict mode: what is not declared is a REGISTER.
+    let isStrict: Bool
+    /// What is declared for each source.
+    let types: [TypeDefinition]
+
+    func read(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
+        var map = record.document.root
+        for index in access.path.indices {
+            guard let field = try map.field(access.path[index]) else { return nil }
+            let kind = access.kinds[index] ?? (isStrict ? .register : field.newestKind)
+            if index == access.path.count - 1 { return try value(of: field, kind, access.declaration) }
+            switch kind {
+            case .map?:
+                guard let below = try field.map() else { return nil }
+                map = below
+            case .register?:
+                guard var value = try field.register() else { return nil }
+                for name in access.path[(index + 1)...] {
+                    guard let next = value[name] else { return nil }
+                    value = next
+                }
+                return value
+            default: return nil
+            }
+        }
+        return nil
+    }
+
+    /// The document with `_id` first.
+    func document(_ record: DocumentRecord, source: Int) throws -> ObjectValue {
+        let fields = try value(of: record.document.root, types[source].root)
+        let id: [ObjectValue.Entry] = [(key: documentIDField, value: record.id.value)]
+        return ObjectValue(unique: id + fields.entries.filter { !utf8Equal($0.key, documentIDField) })
+    }
+
+    private func value(of field: FieldReader, _ kind: FieldKind?, _ declared: TypeDeclaration?) throws
+        -> Value?
+    {
+        guard kind == .map else { return try field.value(kind) }
+        return try field.map().map { .object(try value(of: $0, declared)) }
+    }
+
+    private func value(of map: MapReader, _ declared: TypeDeclaration?) throws -> ObjectValue {
+        if !isStrict, declared?.children.isEmpty ?? true { return try map.value() }
+        var entries: [ObjectValue.Entry] = []
+        try map.forEach { (key, field) throws in
+            let child = declared?[key]
+            let kind = child?.kind ?? (isStrict ? .register : field.newestKind)
+            if let value = try value(of: field, kind, child) { entries.append((key: key, value: value)) }
+        }
+        return ObjectValue(unique: entries)
+    }
+}

@@ -1,0 +1,18 @@
+import CRDT
+
+/// What executing a statement gave.
+public struct StatementResult: Sendable {
+    /// The rows of a SELECT: objects, or bare values with RAW. Empty for statements that write.
+    public var rows: [Value]
+    /// The documents a statement wrote, each once, in the order they were written.
+    public var mutatedDocumentIDs: [DocumentID]
+    /// What is probably not meant; never changes the result.
+    public var warnings: [DQLWarning]
+
+    /// A result.
+    public init(rows: [Value] = [], mutatedDocumentIDs: [DocumentID] = [], warnings: [DQLWarning] = []) {
+        self.rows = rows
+        self.mutatedDocumentIDs = mutatedDocumentIDs
+        self.warnings = warnings
+    }
+}

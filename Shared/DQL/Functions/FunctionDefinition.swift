@@ -1,0 +1,122 @@
+import CRDT
+
+/// One function of the language: what it is called, what it takes, what it does, and the documentation of all
+/// that.
+///
+/// A function never fails. Unless its semantics say otherwise, a MISSING argument or one of a wrong type
+/// gives MISSING, and a NULL argument gives NULL.
+public struct FunctionDefinition: Sendable {
+    /// The name in lower case.
+    public let name: String
+    /// Other spellings.
+    public let aliases: [String]
+    /// What it takes, in order.
+    public let parameters: [Parameter]
+    /// How many parameters at the end may be left out.
+    public let optionalCount: Int
+    /// Whether the last parameter may come any number of times more.
+    public let isVariadic: Bool
+    /// What it gives, null and missing included.
+    public let semantics: String
+    /// A call with its result.
+    public let example: (call: String, result: String)
+    let evaluate: @Sendable ([Value?]) -> Value?
+
+    /// One parameter of a function.
+    public struct Parameter: Sendable {
+        /// Its name in the documentation.
+        public let name: String
+        /// What it has to be for the result to be anything but MISSING.
+        public let type: ArgumentType
+
+        init(_ name: String, _ type: ArgumentType = .any) {
+            self.name = name
+            self.type = type
+        }
+    }
+
+    /// The types a parameter can ask for.
+    public enum ArgumentType: String, Sendable {
+        /// Anything.
+        case any
+        /// A string.
+        case string
+        /// An integer or a float.
+        case number
+        /// An integer.
+        case integer
+        /// An array.
+        case array
+        /// An object.
+        case object
+
+        func accepts(_ value: Value) -> Bool {
+            switch (self, value) {
+            case (.any, _), (_, .null), (.string, .string), (.number, .int), (.number, .double),
+                (.integer, .int),
+                (.array, .array), (.object, .object):
+                true
+            default: false
+            }
+        }
+    }
+
+    init(
+        _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
+        variadic: Bool = false,
+        _ semantics: String, example: (String, String), evaluate: @escaping @Sendable ([Value?]) -> Value?
+    ) {
+        self.name = name
+        self.aliases = aliases
+        self.parameters = parameters
+        optionalCount = optional
+        isVariadic = variadic
+        self.semantics = semantics
+        self.example = (call: example.0, result: example.1)
+        self.evaluate = evaluate
+    }
+
+    /// The fewest arguments a call has.
+    public var minimumArguments: Int { parameters.count - optionalCount }
+    /// The most arguments a call has; nil when there is no limit.
+    public var maximumArguments: Int? { isVariadic ? nil : parameters.count }
+
+    /// `substr(text, start[, length])`.
+    public var signature: String {
+        var text = ""
+        for (index, parameter) in parameters.enumerated() {
+            let separator = index == 0 ? "" : ", "
+            text += index >= minimumArguments ? "[\(separator)\(parameter.name)]" : separator + parameter.name
+        }
+        return "\(name)(\(text)\(isVariadic ? ", …" : ""))"
+    }
+
+    func parameterType(at index: Int) -> ArgumentType { parameters[min(index, parameters.count - 1)].type }
+
+    // MARK: Shapes
+
+    /// A function of values that are all of the wanted types; null and missing are settled before it is
+    /// asked.
+    static func strict(
+        _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
+        variadic: Bool = false,
+        _ semantics: String, example: (String, String), evaluate: @escaping @Sendable ([Value]) -> Value?
+    ) -> FunctionDefinition {
+        FunctionDefinition(
+            name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
+            example: example
+        ) { arguments in
+            var values: [Value] = []
+            values.reserveCapacity(arguments.count)
+            var sawNull = false
+            for (index, argument) in arguments.enumerated() {
+                guard let argument, parameters[min(index, parameters.count - 1)].type.accepts(argument) else {
+                    return nil
+                }
+                if case .null = argument { sawNull = true }
+                values.append(argument)
+            }
+            return sawNull ? .null : evaluate(values)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import CRDT
+
+/// Spec 2.6. Lengths and places count characters (Unicode scalars) unless a name says bytes.
+enum StringFunctions {
+    static let all: [FunctionDefinition] = [
+        .strict(
+            "lower", [.init("text", .string)], "The text in lower case.", example: ("lower('ÄB')", "'äb'")
+        ) {
+            .string(text($0[0]).lowercased())
+        },
+        .strict(
+            "upper", [.init("text", .string)], "The text in upper case.", example: ("upper('äb')", "'ÄB'")
+        ) {
+            .string(text($0[0]).uppercased())
+        },
+        .strict(
+            "contains", [.init("text", .string), .init("part", .string)],
+            "Whether the part occurs in the text, compared by bytes.",
+            example: ("contains('mimeo', 'me')", "true")
+        ) { .bool(place(of: text($0[1]), in: text($0[0])) != nil) },
+        .strict(
+            "starts_with", [.init("text", .string), .init("part", .string)],
+            "Whether the text begins with the part, compared by bytes.",
+            example: ("starts_with('mimeo', 'mi')", "true")
+        ) { .bool(text($0[0]).utf8.starts(with: text($0[1]).utf8)) },
+        .strict(
+            "ends_with", [.init("text", .string), .init("part", .string)],
+            "Whether the text ends with the part, compared by bytes.",
+            example: ("ends_with('mimeo', 'eo')", "true")
+        ) { .bool(text($0[0]).utf8.reversed().starts(with: text($0[1]).utf8.reversed())) },
+        .strict(
+            "char_length", aliases: ["character_length"], [.init("text", .string)],
+            "How many characters there are.",
+            example: ("char_length('für')", "3")
+        ) { .int(Int64(text($0[0]).unicodeScalars.count)) },
+        .strict(
+            "byte_length", [.init("text", .string)], "How many UTF-8 bytes there are.",
+            example: ("byte_length('für')", "4")
+        ) { .int(Int64(text($0[0]).utf8.count)) },
+        .strict(
+            "substr", [.init("text", .string), .init("start", .integer), .init("length", .integer)],
+            optional: 1,
+            "The characters from a place, from 0, or from the end when negative. MISSING when it is"
+                + " outside the text, or the length negative.",
+            example: ("substr('mimeo', 2, 2)", "'me'"), evaluate: substring),
+        .strict(
+            "pos", [.init("text", .string), .init("part", .string)],
+            "Where the part first occurs, counted from 0; -1 when it does not.",
+            example: ("pos('mimeo', 'o')", "4")
+        ) { arguments in
+            let whole = text(arguments[0])
+            guard let place = place(of: text(arguments[1]), in: whole) else { return -1 }
+            let index = whole.utf8.index(whole.utf8.startIndex, offsetBy: place)
+            return .int(Int64(whole.unicodeScalars[..<index].count))
+        },
+        .strict(
+            "concat", [.init("text", .string)], variadic: true, "The texts one after the other.",
+            example: ("concat('a', 'b', 'c')", "'abc'")
+        ) { .string($0.map(text).joined()) },
+    ]
+
+    static func text(_ value: Value) -> String { value.stringValue ?? "" }
+
+    /// Where the part's bytes first occur, in bytes.
+    static func place(of part: String, in whole: String) -> Int? {
+        let needle = Array(part.utf8)
+        var whole = whole
+        return whole.withUTF8 { text in
+            guard let first = needle.first else { return 0 }
+            guard text.count >= needle.count else { return nil }
+            for start in 0...(text.count - needle.count) where text[start] == first {
+                if needle.indices.allSatisfy({ text[start + $0] == needle[$0] }) { return start }
+            }
+            return nil
+        }
+    }
+
+    private static let substring: @Sendable ([Value]) -> Value? = { arguments in
+        let scalars = Array(text(arguments[0]).unicodeScalars)
+        let asked = arguments[1].intValue ?? 0
+        let start = asked < 0 ? Int64(scalars.count) + max(asked, -.max) : asked
+        guard start >= 0, start <= scalars.count else { return nil }
+        var end = scalars.count
+        if arguments.count > 2 {
+            let length = arguments[2].intValue ?? 0
+            guard length >= 0 else { return nil }
+            end = Int(start) + Int(min(length, Int64(scalars.count) - start))
+        }
+        var result = String.UnicodeScalarView()
+        result.append(contentsOf: scalars[Int(start)..<end])
+        return .string(String(result))
+    }
+}

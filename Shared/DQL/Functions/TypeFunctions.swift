@@ -1,0 +1,45 @@
+import CRDT
+
+/// Spec 2.5 and 2.7: types and conversions.
+enum TypeFunctions {
+    static let all: [FunctionDefinition] = [
+        FunctionDefinition(
+            "type", [.init("value")],
+            "The type's name: boolean, string, integer, float, object, array, binary, null or missing.",
+            example: ("type(1.5)", "'float'")
+        ) { .string($0[0]?.typeName ?? "missing") },
+        FunctionDefinition(
+            "is_number", [.init("value")], "Whether it is a number; null gives NULL, missing MISSING.",
+            example: ("is_number(1)", "true")
+        ) { test($0[0]) { $0.typeName == "integer" || $0.typeName == "float" } },
+        FunctionDefinition(
+            "is_string", [.init("value")], "Whether it is a string; null gives NULL, missing MISSING.",
+            example: ("is_string('a')", "true")
+        ) { test($0[0]) { $0.typeName == "string" } },
+        FunctionDefinition(
+            "is_boolean", [.init("value")], "Whether it is a boolean; null gives NULL, missing MISSING.",
+            example: ("is_boolean(1)", "false")
+        ) { test($0[0]) { $0.typeName == "boolean" } },
+        FunctionDefinition(
+            "cast", [.init("value"), .init("type", .string)],
+            "The value as string, integer, float, boolean or binary; MISSING when impossible, NULL stays"
+                + " NULL. Also written CAST(value AS type).",
+            example: ("cast('12', 'integer')", "12")
+        ) { arguments in arguments[1]?.stringValue.flatMap { Conversion.cast(arguments[0], to: $0) } },
+        .strict(
+            "deserialize_json", [.init("text", .string)],
+            "The value that the JSON text holds; MISSING when it is none.",
+            example: ("deserialize_json('[1]')", "[1]")
+        ) { try? JSONText.parse(StringFunctions.text($0[0])) },
+        FunctionDefinition(
+            "serialize_json", [.init("value")], "The value as JSON text; MISSING stays MISSING.",
+            example: ("serialize_json([1])", "'[1]'")
+        ) { arguments in arguments[0].map { .string(JSONText.print($0)) } },
+    ]
+
+    private static func test(_ value: Value?, _ check: (Value) -> Bool) -> Value? {
+        guard let value else { return nil }
+        if case .null = value { return .null }
+        return .bool(check(value))
+    }
+}

@@ -1,0 +1,56 @@
+import CRDT
+
+/// Finds documents by their ids where a condition says which ones can match. The condition stays in the plan
+/// as a filter, so an access path may find too many documents and never changes an answer.
+enum AccessPath {
+    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its AND.
+    static func ids(in condition: BoundExpression, source: Int) -> IDList? {
+        switch condition {
+        case .and(let operands):
+            for operand in operands {
+                if let ids = ids(in: operand, source: source) { return ids }
+            }
+            return nil
+        case .comparison(.equal, .documentID(source, path: []), let value) where isKnown(value),
+            .comparison(.equal, let value, .documentID(source, path: [])) where isKnown(value):
+            return .list([value])
+        case .inList(.documentID(source, path: []), let values) where values.allSatisfy(isKnown):
+            return .list(values)
+        case .inCollection(.documentID(source, path: []), let values) where isKnown(values):
+            return .array(values)
+        case .inSet(.documentID(source, path: []), let set):
+            return .list(set.values.map { .constant($0) })
+        default: return nil
+        }
+    }
+
+    /// Whether a value is known when the statement starts.
+    private static func isKnown(_ value: BoundExpression) -> Bool {
+        switch value {
+        case .constant, .parameter: true
+        default: false
+        }
+    }
+
+    /// The id that compares equal to a value; nil when no id does. Ids hold no floats, yet `_id = 1.0` finds
+    /// 1.
+    static func id(equalTo value: Value) -> DocumentID? {
+        guard let value = withoutFloats(value) else { return nil }
+        return try? DocumentID(value)
+    }
+
+    private static func withoutFloats(_ value: Value) -> Value? {
+        switch value {
+        case .double(let number): return Int64(exactly: number).map { .int($0) }
+        case .array(let elements):
+            let whole = elements.compactMap(withoutFloats)
+            return whole.count == elements.count ? .array(whole) : Value?.none
+        case .object(let object):
+            let whole: [ObjectValue.Entry] = object.entries.compactMap { entry in
+                withoutFloats(entry.value).map { (key: entry.key, value: $0) }
+            }
+            return whole.count == object.count ? .object(ObjectValue(whole)) : Value?.none
+        default: return value
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import CRDT
+
+/// How rows come about: a tree whose leaves read documents. Rows are pushed upwards while their document is
+/// in place.
+///
+/// A join becomes a node with two parts, an index scan a leaf; executors on other stores translate this tree.
+indirect enum RowPlan: Sendable {
+    /// One row without a document (`system:dual`).
+    case single
+    /// Every live document of a collection.
+    case scan(collection: String, source: Int)
+    /// The documents of some ids, each once.
+    case idScan(collection: String, source: Int, ids: IDList)
+    /// The rows for which a condition is true.
+    case filter(RowPlan, BoundExpression)
+    /// One row per group, its keys and aggregates in the slots.
+    case group(RowPlan, Grouping)
+}
+
+/// Where the ids of an id scan come from. Values that cannot be ids find nothing.
+enum IDList: Sendable {
+    case list([BoundExpression])
+    case array(BoundExpression)
+}
+
+/// GROUP BY: slots 0 … keys.count-1 hold the keys, the aggregates follow.
+struct Grouping: Sendable {
+    let keys: [BoundExpression]
+    let aggregates: [BoundAggregate]
+}
+
+/// An aggregate with its argument; COUNT(*) has none.
+struct BoundAggregate: Equatable, Sendable {
+    let kind: AggregateKind
+    let argument: BoundExpression?
+    let isDistinct: Bool
+}
+
+/// The aggregates (spec 2.9).
+enum AggregateKind: String, CaseIterable, Sendable {
+    case count
+    case sum
+    case avg
+    case min
+    case max
+}
+
+/// What a row becomes.
+enum BoundProjection: Sendable {
+    /// The document, `_id` first.
+    case all(source: Int)
+    /// A bare value.
+    case raw(BoundExpression)
+    case elements([Element])
+
+    enum Element: Sendable {
+        case named(String, BoundExpression)
+        /// All fields of a document.
+        case allFields(source: Int)
+    }
+}
+
+/// One ORDER BY term.
+struct SortTerm: Sendable {
+    let expression: BoundExpression
+    let isDescending: Bool
+    let nullsFirst: Bool?
+}
+
+/// LIMIT and OFFSET as written.
+struct Bounds: Sendable {
+    var limit: (value: BoundExpression, span: SourceSpan)?
+    var offset: (value: BoundExpression, span: SourceSpan)?
+}
+
+/// Rows in an order, within bounds: the documents of an UPDATE or DELETE, or what a SELECT projects.
+struct OrderedRows: Sendable {
+    let rows: RowPlan
+    let order: [SortTerm]
+    let bounds: Bounds
+}
+
+/// A plan of a SELECT: rows, then projection, then DISTINCT, order and bounds.
+struct SelectPlan: Sendable {
+    let input: OrderedRows
+    let projection: BoundProjection
+    let isDistinct: Bool
+}
+
+/// A plan of an INSERT.
+struct InsertPlan: Sendable {
+    let collection: String
+    let documents: [(value: BoundExpression, span: SourceSpan)]
+    let policy: ConflictPolicy
+    let types: TypeDefinition
+}
+
+/// A plan of an UPDATE.
+struct UpdatePlan: Sendable {
+    let collection: String
+    let targets: OrderedRows
+    let assignments: [Assignment]
+    let removals: [Removal]
+
+    struct Assignment: Sendable {
+        let path: [String]
+        let declaration: TypeDeclaration?
+        /// The first undeclared step that something is written below; strict mode refuses it.
+        let undeclaredStep: String?
+        let value: BoundExpression
+        let span: SourceSpan
+    }
+
+    struct Removal: Sendable {
+        let path: [String]
+        let kind: FieldKind?
+        let undeclaredStep: String?
+        let span: SourceSpan
+    }
+}
+
+/// A plan of a DELETE or EVICT.
+struct RemovalPlan: Sendable {
+    let collection: String
+    let targets: OrderedRows
+}
+
+/// What a statement does.
+enum StatementPlan: Sendable {
+    case select(SelectPlan)
+    case insert(InsertPlan)
+    case update(UpdatePlan)
+    case delete(RemovalPlan)
+    case evict(RemovalPlan)
+}
+
+/// The declared fields of a collection.
+struct TypeDefinition: Sendable {
+    /// The document as a MAP with the declared children.
+    let root: TypeDeclaration
+
+    static let none = TypeDefinition(root: TypeDeclaration(kind: .map))
+
+    subscript(key: String) -> TypeDeclaration? { root[key] }
+}

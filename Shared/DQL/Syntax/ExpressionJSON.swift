@@ -1,0 +1,72 @@
+import CRDT
+
+extension ExpressionSyntax {
+    /// The expression as a value; see `Statement.jsonValue`.
+    var jsonValue: Value {
+        switch kind {
+        case .literal(let value): .node("literal", ("value", value))
+        case .missing: .node("missing")
+        case .parameter(let name): .node("parameter", ("name", .string(name)))
+        case .name(let name): .node("name", ("name", .string(name)))
+        case .member(let base, let name): .node("member", ("of", base.jsonValue), ("name", .string(name)))
+        case .element(let base, let index): .node("element", ("of", base.jsonValue), ("at", index.jsonValue))
+        case .negate(let operand): .node("negate", ("operand", operand.jsonValue))
+        case .not(let operand): .node("not", ("operand", operand.jsonValue))
+        case .binary(let symbol, let left, let right):
+            .node(
+                "binary", ("operator", .string(symbol.rawValue)), ("left", left.jsonValue),
+                ("right", right.jsonValue))
+        case .and(let operands): .node("and", ("operands", .list(operands)))
+        case .or(let operands): .node("or", ("operands", .list(operands)))
+        case .array(let elements): .node("array", ("elements", .list(elements)))
+        case .object(let entries):
+            .node(
+                "object",
+                ("entries", .array(entries.map { ["key": .string($0.key), "value": $0.value.jsonValue] })))
+        case .call(let call):
+            .node(
+                "call",
+                [("function", .string(call.name)), ("arguments", call.isStar ? "*" : .list(call.arguments))]
+                    + (call.isDistinct ? [("distinct", true)] : []))
+        default: predicateJSON
+        }
+    }
+
+    private var predicateJSON: Value {
+        switch kind {
+        case .between(let value, let low, let high, let negated):
+            .node(
+                "between",
+                [("value", value.jsonValue), ("low", low.jsonValue), ("high", high.jsonValue)]
+                    + Self.not(negated))
+        case .inList(let value, let elements, let negated):
+            .node("in", [("value", value.jsonValue), ("list", .list(elements))] + Self.not(negated))
+        case .inCollection(let value, let collection, let negated):
+            .node(
+                "in", [("value", value.jsonValue), ("collection", collection.jsonValue)] + Self.not(negated))
+        case .like(let value, let pattern, let escape, let ignoresCase, let negated):
+            .node(
+                ignoresCase ? "ilike" : "like",
+                [("value", value.jsonValue), ("pattern", pattern.jsonValue)]
+                    + (escape.map { [("escape", $0.jsonValue)] } ?? []) + Self.not(negated))
+        case .isTest(let value, let test, let negated):
+            .node("is", [("value", value.jsonValue), ("test", .string(test.rawValue))] + Self.not(negated))
+        case .conditional(let operand, let branches, let otherwise):
+            .node(
+                "case",
+                (operand.map { [("operand", $0.jsonValue)] } ?? [])
+                    + [
+                        (
+                            "branches",
+                            .array(
+                                branches.map {
+                                    ["when": $0.condition.jsonValue, "then": $0.result.jsonValue]
+                                })
+                        )
+                    ] + (otherwise.map { [("else", $0.jsonValue)] } ?? []))
+        default: preconditionFailure("not a predicate")
+        }
+    }
+
+    private static func not(_ negated: Bool) -> [(String, Value)] { negated ? [("negated", true)] : [] }
+}

@@ -1,0 +1,198 @@
+import CRDT
+
+/// Writes an expression so that parsing it again gives the same tree: parentheses only where precedence needs
+/// them.
+struct ExpressionPrinter {
+    private(set) var text = ""
+
+    static func print(_ expression: ExpressionSyntax) -> String {
+        var printer = ExpressionPrinter()
+        printer.write(expression)
+        return printer.text
+    }
+
+    mutating func write(_ expression: ExpressionSyntax) {
+        switch expression.kind {
+        case .literal(let value): text += Self.literal(value)
+        case .missing: text += "MISSING"
+        case .parameter(let name): text += ":\(name)"
+        case .name(let name): text += Self.name(name)
+        case .member(let base, let name):
+            write(base, atLeast: Precedence.primary)
+            text += ".\(Self.name(name))"
+        case .element(let base, let index):
+            write(base, atLeast: Precedence.primary)
+            enclose("[", "]") { $0.write(index) }
+        case .negate(let operand):
+            text += "-"
+            enclose("(", ")") { $0.write(operand) }
+        case .not(let operand):
+            text += "NOT "
+            write(operand, atLeast: Precedence.not)
+        case .binary(let symbol, let left, let right):
+            write(left, atLeast: symbol.precedence)
+            text += " \(symbol.rawValue) "
+            write(right, atLeast: symbol.precedence + 1)
+        case .and(let operands): join(operands, " AND ", Precedence.and)
+        case .or(let operands): join(operands, " OR ", Precedence.or)
+        case .array(let elements): enclose("[", "]") { $0.list(elements) }
+        case .object(let entries):
+            enclose("{", "}") { printer in
+                for (index, entry) in entries.enumerated() {
+                    printer.text += (index > 0 ? ", " : "") + Self.string(entry.key) + ": "
+                    printer.write(entry.value)
+                }
+            }
+        case .call(let call): write(call)
+        default: writePredicate(expression)
+        }
+    }
+
+    private mutating func writePredicate(_ expression: ExpressionSyntax) {
+        switch expression.kind {
+        case .between(let value, let low, let high, let negated):
+            write(value, atLeast: Precedence.comparison)
+            text += negated ? " NOT BETWEEN " : " BETWEEN "
+            write(low, atLeast: Precedence.comparison + 1)
+            text += " AND "
+            write(high, atLeast: Precedence.comparison + 1)
+        case .inList(let value, let elements, let negated):
+            write(value, atLeast: Precedence.comparison)
+            text += negated ? " NOT IN " : " IN "
+            enclose("(", ")") { $0.list(elements) }
+        case .inCollection(let value, let collection, let negated):
+            write(value, atLeast: Precedence.comparison)
+            text += negated ? " NOT IN " : " IN "
+            writeCollection(collection)
+        case .like(let value, let pattern, let escape, let ignoresCase, let negated):
+            write(value, atLeast: Precedence.like)
+            text += (negated ? " NOT" : "") + (ignoresCase ? " ILIKE " : " LIKE ")
+            write(pattern, atLeast: Precedence.like + 1)
+            if let escape {
+                text += " ESCAPE "
+                write(escape, atLeast: Precedence.like + 1)
+            }
+        case .isTest(let value, let test, let negated):
+            write(value, atLeast: Precedence.isTest)
+            text += negated ? " IS NOT \(test.rawValue)" : " IS \(test.rawValue)"
+        case .conditional(let operand, let branches, let otherwise):
+            text += "CASE"
+            if let operand {
+                text += " "
+                write(operand)
+            }
+            for branch in branches {
+                text += " WHEN "
+                write(branch.condition)
+                text += " THEN "
+                write(branch.result)
+            }
+            if let otherwise {
+                text += " ELSE "
+                write(otherwise)
+            }
+            text += " END"
+        default: preconditionFailure("not a predicate")
+        }
+    }
+
+    private mutating func write(_ call: CallSyntax) {
+        if call.name == "cast" { text += "CAST" } else { text += Self.name(call.name) }
+        enclose("(", ")") { printer in
+            if call.isDistinct { printer.text += "DISTINCT " }
+            if call.isStar { printer.text += "*" }
+            printer.list(call.arguments)
+        }
+    }
+
+    /// Writes an operand, in parentheses when it binds less tightly than its place needs.
+    private mutating func write(_ operand: ExpressionSyntax, atLeast minimum: Int) {
+        if Self.precedence(of: operand) >= minimum {
+            write(operand)
+        } else {
+            enclose("(", ")") { $0.write(operand) }
+        }
+    }
+
+    /// Writes what stands after IN and is not a list: beginning with a parenthesis it would read as one.
+    private mutating func writeCollection(_ operand: ExpressionSyntax) {
+        var printer = ExpressionPrinter()
+        printer.write(operand, atLeast: Precedence.comparison + 1)
+        text += printer.text.hasPrefix("(") ? "+" + printer.text : printer.text
+    }
+
+    private mutating func join(_ operands: [ExpressionSyntax], _ separator: String, _ precedence: Int) {
+        for (index, operand) in operands.enumerated() {
+            if index > 0 { text += separator }
+            write(operand, atLeast: precedence + 1)
+        }
+    }
+
+    private mutating func list(_ elements: [ExpressionSyntax]) {
+        for (index, element) in elements.enumerated() {
+            if index > 0 { text += ", " }
+            write(element)
+        }
+    }
+
+    private mutating func enclose(_ open: String, _ close: String, _ body: (inout ExpressionPrinter) -> Void)
+    {
+        text += open
+        body(&self)
+        text += close
+    }
+
+    static func precedence(of expression: ExpressionSyntax) -> Int {
+        switch expression.kind {
+        case .or: Precedence.or
+        case .and: Precedence.and
+        case .not: Precedence.not
+        case .isTest: Precedence.isTest
+        case .like: Precedence.like
+        case .between, .inList, .inCollection: Precedence.comparison
+        case .binary(let symbol, _, _): symbol.precedence
+        case .negate: Precedence.negate
+        case .literal(.int(let value)) where value < 0: Precedence.negate
+        case .literal(.double(let value)) where value.sign == .minus: Precedence.negate
+        default: Precedence.primary
+        }
+    }
+
+    // MARK: Tokens
+
+    /// A name, in back quotes unless it can do without.
+    static func name(_ name: String) -> String {
+        let isPlain =
+            name.utf8.first.map { $0 == UInt8(ascii: "_") || Lexer.isLetter($0) } ?? false
+            && name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || Lexer.isLetter($0) || Lexer.isDigit($0) }
+        if isPlain, !(Keyword.lookup(name)?.isReserved ?? false) { return name }
+        return "`" + name.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
+            + "`"
+    }
+
+    static func literal(_ value: Value) -> String {
+        switch value {
+        case .null: "NULL"
+        case .bool(let flag): flag ? "TRUE" : "FALSE"
+        case .int(let number): String(number)
+        case .double(let number): "\(number)"
+        case .string(let text): string(text)
+        case .binary, .array, .object: preconditionFailure("the parser makes no such literal")
+        }
+    }
+
+    static func string(_ text: String) -> String {
+        var result = "'"
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "'": result += "\\'"
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "'"
+    }
+}

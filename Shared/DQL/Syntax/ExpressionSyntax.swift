@@ -1,0 +1,193 @@
+import CRDT
+
+/// An expression as written, parentheses removed. Compares ignoring spans.
+///
+/// Invariant: what the parser makes is at most `DQLLimits.nestingDepth` deep.
+public struct ExpressionSyntax: Equatable, Sendable {
+    /// What it is.
+    public let kind: Kind
+    /// Where it was written.
+    public let span: SourceSpan
+    /// How many levels it has; 1 for a leaf.
+    let depth: Int
+
+    /// The shapes an expression can have.
+    public indirect enum Kind: Equatable, Sendable {
+        /// A literal that is not an array or object.
+        case literal(Value)
+        /// The word MISSING.
+        case missing
+        /// `:name`.
+        case parameter(String)
+        /// The first name of a path.
+        case name(String)
+        /// `base.name`.
+        case member(ExpressionSyntax, String)
+        /// `base[index]`.
+        case element(ExpressionSyntax, ExpressionSyntax)
+        /// `-x`.
+        case negate(ExpressionSyntax)
+        /// `NOT x`.
+        case not(ExpressionSyntax)
+        /// An operator with two operands.
+        case binary(BinaryOperator, ExpressionSyntax, ExpressionSyntax)
+        /// Two or more operands of AND; `a AND b AND c` is one node.
+        case and([ExpressionSyntax])
+        /// Two or more operands of OR.
+        case or([ExpressionSyntax])
+        /// `x [NOT] BETWEEN low AND high`.
+        case between(ExpressionSyntax, low: ExpressionSyntax, high: ExpressionSyntax, negated: Bool)
+        /// `x [NOT] IN (a, b)`.
+        case inList(ExpressionSyntax, [ExpressionSyntax], negated: Bool)
+        /// `x [NOT] IN :array`.
+        case inCollection(ExpressionSyntax, ExpressionSyntax, negated: Bool)
+        /// `x [NOT] LIKE pattern [ESCAPE character]`, and ILIKE.
+        case like(
+            ExpressionSyntax, pattern: ExpressionSyntax, escape: ExpressionSyntax?, ignoresCase: Bool,
+            negated: Bool)
+        /// `x IS [NOT] NULL` and `x IS [NOT] MISSING`.
+        case isTest(ExpressionSyntax, AbsenceTest, negated: Bool)
+        /// `CASE [operand] WHEN … THEN … [ELSE …] END`.
+        case conditional(operand: ExpressionSyntax?, branches: [Branch], otherwise: ExpressionSyntax?)
+        /// `[a, b]`.
+        case array([ExpressionSyntax])
+        /// `{'k': v}`.
+        case object([Entry])
+        /// `f(a, b)`; the name in lower case.
+        case call(CallSyntax)
+    }
+
+    /// `WHEN condition THEN result`.
+    public struct Branch: Equatable, Sendable {
+        /// The condition, or the value the operand is compared with.
+        public let condition: ExpressionSyntax
+        /// The result.
+        public let result: ExpressionSyntax
+    }
+
+    /// `'key': value`.
+    public struct Entry: Equatable, Sendable {
+        /// The key.
+        public let key: String
+        /// The value.
+        public let value: ExpressionSyntax
+
+        /// Same key by bytes, same value.
+        public static func == (left: Entry, right: Entry) -> Bool {
+            utf8Equal(left.key, right.key) && left.value == right.value
+        }
+    }
+
+    init(_ kind: Kind, _ span: SourceSpan) {
+        self.kind = kind
+        self.span = span
+        depth = 1 + (kind.children.map(\.depth).max() ?? 0)
+    }
+}
+
+/// A call of a function or aggregate.
+public struct CallSyntax: Equatable, Sendable {
+    /// The function's name in lower case.
+    public let name: String
+    /// The arguments; empty for `COUNT(*)`.
+    public let arguments: [ExpressionSyntax]
+    /// `COUNT(DISTINCT x)`.
+    public let isDistinct: Bool
+    /// `COUNT(*)`.
+    public let isStar: Bool
+}
+
+/// What an IS test looks for.
+public enum AbsenceTest: String, Sendable {
+    /// IS NULL: null, not missing.
+    case null = "NULL"
+    /// IS MISSING.
+    case missing = "MISSING"
+}
+
+/// Operators with two operands. The raw value is how they are printed.
+public enum BinaryOperator: String, Sendable, CaseIterable {
+    /// Product.
+    case multiply = "*"
+    /// Quotient; truncates between integers.
+    case divide = "/"
+    /// Remainder.
+    case modulo = "%"
+    /// Sum.
+    case add = "+"
+    /// Difference.
+    case subtract = "-"
+    /// Strings one after the other.
+    case concat = "||"
+    /// Bits to the left.
+    case shiftLeft = "<<"
+    /// Bits to the right, keeping the sign.
+    case shiftRight = ">>"
+    /// Equality; written `=` or `==`.
+    case equal = "="
+    /// Inequality; written `!=` or `<>`.
+    case notEqual = "!="
+    /// Less.
+    case less = "<"
+    /// Less or equal.
+    case lessOrEqual = "<="
+    /// Greater.
+    case greater = ">"
+    /// Greater or equal.
+    case greaterOrEqual = ">="
+    /// Exactly one of two.
+    case xor = "XOR"
+
+    /// How tightly it binds (spec 2.1).
+    var precedence: Int {
+        switch self {
+        case .multiply, .divide, .modulo: Precedence.multiplicative
+        case .add, .subtract, .concat: Precedence.additive
+        case .shiftLeft, .shiftRight: Precedence.shift
+        case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual: Precedence.comparison
+        case .xor: Precedence.xor
+        }
+    }
+
+    /// Whether it compares two values.
+    var isComparison: Bool { precedence == Precedence.comparison }
+}
+
+/// How tightly operators bind, higher is tighter (spec 2.1). Unary minus binds tighter than `*`, as
+/// everywhere else: read by the letter, the published table would make `-a + b` mean `-(a + b)`.
+enum Precedence {
+    static let or = 5
+    static let xor = 7
+    static let and = 10
+    static let not = 15
+    static let isTest = 17
+    static let like = 19
+    static let comparison = 20
+    static let shift = 22
+    static let additive = 30
+    static let multiplicative = 40
+    static let negate = 50
+    static let primary = 60
+}
+
+extension ExpressionSyntax.Kind {
+    /// The expressions directly below.
+    var children: [ExpressionSyntax] {
+        switch self {
+        case .literal, .missing, .parameter, .name: []
+        case .member(let base, _), .negate(let base), .not(let base), .isTest(let base, _, _): [base]
+        case .element(let left, let right), .binary(_, let left, let right),
+            .inCollection(let left, let right, _):
+            [left, right]
+        case .and(let operands), .or(let operands), .array(let operands): operands
+        case .between(let value, let low, let high, _): [value, low, high]
+        case .inList(let value, let list, _): [value] + list
+        case .like(let value, let pattern, let escape, _, _): [value, pattern] + (escape.map { [$0] } ?? [])
+        case .conditional(let operand, let branches, let otherwise):
+            (operand.map { [$0] } ?? []) + branches.flatMap { [$0.condition, $0.result] }
+                + (otherwise.map { [$0] } ?? [])
+        case .object(let entries): entries.map(\.value)
+        case .call(let call): call.arguments
+        }
+    }
+}

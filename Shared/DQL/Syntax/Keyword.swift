@@ -1,0 +1,120 @@
+/// The words of the grammar, in upper case.
+///
+/// Reserved words cannot be names unless they follow a `.` or stand in back quotes. The others have a meaning
+/// only at one place each, where no name can stand (`USE IDS`, `ON ID CONFLICT`, types), so documents may use
+/// them as fields.
+enum Keyword: String, CaseIterable, Sendable {
+    case advise = "ADVISE"
+    case all = "ALL"
+    case alter = "ALTER"
+    case and = "AND"
+    case any = "ANY"
+    case apply = "APPLY"
+    case array = "ARRAY"
+    case `as` = "AS"
+    case asc = "ASC"
+    case between = "BETWEEN"
+    case by = "BY"
+    case `case` = "CASE"
+    case cast = "CAST"
+    case collection = "COLLECTION"
+    case create = "CREATE"
+    case delete = "DELETE"
+    case desc = "DESC"
+    case distinct = "DISTINCT"
+    case `do` = "DO"
+    case drop = "DROP"
+    case `else` = "ELSE"
+    case end = "END"
+    case escape = "ESCAPE"
+    case every = "EVERY"
+    case evict = "EVICT"
+    case exists = "EXISTS"
+    case explain = "EXPLAIN"
+    case `false` = "FALSE"
+    case `for` = "FOR"
+    case from = "FROM"
+    case full = "FULL"
+    case group = "GROUP"
+    case having = "HAVING"
+    case ilike = "ILIKE"
+    case `in` = "IN"
+    case index = "INDEX"
+    case inner = "INNER"
+    case insert = "INSERT"
+    case into = "INTO"
+    case `is` = "IS"
+    case join = "JOIN"
+    case left = "LEFT"
+    case like = "LIKE"
+    case limit = "LIMIT"
+    case missing = "MISSING"
+    case not = "NOT"
+    case null = "NULL"
+    case object = "OBJECT"
+    case offset = "OFFSET"
+    case on = "ON"
+    case or = "OR"
+    case order = "ORDER"
+    case outer = "OUTER"
+    case profile = "PROFILE"
+    case raw = "RAW"
+    case returning = "RETURNING"
+    case right = "RIGHT"
+    case satisfies = "SATISFIES"
+    case select = "SELECT"
+    case set = "SET"
+    case show = "SHOW"
+    case similar = "SIMILAR"
+    case then = "THEN"
+    case to = "TO"
+    case tombstone = "TOMBSTONE"
+    case trim = "TRIM"
+    case `true` = "TRUE"
+    case unset = "UNSET"
+    case update = "UPDATE"
+    case use = "USE"
+    case value = "VALUE"
+    case values = "VALUES"
+    case when = "WHEN"
+    case `where` = "WHERE"
+    case within = "WITHIN"
+    case xor = "XOR"
+
+    case attachment = "ATTACHMENT"
+    case conflict = "CONFLICT"
+    case counter = "COUNTER"
+    case directives = "DIRECTIVES"
+    case documents = "DOCUMENTS"
+    case fail = "FAIL"
+    case first = "FIRST"
+    case id = "ID"
+    case ids = "IDS"
+    case initial = "INITIAL"
+    case last = "LAST"
+    case list = "LIST"
+    case map = "MAP"
+    case merge = "MERGE"
+    case nothing = "NOTHING"
+    case nulls = "NULLS"
+    case pnCounter = "PN_COUNTER"
+    case register = "REGISTER"
+    case system = "SYSTEM"
+    case updateLocalDiff = "UPDATE_LOCAL_DIFF"
+
+    /// Whether the word cannot be an unquoted name.
+    var isReserved: Bool {
+        switch self {
+        case .attachment, .conflict, .counter, .directives, .documents, .fail, .first, .id, .ids, .initial,
+            .last,
+            .list, .map, .merge, .nothing, .nulls, .pnCounter, .register, .system, .updateLocalDiff:
+            false
+        default: true
+        }
+    }
+
+    private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+
+    /// The keyword that a word is, in any case.
+    static func lookup(_ word: String) -> Keyword? { table[word.uppercased()] }
+}

@@ -1,0 +1,180 @@
+import CRDT
+
+/// Recursive descent over the tokens of one statement.
+///
+/// This file holds the machinery: the token window, expectations and errors. Statements, clauses and
+/// expressions are in the files beside it. `level` guards the stack against nesting in the text,
+/// `ExpressionSyntax.depth` bounds the tree that comes out (a chain `a + b + …` nests the tree, not the
+/// text).
+struct Parser {
+    let source: SourceText
+    private var lexer: Lexer
+    private var window: [Token] = []
+    /// The span of the token taken last.
+    private(set) var lastSpan = SourceSpan(start: 0, end: 0)
+    private var level = 0
+
+    init(_ text: String) throws(DQLError) {
+        source = SourceText(text: text)
+        lexer = try Lexer(source)
+        window.append(try lexer.next())
+    }
+
+    /// The statement of a text.
+    static func parse(_ text: String) throws(DQLError) -> Statement {
+        var parser = try Parser(text)
+        if parser.current.kind == .end {
+            throw DQLError(
+                .unexpectedEnd, "the statement is empty", position: SourcePosition(line: 1, column: 1))
+        }
+        let statement = try parser.statement()
+        if try parser.take(.semicolon), parser.current.kind != .end {
+            throw parser.error(.severalStatements, "only one statement at a time can be executed")
+        }
+        guard parser.current.kind == .end else { throw parser.unexpected("the end of the statement") }
+        return statement
+    }
+
+    // MARK: Tokens
+
+    var current: Token { window[0] }
+
+    mutating func peek(_ ahead: Int = 1) throws(DQLError) -> Token {
+        while window.count <= ahead { window.append(try lexer.next()) }
+        return window[ahead]
+    }
+
+    @discardableResult
+    mutating func advance() throws(DQLError) -> Token {
+        let token = window.removeFirst()
+        lastSpan = token.span
+        if window.isEmpty { window.append(try lexer.next()) }
+        return token
+    }
+
+    var currentKeyword: Keyword? {
+        if case .word(_, let keyword) = current.kind { keyword } else { nil }
+    }
+
+    func isAt(_ keyword: Keyword) -> Bool { currentKeyword == keyword }
+    func isAt(_ symbol: Symbol) -> Bool { current.kind == .symbol(symbol) }
+
+    mutating func isFollowed(by keyword: Keyword) throws(DQLError) -> Bool {
+        if case .word(_, keyword?) = try peek().kind { true } else { false }
+    }
+
+    mutating func isFollowed(by symbol: Symbol) throws(DQLError) -> Bool {
+        try peek().kind == .symbol(symbol)
+    }
+
+    /// Takes the token if it is this keyword. A lexical error further on is found when it becomes the current
+    /// token.
+    mutating func take(_ keyword: Keyword) throws(DQLError) -> Bool {
+        guard isAt(keyword) else { return false }
+        try advance()
+        return true
+    }
+
+    mutating func take(_ symbol: Symbol) throws(DQLError) -> Bool {
+        guard isAt(symbol) else { return false }
+        try advance()
+        return true
+    }
+
+    @discardableResult
+    mutating func expect(_ keyword: Keyword) throws(DQLError) -> SourceSpan {
+        guard isAt(keyword) else { throw unexpected(keyword.rawValue, candidates: [keyword]) }
+        return try advance().span
+    }
+
+    @discardableResult
+    mutating func expect(_ symbol: Symbol) throws(DQLError) -> SourceSpan {
+        guard isAt(symbol) else { throw unexpected("'\(symbol.rawValue)'") }
+        return try advance().span
+    }
+
+    // MARK: Names
+
+    /// A name at the current token: a word that is not reserved, or a quoted name; a double-quoted one where
+    /// the grammar allows it.
+    var nameAtCurrent: String? {
+        switch current.kind {
+        case .word(let text, let keyword) where !(keyword?.isReserved ?? false): text
+        case .quotedName(let text): text
+        default: nil
+        }
+    }
+
+    mutating func name(_ what: String = "identifier", allowDoubleQuotes: Bool = false) throws(DQLError)
+        -> NameSyntax
+    {
+        if let text = nameAtCurrent { return NameSyntax(text: text, span: try advance().span) }
+        if allowDoubleQuotes, case .string(let text, doubleQuoted: true) = current.kind {
+            return NameSyntax(text: text, span: try advance().span)
+        }
+        if case .word(let text, _) = current.kind {
+            throw error(
+                .reservedWord, "expected \(what), found the reserved word \(text)", suggestion: "`\(text)`")
+        }
+        throw unexpected(what)
+    }
+
+    /// A name after a dot, or in a type definition: reserved words and double quotes are fine there.
+    mutating func memberName() throws(DQLError) -> NameSyntax {
+        if case .word(let text, _) = current.kind { return NameSyntax(text: text, span: try advance().span) }
+        return try name("a field name", allowDoubleQuotes: true)
+    }
+
+    /// Items separated by commas, at least one.
+    mutating func list<Item>(_ item: (inout Parser) throws(DQLError) -> Item) throws(DQLError) -> [Item] {
+        var items = [try item(&self)]
+        while try take(.comma) { items.append(try item(&self)) }
+        return items
+    }
+
+    // MARK: Depth
+
+    /// Runs a production one level deeper.
+    mutating func nested<Result>(_ body: (inout Parser) throws(DQLError) -> Result) throws(DQLError) -> Result
+    {
+        level += 1
+        defer { level -= 1 }
+        if level > DQLLimits.nestingDepth { throw tooDeep(at: current.span) }
+        return try body(&self)
+    }
+
+    /// A node of the tree, if the tree is not too deep with it.
+    func node(_ kind: ExpressionSyntax.Kind, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
+        let node = ExpressionSyntax(kind, span)
+        if node.depth > DQLLimits.nestingDepth { throw tooDeep(at: lastSpan) }
+        return node
+    }
+
+    private func tooDeep(at span: SourceSpan) -> DQLError {
+        source.error(
+            .nestingTooDeep, "the statement nests deeper than \(DQLLimits.nestingDepth) levels", at: span)
+    }
+
+    // MARK: Errors
+
+    func error(_ code: DQLErrorCode, _ message: String, suggestion: String? = nil) -> DQLError {
+        source.error(code, message, at: current.span, suggestion: suggestion)
+    }
+
+    /// The current token is not what has to come here.
+    func unexpected(_ expected: String, candidates: [Keyword] = []) -> DQLError {
+        guard current.kind != .end else {
+            return error(.unexpectedEnd, "expected \(expected), found the end of the statement")
+        }
+        let token = source.token(of: current.span) ?? ""
+        var suggestion: String?
+        if case .word(let text, _) = current.kind {
+            suggestion = Suggestion.closest(to: text, among: candidates.map(\.rawValue))
+        }
+        return error(.syntax, "expected \(expected), found \(token)", suggestion: suggestion)
+    }
+
+    func unsupportedClause(_ what: String) -> DQLError {
+        error(.unsupportedClause, "\(what) is not supported yet")
+    }
+}

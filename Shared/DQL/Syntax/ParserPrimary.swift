@@ -1,0 +1,159 @@
+import CRDT
+
+/// The parts of expressions that are complete in themselves.
+extension Parser {
+    mutating func primary() throws(DQLError) -> ExpressionSyntax {
+        let token = current
+        switch token.kind {
+        case .integer(let magnitude):
+            try advance()
+            let value: Value = Int64(exactly: magnitude).map { .int($0) } ?? .double(Double(magnitude))
+            return try node(.literal(value), token.span)
+        case .double(let value):
+            try advance()
+            return try node(.literal(.double(value)), token.span)
+        case .string(let text, _):
+            try advance()
+            return try node(.literal(.string(text)), token.span)
+        case .quotedName(let text):
+            try advance()
+            return try nameOrCall(text, token.span)
+        case .symbol(.colon): return try parameter()
+        case .symbol(.leftParenthesis): return try parenthesized()
+        case .symbol(.leftBracket): return try arrayLiteral()
+        case .symbol(.leftBrace): return try objectLiteral()
+        case .word(let text, let keyword):
+            if let keyword, keyword.isReserved { return try reserved(keyword, text) }
+            try advance()
+            return try nameOrCall(text, token.span)
+        default: throw unexpected("an expression")
+        }
+    }
+
+    private mutating func reserved(_ keyword: Keyword, _ text: String) throws(DQLError) -> ExpressionSyntax {
+        let span = current.span
+        let value: ExpressionSyntax.Kind
+        switch keyword {
+        case .true: value = .literal(true)
+        case .false: value = .literal(false)
+        case .null: value = .literal(.null)
+        case .missing: value = .missing
+        case .case: return try conditional()
+        case .cast: return try cast()
+        case .any, .every, .array, .object, .exists: throw unsupportedClause(keyword.rawValue)
+        default:
+            if case .symbol(.leftParenthesis) = try peek().kind {
+                throw error(
+                    .reservedWord,
+                    "\(text) is a reserved word; a function of this name is called in back quotes",
+                    suggestion: "`\(text)`(…)")
+            }
+            throw error(
+                .reservedWord, "expected an expression, found the reserved word \(text)",
+                suggestion: "`\(text)`")
+        }
+        try advance()
+        return try node(value, span)
+    }
+
+    private mutating func nameOrCall(_ name: String, _ start: SourceSpan) throws(DQLError) -> ExpressionSyntax
+    {
+        guard try take(.leftParenthesis) else { return try node(.name(name), start) }
+        var arguments: [ExpressionSyntax] = []
+        var isStar = false
+        let isDistinct = try take(.distinct)
+        if !isDistinct, isAt(.star) {
+            try advance()
+            isStar = true
+        } else if isDistinct || !isAt(.rightParenthesis) {
+            arguments = try list { parser throws(DQLError) in try parser.expression() }
+        }
+        try expect(.rightParenthesis)
+        let call = CallSyntax(
+            name: name.lowercased(), arguments: arguments, isDistinct: isDistinct, isStar: isStar)
+        return try node(.call(call), start.through(lastSpan))
+    }
+
+    /// `:name`, without a blank between.
+    private mutating func parameter() throws(DQLError) -> ExpressionSyntax {
+        let colon = try expect(.colon)
+        guard case .word(let name, _) = current.kind, current.span.start == colon.end else {
+            throw unexpected("a parameter's name directly after ':'")
+        }
+        let end = try advance().span
+        return try node(.parameter(name), colon.through(end))
+    }
+
+    private mutating func parenthesized() throws(DQLError) -> ExpressionSyntax {
+        try expect(.leftParenthesis)
+        if isAt(.select) { throw unsupportedClause("a subquery") }
+        let inner = try expression()
+        try expect(.rightParenthesis)
+        return inner
+    }
+
+    private mutating func arrayLiteral() throws(DQLError) -> ExpressionSyntax {
+        let start = try expect(.leftBracket)
+        let elements =
+            isAt(.rightBracket) ? [] : try list { parser throws(DQLError) in try parser.expression() }
+        try expect(.rightBracket)
+        return try node(.array(elements), start.through(lastSpan))
+    }
+
+    private mutating func objectLiteral() throws(DQLError) -> ExpressionSyntax {
+        let start = try expect(.leftBrace)
+        let entries =
+            isAt(.rightBrace) ? [] : try list { parser throws(DQLError) in try parser.objectEntry() }
+        try expect(.rightBrace)
+        return try node(.object(entries), start.through(lastSpan))
+    }
+
+    private mutating func objectEntry() throws(DQLError) -> ExpressionSyntax.Entry {
+        guard case .string(let key, _) = current.kind else {
+            if case .word(let text, _) = current.kind {
+                throw error(
+                    .unquotedKey,
+                    "Cannot convert to a literal: the object key \(text) must be a quoted string",
+                    suggestion: "'\(text)'")
+            }
+            throw unexpected("a quoted object key")
+        }
+        try advance()
+        try expect(.colon)
+        return ExpressionSyntax.Entry(key: key, value: try expression())
+    }
+
+    private mutating func conditional() throws(DQLError) -> ExpressionSyntax {
+        let start = try expect(.case)
+        let operand = isAt(.when) ? nil : try expression()
+        var branches: [ExpressionSyntax.Branch] = []
+        repeat {
+            try expect(.when)
+            let condition = try expression()
+            try expect(.then)
+            branches.append(ExpressionSyntax.Branch(condition: condition, result: try expression()))
+        } while isAt(.when)
+        let otherwise = try take(.else) ? try expression() : nil
+        try expect(.end)
+        return try node(
+            .conditional(operand: operand, branches: branches, otherwise: otherwise), start.through(lastSpan))
+    }
+
+    /// `CAST(x AS type)` is the call `cast(x, 'type')`.
+    private mutating func cast() throws(DQLError) -> ExpressionSyntax {
+        let start = try expect(.cast)
+        try expect(.leftParenthesis)
+        let value = try expression()
+        var type: ExpressionSyntax
+        if try take(.comma) {
+            type = try expression()
+        } else {
+            guard try take(.as) else { throw unexpected("AS or ','", candidates: [.as]) }
+            let name = try name("a type")
+            type = try node(.literal(.string(name.text.lowercased())), name.span)
+        }
+        try expect(.rightParenthesis)
+        let call = CallSyntax(name: "cast", arguments: [value, type], isDistinct: false, isStar: false)
+        return try node(.call(call), start.through(lastSpan))
+    }
+}

@@ -1,0 +1,77 @@
+/// A place in a statement: line and column in characters, both from 1.
+public struct SourcePosition: Hashable, Sendable {
+    /// The line, from 1. Lines end with a line feed.
+    public let line: Int
+    /// The column in characters (what a reader counts), from 1.
+    public let column: Int
+
+    /// A position.
+    public init(line: Int, column: Int) {
+        self.line = line
+        self.column = column
+    }
+}
+
+/// A run of a statement, in UTF-8 bytes from its start.
+///
+/// All spans are equal to each other: syntax trees compare by what they say, not by where it was written.
+public struct SourceSpan: Equatable, Sendable {
+    /// The first byte.
+    public let start: Int
+    /// One past the last byte.
+    public let end: Int
+
+    /// The run from `start` up to, not including, `end`.
+    public init(start: Int, end: Int) {
+        self.start = start
+        self.end = end
+    }
+
+    /// Always true; see the type's comment.
+    public static func == (left: SourceSpan, right: SourceSpan) -> Bool { true }
+
+    /// From this run's start to the other's end.
+    func through(_ other: SourceSpan) -> SourceSpan { SourceSpan(start: start, end: other.end) }
+}
+
+/// A statement's text: turns spans into positions and tokens when an error needs them, and only then.
+struct SourceText: Sendable {
+    let text: String
+
+    func position(of span: SourceSpan) -> SourcePosition {
+        let utf8 = text.utf8
+        let target = utf8.index(utf8.startIndex, offsetBy: min(span.start, utf8.count))
+        var line = 1
+        var lineStart = utf8.startIndex
+        var index = utf8.startIndex
+        while index < target {
+            let isLineFeed = utf8[index] == UInt8(ascii: "\n")
+            index = utf8.index(after: index)
+            if isLineFeed {
+                line += 1
+                lineStart = index
+            }
+        }
+        return SourcePosition(line: line, column: text[lineStart..<target].count + 1)
+    }
+
+    func token(of span: SourceSpan) -> String? {
+        let utf8 = text.utf8
+        guard span.start < span.end, span.end <= utf8.count else { return nil }
+        let start = utf8.index(utf8.startIndex, offsetBy: span.start)
+        let end = utf8.index(start, offsetBy: span.end - span.start)
+        let token = text[start..<end]
+        let limit = DQLLimits.quotedTokenCharacters
+        return token.count <= limit ? String(token) : String(token.prefix(limit)) + "…"
+    }
+
+    func error(
+        _ code: DQLErrorCode, _ message: String, at span: SourceSpan, suggestion: String? = nil
+    ) -> DQLError {
+        DQLError(code, message, position: position(of: span), token: token(of: span), suggestion: suggestion)
+    }
+
+    func warning(_ code: DQLWarningCode, _ message: String, at span: SourceSpan) -> DQLWarning {
+        DQLWarning(code, message, position: position(of: span))
+    }
+}

@@ -1,0 +1,68 @@
+/// Every code this module raises itself; the raw value is stable and published. Errors of the modules below
+/// keep their own codes.
+package enum SDKErrorCode: String, Sendable, CaseIterable {
+    /// The database id is not 1 to 128 letters, digits, `-` and `_`.
+    case databaseIDInvalid = "SDK-0101"
+    /// The server URL is missing, malformed, not http(s) or without a host.
+    case serverURLInvalid = "SDK-0102"
+    /// The private key is not base64 of a P-256 key.
+    case privateKeyInvalid = "SDK-0103"
+    /// The persistence directory is empty, no path, or cannot be created or written.
+    case persistenceDirectoryInvalid = "SDK-0104"
+
+    /// An argument of a type that documents cannot hold.
+    case argumentTypeInvalid = "SDK-0201"
+    /// An argument that is a number beyond 64 bits.
+    case argumentOutOfRange = "SDK-0202"
+    /// An argument nested deeper than documents may be.
+    case argumentTooDeep = "SDK-0203"
+    /// A statement that is not a SELECT, where only one can be observed.
+    case notObservable = "SDK-0204"
+
+    /// `sync.start()` without a handler that logs in.
+    case expirationHandlerMissing = "SDK-0301"
+    /// The server refused a login without a code of its own.
+    case loginRefused = "SDK-0302"
+    /// The server could not be asked, or did not answer in time.
+    case serverUnreachable = "SDK-0303"
+    /// The server's answer to a login makes no sense.
+    case loginAnswerMalformed = "SDK-0304"
+    /// Sync with small peers only: this version speaks to servers.
+    case smallPeerSyncUnsupported = "SDK-0305"
+
+    /// The peer key or the session cannot be read from or written to the persistence directory.
+    case identityFileUnusable = "SDK-0401"
+    /// The instance was closed.
+    case closed = "SDK-0402"
+}
+
+/// Every code of a warning that this module adds to a statement's own.
+package enum SDKWarningCode: String, Sendable, CaseIterable {
+    /// A document grew above the recommended size.
+    case documentSize = "SDK-W101"
+}
+
+/// An error of this module before it is turned into the public type.
+package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The stable code; a server's own where it sent one.
+    package let code: String
+    /// For a person; without secrets.
+    package let message: String
+    let original: OriginalCode
+
+    init(_ code: SDKErrorCode, _ message: String) {
+        self.code = code.rawValue
+        self.message = message
+        original = OriginalCode(code)
+    }
+
+    /// A refusal with the server's own code.
+    init(refusedBy code: String, _ message: String) {
+        self.code = code
+        self.message = message
+        original = .authenticationFailed
+    }
+
+    /// `SDK-0101: message`.
+    package var description: String { "\(code): \(message)" }
+}

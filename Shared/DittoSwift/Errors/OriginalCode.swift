@@ -1,0 +1,153 @@
+import CRDT
+import DQL
+import Replica
+
+/// The error families of the API we are compatible with. This file is the one table from our stable codes to
+/// them, and from them to the Swift cases.
+package enum OriginalCode: String, Sendable, CaseIterable {
+    case authenticationFailed = "authentication/failed-to-authenticate"
+    case expirationHandlerMissing = "authentication/expiration-handler-missing"
+    case ioOperationFailed = "io/operation-failed"
+    case queryInvalid = "query/invalid"
+    case queryArgumentsInvalid = "query/arguments-invalid"
+    case queryExecution = "query/execution"
+    case queryUnsupported = "query/unsupported"
+    case storeBackend = "store/backend"
+    case storeCRDT = "store/crdt"
+    case storeDocumentID = "store/document-id"
+    case storeTransactionReadOnly = "store/transaction-read-only"
+    case storeDirectoryLocked = "store/persistence-directory-locked"
+    case validationSizeLimit = "validation/size-limit-exceeded"
+    case validationDepthLimit = "validation/depth-limit-exceeded"
+    case validationConfig = "validation/invalid-ditto-config"
+    case unsupported = "unsupported"
+    case unknown = "unknown"
+
+    init(_ code: SDKErrorCode) {
+        self =
+            switch code {
+            case .databaseIDInvalid, .serverURLInvalid, .privateKeyInvalid, .persistenceDirectoryInvalid:
+                .validationConfig
+            case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
+            case .notObservable: .queryUnsupported
+            case .expirationHandlerMissing: .expirationHandlerMissing
+            case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
+            case .smallPeerSyncUnsupported: .unsupported
+            case .identityFileUnusable: .ioOperationFailed
+            case .closed: .storeBackend
+            }
+    }
+
+    init(_ code: DQLErrorCode) {
+        self =
+            switch code {
+            case .unsupportedStatement, .unsupportedClause, .unsupportedType, .unsupportedSubscription:
+                .queryUnsupported
+            case .missingArgument, .invalidArgument: .queryArgumentsInvalid
+            case .idConflict, .duplicateIDs, .invalidDocument, .unstorableValue: .queryExecution
+            case .invalidDocumentID: .storeDocumentID
+            case .readOnly: .storeTransactionReadOnly
+            case .unreadableDocument: .storeBackend
+            default: .queryInvalid
+            }
+    }
+
+    init(_ code: ReplicaErrorCode) {
+        self =
+            switch code {
+            case .directoryLocked: .storeDirectoryLocked
+            case .directoryUnusable: .validationConfig
+            case .documentTooLarge, .transactionTooLarge: .validationSizeLimit
+            case .invalidCollection: .queryInvalid
+            default: .storeBackend
+            }
+    }
+
+    init(_ code: CRDTErrorCode) {
+        self =
+            switch code {
+            case .floatInDocumentID, .nullDocumentID, .invalidDocumentID: .storeDocumentID
+            case .tooDeep: .validationDepthLimit
+            default: .storeCRDT
+            }
+    }
+
+    /// The Swift case of the family.
+    func error(_ message: String) -> DittoSwiftError {
+        switch self {
+        case .authenticationFailed:
+            .authenticationError(reason: .failedToAuthenticate(message: message))
+        case .expirationHandlerMissing:
+            .authenticationError(reason: .expirationHandlerMissing(message: message))
+        case .ioOperationFailed: .ioError(reason: .operationFailed(message: message))
+        case .queryInvalid: .storeError(reason: .queryInvalid(message: message))
+        case .queryArgumentsInvalid: .storeError(reason: .queryArgumentsInvalid(message: message))
+        case .queryExecution: .storeError(reason: .queryError(message: message))
+        case .queryUnsupported: .storeError(reason: .queryNotSupported(message: message))
+        case .storeBackend: .storeError(reason: .backendError(message: message))
+        case .storeCRDT: .storeError(reason: .crdtError(message: message))
+        case .storeDocumentID: .storeError(reason: .documentIDInvalid(message: message))
+        case .storeTransactionReadOnly: .storeError(reason: .transactionReadOnly(message: message))
+        case .storeDirectoryLocked: .storeError(reason: .persistenceDirectoryLocked(message: message))
+        case .validationSizeLimit: .validationError(reason: .sizeLimitExceeded(message: message))
+        case .validationDepthLimit: .validationError(reason: .depthLimitExceeded(message: message))
+        case .validationConfig: .validationError(reason: .invalidDittoConfig(message: message))
+        case .unsupported: .unsupportedError(message: message)
+        case .unknown: .unknownError(message: message)
+        }
+    }
+}
+
+/// What went wrong, in parts: what the command line prints and what the public error's message is made of.
+package struct Failure: Error, Sendable, Equatable {
+    /// Our stable code, or a server's.
+    package let code: String
+    /// For a person.
+    package let message: String
+    /// Where in the statement, if it is about one.
+    package let position: SourcePosition?
+    /// The family of the API we are compatible with.
+    package let original: OriginalCode
+
+    /// Takes any error apart.
+    package init(_ error: any Error) {
+        switch error {
+        case let error as Failure: self = error
+        case let error as DQLError:
+            let hint = error.suggestion.map { " (did you mean \($0)?)" } ?? ""
+            self.init(error.code.rawValue, error.message + hint, OriginalCode(error.code), error.position)
+        case let error as ReplicaError:
+            self.init(error.code.rawValue, error.message, OriginalCode(error.code))
+        case let error as CRDTError:
+            self.init(error.code.rawValue, error.message, OriginalCode(error.code))
+        case let error as SDKError: self.init(error.code, error.message, error.original)
+        default: self.init("SDK-0000", "\(error)", .unknown)
+        }
+    }
+
+    private init(
+        _ code: String, _ message: String, _ original: OriginalCode, _ position: SourcePosition? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.original = original
+        self.position = position
+    }
+
+    /// The public error.
+    var publicError: DittoSwiftError {
+        let place = position.map { " at \($0.line):\($0.column)" } ?? ""
+        return original.error("\(code)\(place): \(message)")
+    }
+}
+
+extension DittoSwiftError {
+    /// The public error for any error of the modules below; one that is public already stays as it is, and so
+    /// does a cancellation.
+    static func translated(_ error: any Error) -> any Error {
+        switch error {
+        case is DittoSwiftError, is CancellationError: error
+        default: Failure(error).publicError
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import CRDT
+import Crypto
+import Foundation
+import JWTKit
+
+/// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
+///
+/// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`? (peer key),
+/// `grant`, `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
+public enum AccessToken {
+    /// The `iss` of every token: names the role, not an address, so a server may move.
+    public static let issuer = "urn:mimeo:auth-gateway"
+
+    /// Makes a token that is valid from `nowSeconds` on.
+    /// - Parameters:
+    ///   - identity: its database must be the key's; anything else is a defect of the caller.
+    ///   - nowSeconds: seconds since 1970.
+    public static func issue(_ identity: Identity, with key: DatabaseSigningKey, nowSeconds: Int64) -> String {
+        precondition(identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
+        let claims = Claims(
+            iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey, grant: identity.grant,
+            iat: nowSeconds, nbf: nil, exp: identity.expiresAtSeconds)
+        return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
+    }
+
+    /// Checks everything that can be checked without asking anybody.
+    /// - Parameters:
+    ///   - token: untrusted text.
+    ///   - keys: the keys that are believed.
+    ///   - databaseID: the database the caller is working on, when it knows one.
+    ///   - nowSeconds: seconds since 1970.
+    /// - Throws: `AUTH-0101` to `AUTH-0108`, `AUTH-0110`, `AUTH-0201`, `AUTH-0202`.
+    public static func verify(
+        _ token: String, keys: KeySet, databaseID: String? = nil, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity {
+        guard token.utf8.count <= Limits.tokenBytes else { throw .refused(.tokenTooLarge) }
+        let keyID = try keyID(of: token)
+        guard let key = keys[keyID] else { throw .refused(.tokenKeyUnknown) }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard let signatureBytes = Base64URL.decode(parts[2]),
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes),
+            key.key.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8))
+        else { throw .refused(.tokenSignature) }
+        // Only from here on is the payload the auth-gateway's; nothing of it is looked at before.
+        guard let parsed = try? DefaultJWTParser().parse(Data(token.utf8), as: Claims.self) else {
+            throw .refused(.tokenMalformed)
+        }
+        return try check(parsed.payload, keyID: keyID, databaseID: databaseID, nowSeconds: nowSeconds)
+    }
+
+    /// The key a token names, from its header alone; nothing about it has been checked but the shape.
+    /// - Throws: `AUTH-0101`, `AUTH-0102`, and `AUTH-0103` for an id that cannot be one of ours.
+    public static func keyID(of token: String) throws(IdentityError) -> KeyID {
+        guard token.utf8.count <= Limits.tokenBytes else { throw .refused(.tokenTooLarge) }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let bytes = Base64URL.decode(parts[0]), Base64URL.decode(parts[1]) != nil,
+            let header = try? JSONDecoder().decode(Header.self, from: Data(bytes))
+        else { throw .refused(.tokenMalformed) }
+        guard header.alg == "ES256", header.crit == nil else { throw .refused(.tokenAlgorithm) }
+        guard let keyID = header.kid.flatMap({ KeyID($0) }) else { throw .refused(.tokenKeyUnknown) }
+        return keyID
+    }
+
+    private static func check(
+        _ claims: Claims, keyID: KeyID, databaseID: String?, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity {
+        guard claims.iss == issuer else { throw .refused(.tokenIssuer) }
+        guard utf8Equal(claims.db, keyID.databaseID), databaseID.map({ utf8Equal($0, claims.db) }) ?? true else {
+            throw .refused(.tokenDatabase)
+        }
+        let skew = Limits.clockSkew.components.seconds
+        // No skew for the end: the holder renews long before it, and revocation waits for it.
+        guard nowSeconds < claims.exp else { throw .refused(.tokenExpired) }
+        guard claims.iat <= nowSeconds + skew, (claims.nbf ?? claims.iat) <= nowSeconds + skew else {
+            throw .refused(.tokenNotYetValid)
+        }
+        guard !claims.sub.isEmpty else { throw .refused(.tokenMalformed) }
+        try claims.grant.requireEnforceable()
+        return Identity(
+            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk, grant: claims.grant,
+            expiresAtSeconds: claims.exp)
+    }
+
+    /// Separate from `issue` so that tests can forge what no honest issuer makes.
+    static func sign(_ claims: Claims, keyID: String?, algorithm: String, with key: DatabaseSigningKey) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let header = Header(alg: algorithm, kid: keyID, typ: "JWT", crit: nil)
+        guard let headerJSON = try? encoder.encode(header), let claimsJSON = try? encoder.encode(claims),
+            let signed = Optional("\(Base64URL.encode(headerJSON)).\(Base64URL.encode(claimsJSON))"),
+            let signature = try? key.privateKey.signature(for: Data(signed.utf8))
+        else { preconditionFailure("strings and integers always encode, and a P-256 key always signs") }
+        return "\(signed).\(Base64URL.encode(signature.rawRepresentation))"
+    }
+
+    private struct Header: Codable {
+        var alg: String
+        var kid: String?
+        var typ: String?
+        var crit: [String]?
+    }
+}
+
+/// The claims as they stand in the token.
+struct Claims: JWTPayload {
+    var iss: String
+    var sub: String
+    var db: String
+    var pk: String?
+    var grant: Grant
+    var iat: Int64
+    var nbf: Int64?
+    var exp: Int64
+
+    /// Required by the protocol and not used: `AccessToken.verify` checks claims against an explicit time.
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+}

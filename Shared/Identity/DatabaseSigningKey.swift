@@ -1,0 +1,80 @@
+import Crypto
+import Foundation
+
+/// A database's private P-256 key: signs the access tokens of that database and of no other.
+///
+/// Its id, `<database>.<number>`, names the database, so a key found by id also says whose tokens it may sign.
+public struct DatabaseSigningKey: Sendable {
+    /// `<database>.<number>`; the number counts the database's keys from 1.
+    public let keyID: KeyID
+    let privateKey: P256.Signing.PrivateKey
+
+    /// A new random key.
+    /// - Throws: `AUTH-0304` for an id that is no database id.
+    public init(databaseID: String, number: Int) throws(IdentityError) {
+        keyID = try KeyID(databaseID: databaseID, number: number)
+        privateKey = P256.Signing.PrivateKey()
+    }
+
+    /// A stored key.
+    /// - Parameter pem: PKCS#8 or SEC 1, as `pem` gives it.
+    /// - Throws: `AUTH-0301` when the text is no P-256 private key.
+    public init(keyID: KeyID, pem: String) throws(IdentityError) {
+        self.keyID = keyID
+        do {
+            privateKey = try P256.Signing.PrivateKey(pemRepresentation: pem)
+        } catch {
+            throw IdentityError(.signingKeyInvalid, "the signing key \(keyID) is not a P-256 private key in PEM")
+        }
+    }
+
+    /// The private key as PKCS#8 PEM. A secret.
+    public var pem: String { privateKey.pemRepresentation }
+
+    /// What verifies this key's signatures.
+    public var publicKey: DatabasePublicKey { DatabasePublicKey(keyID: keyID, key: privateKey.publicKey) }
+}
+
+/// The public half of a database's signing key.
+public struct DatabasePublicKey: Sendable, Hashable {
+    /// The same as the signing key's.
+    public let keyID: KeyID
+    let key: P256.Signing.PublicKey
+
+    /// Equal when id and point are.
+    public static func == (left: DatabasePublicKey, right: DatabasePublicKey) -> Bool {
+        left.keyID == right.keyID && left.key.rawRepresentation == right.key.rawRepresentation
+    }
+
+    /// Hashes the id: no set holds many keys of one id.
+    public func hash(into hasher: inout Hasher) { hasher.combine(keyID) }
+}
+
+/// The id of a signing key: `<database>.<number>`. A database id has no dot, so there is one way to read it.
+public struct KeyID: Sendable, Hashable, CustomStringConvertible {
+    /// The database whose tokens the key signs.
+    public let databaseID: String
+    /// Counts the database's keys from 1.
+    public let number: Int
+
+    /// - Throws: `AUTH-0304` for an id that is no database id, `AUTH-0301` for a number below 1.
+    public init(databaseID: String, number: Int) throws(IdentityError) {
+        try DatabaseID.validate(databaseID)
+        guard number >= 1 else { throw IdentityError(.signingKeyInvalid, "key numbers count from 1") }
+        self.databaseID = databaseID
+        self.number = number
+    }
+
+    /// Reads `<database>.<number>`; nil for anything else, and for a number with a sign or a leading zero.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, DatabaseID.isValid(parts[0]), let number = Int(parts[1]), number >= 1,
+            String(number) == parts[1]
+        else { return nil }
+        databaseID = String(parts[0])
+        self.number = number
+    }
+
+    /// `<database>.<number>`.
+    public var description: String { "\(databaseID).\(number)" }
+}

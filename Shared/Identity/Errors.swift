@@ -1,0 +1,75 @@
+/// Every code this module raises. A code never changes its meaning and is never used again for another one.
+///
+/// The codes 0101 to 0110 differ so that an operator can tell them apart; the message that goes with them is
+/// the same for all, because a person who forges tokens reads messages too.
+public enum IdentityErrorCode: String, Sendable, CaseIterable {
+    /// The text is not three base64url parts of JSON with the claims we require.
+    case tokenMalformed = "AUTH-0101"
+    /// The header names an algorithm other than ES256 (`none` included) or a critical extension.
+    case tokenAlgorithm = "AUTH-0102"
+    /// No key of the key set has the header's `kid`.
+    case tokenKeyUnknown = "AUTH-0103"
+    /// The signature is not the named key's.
+    case tokenSignature = "AUTH-0104"
+    /// `exp` has passed.
+    case tokenExpired = "AUTH-0105"
+    /// `nbf` or `iat` lies in the future.
+    case tokenNotYetValid = "AUTH-0106"
+    /// The key belongs to another database than the `db` claim names, or the caller asked for another one.
+    case tokenDatabase = "AUTH-0107"
+    /// `iss` is not our auth-gateway.
+    case tokenIssuer = "AUTH-0108"
+    /// There is no token where one is needed.
+    case tokenMissing = "AUTH-0109"
+    /// The text is longer than `Limits.tokenBytes`.
+    case tokenTooLarge = "AUTH-0110"
+    /// The grant holds a permission query that this version cannot enforce, so it is refused as a whole.
+    case grantNotEnforceable = "AUTH-0201"
+    /// The grant is not of the documented shape.
+    case grantMalformed = "AUTH-0202"
+    /// The identity may not do what it asked for.
+    case notPermitted = "AUTH-0203"
+    /// A database's signing key or its id cannot be read.
+    case signingKeyInvalid = "AUTH-0301"
+    /// A peer key cannot be read.
+    case peerKeyInvalid = "AUTH-0302"
+    /// A key set (JWKS) cannot be read.
+    case keySetInvalid = "AUTH-0303"
+    /// A database id is not 1 to 128 of `[A-Za-z0-9_-]`.
+    case databaseIDInvalid = "AUTH-0304"
+}
+
+/// What this module throws. Never holds a token, a key or a secret.
+public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The stable code.
+    public let code: IdentityErrorCode
+    /// For a person; safe to send to whoever caused it.
+    public let message: String
+
+    /// - Parameters:
+    ///   - code: the stable code.
+    ///   - message: for a person, without secrets.
+    public init(_ code: IdentityErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Code and message.
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    /// A token that was refused, whatever the reason: the message does not say which check failed.
+    static func refused(_ code: IdentityErrorCode) -> IdentityError {
+        IdentityError(code, "the access token was not accepted; log in again")
+    }
+
+    /// No token where one is needed.
+    public static var missingToken: IdentityError {
+        IdentityError(.tokenMissing, "this request needs an access token (Authorization: Bearer …)")
+    }
+
+    /// What the identity asked for is outside its grant.
+    /// - Parameter what: completes "this identity may not …".
+    public static func notPermitted(_ what: String) -> IdentityError {
+        IdentityError(.notPermitted, "this identity may not \(what)")
+    }
+}

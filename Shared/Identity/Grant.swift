@@ -1,0 +1,135 @@
+import CRDT
+
+/// What an identity may read and write: the permissions object of a login answer, a webhook and an API key.
+///
+/// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery": Bool,
+/// "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
+///
+/// This version enforces `everything` and whole collections (the query `true`). A grant with any other query is
+/// refused by `requireEnforceable()`: half a right is worse than none.
+public struct Grant: Sendable, Hashable {
+    /// What may be read.
+    public var read: AccessRules
+    /// What may be written.
+    public var write: AccessRules
+    /// Whether other peers may be queried through the server.
+    public var remoteQuery: Bool
+    /// Language of the queries: 0 the legacy one, 1 DQL.
+    public var queryLanguage: Int
+
+    /// A grant of the given rules.
+    public init(
+        read: AccessRules = .nothing, write: AccessRules = .nothing, remoteQuery: Bool = false, queryLanguage: Int = 0
+    ) {
+        self.read = read
+        self.write = write
+        self.remoteQuery = remoteQuery
+        self.queryLanguage = queryLanguage
+    }
+
+    /// Reads and writes every document.
+    public static let everything = Grant(read: .everything, write: .everything, remoteQuery: true)
+    /// Reads every document and writes none.
+    public static let readOnly = Grant(read: .everything)
+    /// Neither reads nor writes.
+    public static let nothing = Grant()
+
+    /// Whether every document of a collection may be read.
+    public func allowsReading(collection: String) -> Bool { read.allows(collection: collection) }
+
+    /// Whether every document of a collection may be written.
+    public func allowsWriting(collection: String) -> Bool { write.allows(collection: collection) }
+
+    /// Whether something at all may be read: what a session or an attachment needs before documents are looked at.
+    public var allowsReadingAnything: Bool { read.allowsAnything }
+
+    /// Whether something at all may be written.
+    public var allowsWritingAnything: Bool { write.allowsAnything }
+
+    /// - Throws: `AUTH-0201` when the grant holds a query other than `true`, `AUTH-0202` when it holds more than
+    ///   `Limits.queriesPerGrant` queries or names an unknown query language.
+    public func requireEnforceable() throws(IdentityError) {
+        guard queryLanguage == 0 || queryLanguage == 1 else {
+            throw IdentityError(.grantMalformed, "qlVersion is 0 or 1, not \(queryLanguage)")
+        }
+        try read.requireEnforceable(side: "read")
+        try write.requireEnforceable(side: "write")
+    }
+}
+
+/// One side of a grant.
+public struct AccessRules: Sendable, Hashable {
+    /// All documents of all collections.
+    public var everything: Bool
+    /// Per collection, queries over `_id` that are ORed together; `true` is the whole collection.
+    public var queriesByCollection: [String: [String]]
+
+    /// Rules of the given parts.
+    public init(everything: Bool = false, queriesByCollection: [String: [String]] = [:]) {
+        self.everything = everything
+        self.queriesByCollection = queriesByCollection
+    }
+
+    /// All documents of all collections.
+    public static let everything = AccessRules(everything: true)
+    /// No document at all.
+    public static let nothing = AccessRules()
+    /// The query that stands for a whole collection.
+    static let wholeCollection = "true"
+
+    func allows(collection: String) -> Bool {
+        // Names are equal by their bytes, not canonically: a dictionary lookup would join two collections.
+        everything
+            || queriesByCollection.contains { name, queries in
+                utf8Equal(name, collection) && queries.contains(Self.wholeCollection)
+            }
+    }
+
+    var allowsAnything: Bool { everything || queriesByCollection.contains { !$0.value.isEmpty } }
+
+    func requireEnforceable(side: String) throws(IdentityError) {
+        var count = 0
+        for (collection, queries) in queriesByCollection {
+            count += queries.count
+            guard count <= Limits.queriesPerGrant else {
+                throw IdentityError(
+                    .grantMalformed, "the grant has more than \(Limits.queriesPerGrant) queries for \(side)")
+            }
+            guard queries.allSatisfy({ $0 == Self.wholeCollection }) else {
+                throw IdentityError(
+                    .grantNotEnforceable,
+                    "the \(side) query for collection '\(collection)' is not supported yet; only \"true\" is")
+            }
+        }
+    }
+}
+
+extension Grant: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case read, write, remoteQuery
+        case queryLanguage = "qlVersion"
+    }
+
+    /// Reads the permissions object; missing members grant nothing, unknown ones are ignored.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        read = try members.decodeIfPresent(AccessRules.self, forKey: .read) ?? .nothing
+        write = try members.decodeIfPresent(AccessRules.self, forKey: .write) ?? .nothing
+        remoteQuery = try members.decodeIfPresent(Bool.self, forKey: .remoteQuery) ?? false
+        queryLanguage = try members.decodeIfPresent(Int.self, forKey: .queryLanguage) ?? 0
+    }
+}
+
+extension AccessRules: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case everything, queriesByCollection
+    }
+
+    /// Reads one side of the permissions object.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        everything = try members.decodeIfPresent(Bool.self, forKey: .everything) ?? false
+        queriesByCollection =
+            try members.decodeIfPresent([String: [String]].self, forKey: .queriesByCollection) ?? [:]
+    }
+}

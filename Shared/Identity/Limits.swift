@@ -1,0 +1,17 @@
+/// The module's numbers, with their reasons.
+public enum Limits {
+    /// A grant with some hundred queries fits; the limit keeps what an unauthenticated caller can make us parse
+    /// far below the 80 KiB a header may have.
+    public static let tokenBytes = 16 * 1024
+    /// How far the clocks of two servers may differ before a token of one is refused by the other.
+    public static let clockSkew: Duration = .seconds(60)
+    /// Verified tokens kept, so that a peer's hundredth request costs a lookup and not a signature check.
+    /// About 1 KiB each.
+    public static let verifiedTokens = 4096
+    /// Keys one key set may hold: a key and its predecessor for thousands of databases.
+    public static let keysPerSet = 16_384
+    /// Permission queries a grant may hold on one side.
+    public static let queriesPerGrant = 1024
+    /// Length of a database id; it is also a folder name.
+    public static let databaseIDBytes = 128
+}

@@ -1,0 +1,75 @@
+/// Verifies access tokens against a replaceable key set and remembers the ones it has accepted.
+///
+/// Invariants: a remembered token was accepted under a key that is still in the key set; the memory holds at most
+/// `Limits.verifiedTokens` tokens. A value type without clock or lock: whoever shares it guards it.
+public struct TokenVerifier: Sendable {
+    /// The keys that are believed. Replacing them forgets the tokens whose keys have gone.
+    public private(set) var keys: KeySet
+    private var accepted: [String: Accepted] = [:]
+    private let capacity: Int
+
+    private struct Accepted: Sendable {
+        var identity: Identity
+        var keyID: KeyID
+    }
+
+    /// - Parameters:
+    ///   - keys: the keys to start with.
+    ///   - capacity: how many accepted tokens are remembered.
+    public init(keys: KeySet = KeySet(), capacity: Int = Limits.verifiedTokens) {
+        self.keys = keys
+        self.capacity = capacity
+    }
+
+    /// Believes other keys from now on.
+    public mutating func replaceKeys(_ new: KeySet) {
+        let old = keys
+        keys = new
+        accepted = accepted.filter { new[$0.value.keyID] != nil && new[$0.value.keyID] == old[$0.value.keyID] }
+    }
+
+    /// The identity of a token.
+    /// - Parameters:
+    ///   - token: untrusted text.
+    ///   - databaseID: the database the caller is working on, when it knows one.
+    ///   - nowSeconds: seconds since 1970.
+    /// - Throws: as `AccessToken.verify`.
+    public mutating func verify(
+        _ token: String, databaseID: String? = nil, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity {
+        if let identity = try remembered(token, databaseID: databaseID, nowSeconds: nowSeconds) { return identity }
+        let identity = try AccessToken.verify(token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds)
+        remember(token, identity)
+        return identity
+    }
+
+    /// Whether the set has the key a token names; nil when the token names none that could be ours.
+    public func knowsKey(of token: String) -> Bool? {
+        guard let keyID = try? AccessToken.keyID(of: token) else { return nil }
+        return keys[keyID] != nil
+    }
+
+    /// How many tokens are remembered.
+    public var rememberedCount: Int { accepted.count }
+
+    private mutating func remembered(
+        _ token: String, databaseID: String?, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity? {
+        guard let found = accepted[token] else { return nil }
+        guard nowSeconds < found.identity.expiresAtSeconds else {
+            accepted[token] = nil
+            throw .refused(.tokenExpired)
+        }
+        guard databaseID.map({ $0 == found.identity.databaseID }) ?? true else { throw .refused(.tokenDatabase) }
+        return found.identity
+    }
+
+    private mutating func remember(_ token: String, _ identity: Identity) {
+        guard capacity > 0, let keyID = try? AccessToken.keyID(of: token) else { return }
+        // Half of it goes at once, in no particular order: one sweep per thousands of logins, and no order to keep.
+        if accepted.count >= capacity {
+            for token in accepted.keys.prefix((capacity + 1) / 2) { accepted[token] = nil }
+        }
+        accepted[token] = Accepted(identity: identity, keyID: keyID)
+    }
+}

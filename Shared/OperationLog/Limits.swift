@@ -1,0 +1,39 @@
+/// The bounds of this module, each with its unit and reason.
+public enum LogLimits {
+    /// Characters of a database id. Long enough for a UUID with a prefix, short enough for a folder name.
+    public static let databaseIDCharacters = 128
+    /// Bytes of one operation: one transaction may load a large file, but must fit into memory several times.
+    public static let operationBytes = 64 << 20
+    /// UTF-8 bytes of an author key: a P-256 public key as base64 has 124.
+    public static let authorKeyBytes = 512
+
+    /// Entries of a read without wishes: some milliseconds of folding.
+    public static let readOperations = 1_000
+    /// Bytes of a read without wishes: a megabyte in memory per reader.
+    public static let readBytes = 1 << 20
+
+    /// Operations admitted and not yet committed: some dozen full groups would be seconds of waiting.
+    public static let queuedOperations = 16_384
+    /// Bytes admitted and not yet committed: what a small server can spare.
+    public static let queuedBytes = 64 << 20
+    /// Append calls suspended for room: more sessions than one process serves, so beyond it somebody runs
+    /// wild.
+    public static let waitingAppends = 20_000
+    /// Operations in one commit: beyond it the fsync is paid for long ago, and latency grows.
+    public static let groupOperations = 2_048
+    /// Bytes in one commit, unless one call alone has more: some tens of milliseconds of disk.
+    public static let groupBytes = 8 << 20
+
+    /// How long a writer waits for another process's write lock: many times the longest group.
+    public static let busyTimeout = Duration.seconds(10)
+    /// Between two attempts at the write lock: less than a commit takes, and a hundredth of a core while
+    /// waiting.
+    static let busyRetry = Duration.milliseconds(1)
+    /// Between two looks for foreign appends whose hint was lost (its process died after the commit).
+    public static let pollInterval = Duration.seconds(1)
+    /// The least time between two looks however many hints come: keeps a busy log's watcher under 1 % of a
+    /// core.
+    static let watchSpacing = Duration.milliseconds(2)
+    /// Read connections per log; SQLite readers are cheap, and services have few at a time.
+    static let readConnections = 8
+}

@@ -1,0 +1,67 @@
+/// Every code this module raises; the raw value is stable and published.
+public enum OperationLogErrorCode: String, Sendable, CaseIterable {
+    /// The log has no such database.
+    case unknownDatabase = "LOG-0101"
+    /// No database can have this id (see the contract for those that can).
+    case invalidDatabaseID = "LOG-0102"
+    /// An append request breaks a limit: sequence 0 or beyond 2^63 - 1, no bytes, too many bytes, too long
+    /// a key.
+    case invalidRequest = "LOG-0103"
+    /// The offset lies beyond the head: it was given out by another log, or before a restore.
+    case offsetBeyondHead = "LOG-0104"
+
+    /// The log's file cannot be opened or created; the message has the system's reason.
+    case cannotOpen = "LOG-0201"
+    /// The file is something else than an operation log. It was left unchanged.
+    case notAnOperationLog = "LOG-0202"
+    /// The file was written by a newer version. It was left unchanged.
+    case newerFormat = "LOG-0203"
+
+    /// The storage is full. Nothing was stored; appends succeed again once there is space. Reads go on.
+    case storageFull = "LOG-0301"
+    /// Another process kept the write lock for longer than the time-out. Nothing was stored.
+    case busy = "LOG-0302"
+    /// A write or commit failed in a way that leaves its durability unknown. The writer is poisoned now.
+    case commitFailed = "LOG-0303"
+    /// An earlier commit failed; nothing is taken until the log is opened again. Reads go on.
+    case poisoned = "LOG-0304"
+    /// Too many appends wait already. Nothing was stored; try later.
+    case overloaded = "LOG-0305"
+    /// The log was closed. Nothing was stored.
+    case closed = "LOG-0306"
+    /// The storage refused a statement for another reason. Nothing was stored.
+    case storageFailed = "LOG-0307"
+
+    /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
+    /// file is damaged as a whole. It is not served.
+    case corrupt = "LOG-0401"
+}
+
+/// What went wrong in the operation log. Outcomes of single operations are no errors, see `AppendOutcome`.
+public struct OperationLogError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The stable code.
+    public let code: OperationLogErrorCode
+    /// For a person; holds no operation's content.
+    public let message: String
+    /// The database concerned, where there is one.
+    public let database: String?
+    /// The offset concerned, where there is one.
+    public let offset: UInt64?
+
+    /// An error of this code.
+    public init(
+        _ code: OperationLogErrorCode, _ message: String, database: String? = nil, offset: UInt64? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.database = database
+        self.offset = offset
+    }
+
+    /// `LOG-0401: message (database d, offset 7)`.
+    public var description: String {
+        let context = [database.map { "database \($0)" }, offset.map { "offset \($0)" }].compactMap { $0 }
+        let suffix = context.isEmpty ? "" : " (\(context.joined(separator: ", ")))"
+        return "\(code.rawValue): \(message)\(suffix)"
+    }
+}

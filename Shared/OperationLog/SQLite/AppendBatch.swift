@@ -1,0 +1,139 @@
+import CRDT
+import Foundation
+import GRDB
+
+/// Where a database's log ends after a commit.
+struct GrownHead: Sendable {
+    let database: String
+    let offset: UInt64
+}
+
+/// One group inside its transaction: decides every operation's outcome and writes what is appended.
+///
+/// Heads and frontiers are read once per group, kept here while it lasts, and written back by `store`. That
+/// is sound because the transaction holds the write lock from its first statement (BEGIN IMMEDIATE).
+struct AppendBatch {
+    private struct ActorKey: Hashable {
+        let database: Int64
+        let actor: ActorID
+    }
+
+    private struct Registration {
+        let key: String
+        var frontier: FrontierEntry
+    }
+
+    private let db: Database
+    private var heads: [String: LogHead] = [:]
+    private var changedHeads: Set<String> = []
+    /// What is known of an actor; `.some(nil)` if it is known not to be registered.
+    private var registrations: [ActorKey: Registration?] = [:]
+    private var changedActors: Set<ActorKey> = []
+
+    init(_ db: Database) { self.db = db }
+
+    /// The new heads of the databases that grew.
+    var grownHeads: [GrownHead] {
+        changedHeads.compactMap { id in heads[id].map { GrownHead(database: id, offset: $0.offset) } }
+    }
+
+    /// Takes one call.
+    /// - Returns: its outcomes, or why the call cannot be served while the rest of the group can.
+    /// - Throws: `DatabaseError`, upon which the whole group must be rolled back.
+    mutating func apply(_ call: AppendCall) throws -> Result<[AppendOutcome], OperationLogError> {
+        var head: LogHead
+        do {
+            head = try heads[call.database] ?? LogReader.head(db, database: call.database)
+        } catch let error as OperationLogError {
+            return .failure(error)
+        }
+        var outcomes: [AppendOutcome] = []
+        outcomes.reserveCapacity(call.operations.count)
+        let offsetBefore = head.offset
+        for operation in call.operations { outcomes.append(try append(operation, &head)) }
+        if head.offset != offsetBefore { changedHeads.insert(call.database) }
+        heads[call.database] = head
+        return .success(outcomes)
+    }
+
+    /// Writes heads and frontiers back.
+    func store() throws {
+        let headUpdate = try db.cachedStatement(
+            sql: "UPDATE databases SET head = ?, hash = ? WHERE number = ?")
+        for id in changedHeads {
+            guard let head = heads[id] else { preconditionFailure("database \(id) grew but was never read") }
+            try headUpdate.execute(arguments: [
+                Int64(bitPattern: head.offset), Int64(bitPattern: head.hash), head.number,
+            ])
+        }
+        let actorUpdate = try db.cachedStatement(
+            sql: """
+                INSERT INTO actors (database, actor, key, sequence, timestamp, hash)
+                VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO UPDATE
+                SET sequence = excluded.sequence, timestamp = excluded.timestamp, hash = excluded.hash
+                """)
+        for key in changedActors {
+            guard case .some(.some(let registration)) = registrations[key] else {
+                preconditionFailure("actor \(key.actor) advanced but is not registered")
+            }
+            let frontier = registration.frontier
+            try actorUpdate.execute(arguments: [
+                key.database, Int64(bitPattern: key.actor.rawValue), registration.key,
+                Int64(bitPattern: frontier.sequence), Int64(bitPattern: frontier.timestamp),
+                Int64(bitPattern: frontier.hash),
+            ])
+        }
+    }
+
+    private mutating func append(
+        _ operation: PreparedOperation, _ head: inout LogHead
+    ) throws -> AppendOutcome {
+        let record = operation.record
+        let key = ActorKey(database: head.number, actor: record.actor)
+        let registration = try registration(of: key)
+        if let refusal = refusal(of: operation, under: registration) { return refusal }
+        head.offset += 1
+        head.hash = ChainHash.next(after: head.hash, digest: operation.digest)
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(arguments: [
+            LogKey.of(database: head.number, offset: head.offset), Int64(bitPattern: record.actor.rawValue),
+            Int64(bitPattern: record.sequence), Int64(bitPattern: record.timestamp),
+            Int64(bitPattern: head.hash), Data(record.bytes),
+        ])
+        let frontier = FrontierEntry(
+            sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash)
+        registrations[key] = Registration(key: registration?.key ?? operation.authorKey, frontier: frontier)
+        changedActors.insert(key)
+        return .appended(offset: head.offset)
+    }
+
+    /// Why an operation is not appended; nil if it is.
+    private func refusal(
+        of operation: PreparedOperation, under registration: Registration?
+    ) -> AppendOutcome? {
+        if let registration, !utf8Equal(registration.key, operation.authorKey) {
+            return .conflict(.foreignActor)
+        }
+        let sequence = operation.record.sequence
+        let last = registration?.frontier.sequence ?? 0
+        if sequence > last + 1 { return .gap(expected: last + 1) }
+        guard let registration, sequence <= last else { return nil }
+        if sequence == last && operation.contentHash != registration.frontier.hash {
+            return .conflict(.differentContent(sequence: sequence))
+        }
+        return .duplicate(through: last)
+    }
+
+    private mutating func registration(of key: ActorKey) throws -> Registration? {
+        if let known = registrations[key] { return known }
+        let found = try LogReader.registration(db, database: key.database, actor: key.actor)
+            .map { Registration(key: $0.key, frontier: $0.frontier) }
+        registrations[key] = .some(found)
+        return found
+    }
+}

@@ -1,0 +1,178 @@
+import CRDT
+import Foundation
+import GRDB
+
+/// A database's row: its identity and where its log ends.
+struct LogHead {
+    let number: Int64
+    let logID: LogID
+    var offset: UInt64
+    var hash: UInt64
+}
+
+/// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
+/// chain.
+enum LogReader {
+    /// The heads of all databases, unverified: good for a hint.
+    static func heads(_ db: Database) throws -> [(String, UInt64)] {
+        let statement = try db.cachedStatement(sql: "SELECT id, head FROM databases")
+        return try Row.fetchAll(statement).map { row in
+            (String.fromDatabaseValue(row[0]) ?? "", unsigned(row, 1))
+        }
+    }
+
+    /// The head of a database, checked against its last entry.
+    static func head(_ db: Database, database: String) throws -> LogHead {
+        let sql = "SELECT number, logID, head, hash FROM databases WHERE id = ?"
+        let found = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [database])
+        guard let row = found else {
+            throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+        }
+        guard let bytes = Data.fromDatabaseValue(row[1]), let logID = LogID(bytes: [UInt8](bytes)) else {
+            throw corrupt("the log id is damaged", database, offset: 0)
+        }
+        let head = LogHead(number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3))
+        let isInRange = head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
+        guard isInRange else {
+            throw corrupt("the head is damaged", database, offset: head.offset)
+        }
+        guard try chainHash(db, at: head.offset, of: head) == head.hash else {
+            let message = "the last entry is missing or is not the one the head names"
+            throw corrupt(message, database, offset: head.offset)
+        }
+        return head
+    }
+
+    /// Entries after an offset, within the limit.
+    static func entries(
+        _ db: Database, database: String, after offset: UInt64, limit: ReadLimit
+    ) throws -> [LogEntry] {
+        let head = try head(db, database: database)
+        guard offset <= head.offset else {
+            let message = "offset \(offset) is beyond the head, which is at \(head.offset)"
+            throw OperationLogError(.offsetBeyondHead, message, database: database, offset: offset)
+        }
+        return try entries(db, database: database, head: head, after: offset, limit: limit)
+    }
+
+    /// The position at an offset; nil beyond the head.
+    static func position(_ db: Database, database: String, at offset: UInt64) throws -> LogPosition? {
+        let head = try head(db, database: database)
+        guard offset <= head.offset else { return nil }
+        guard offset > 0 else {
+            return LogPosition(logID: head.logID, offset: 0, hash: ChainHash.start(head.logID))
+        }
+        let one = ReadLimit(operations: 1)
+        let entry = try entries(db, database: database, head: head, after: offset - 1, limit: one)[0]
+        return LogPosition(logID: head.logID, offset: offset, hash: entry.hash)
+    }
+
+    /// The frontiers of those of the actors that are registered.
+    static func frontier(
+        _ db: Database, database: String, actors: [ActorID]
+    ) throws -> [ActorID: FrontierEntry] {
+        let number = try head(db, database: database).number
+        var frontier: [ActorID: FrontierEntry] = [:]
+        for actor in actors {
+            frontier[actor] = try registration(db, database: number, actor: actor)?.frontier
+        }
+        return frontier
+    }
+
+    /// An actor's key and frontier; nil if it never appended.
+    static func registration(
+        _ db: Database, database number: Int64, actor: ActorID
+    ) throws -> (key: String, frontier: FrontierEntry)? {
+        let sql = "SELECT key, sequence, timestamp, hash FROM actors WHERE database = ? AND actor = ?"
+        let arguments: StatementArguments = [number, Int64(bitPattern: actor.rawValue)]
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments) else {
+            return nil
+        }
+        let frontier = FrontierEntry(
+            sequence: unsigned(row, 1), timestamp: unsigned(row, 2), hash: unsigned(row, 3))
+        return (String.fromDatabaseValue(row[0]) ?? "", frontier)
+    }
+
+    private static func entries(
+        _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
+    ) throws -> [LogEntry] {
+        guard offset < head.offset else { return [] }
+        guard var hash = try chainHash(db, at: offset, of: head) else {
+            throw corrupt("the entry is missing", database, offset: offset)
+        }
+        let sql = """
+            SELECT position, actor, sequence, timestamp, hash, bytes FROM operations
+            WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
+            """
+        let through = offset + min(UInt64(limit.operations), head.offset - offset)
+        let arguments: StatementArguments = [
+            LogKey.of(database: head.number, offset: offset),
+            LogKey.of(database: head.number, offset: through),
+            limit.operations,
+        ]
+        var entries: [LogEntry] = []
+        var bytes = 0
+        var expected = offset + 1
+        do {
+            let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: arguments)
+            while let row = try rows.next() {
+                let entry = try decode(row)
+                guard entry.offset == expected else { break }
+                hash = ChainHash.next(after: hash, digest: digest(of: entry.record))
+                guard entry.hash == hash else {
+                    throw corrupt("the entry does not follow its predecessor", database, offset: expected)
+                }
+                bytes += entry.bytes.count
+                if bytes > limit.bytes && !entries.isEmpty { return entries }
+                entries.append(entry)
+                expected += 1
+            }
+        } catch let error as DatabaseError where isDamage(error) {
+            throw corrupt("the page is damaged: \(describe(error))", database, offset: expected)
+        }
+        guard expected > through else { throw corrupt("the entry is missing", database, offset: expected) }
+        return entries
+    }
+
+    /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing.
+    private static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
+        guard offset > 0 else { return ChainHash.start(head.logID) }
+        let statement = try db.cachedStatement(sql: "SELECT hash FROM operations WHERE position = ?")
+        let key = LogKey.of(database: head.number, offset: offset)
+        return try Row.fetchOne(statement, arguments: [key]).map { unsigned($0, 0) }
+    }
+
+    private static func decode(_ row: Row) throws -> LogEntry {
+        let bytes = try row.withUnsafeData(atIndex: 5) { data in data.map { [UInt8]($0) } ?? [] }
+        let record = OperationRecord(
+            actor: ActorID(unsigned(row, 1)), sequence: unsigned(row, 2), timestamp: unsigned(row, 3),
+            bytes: bytes)
+        return LogEntry(offset: LogKey.offset(of: row[0]), hash: unsigned(row, 4), record: record)
+    }
+
+    private static func digest(of record: OperationRecord) -> UInt64 {
+        ChainHash.digest(
+            actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
+            contentHash: ChainHash.content(record.bytes))
+    }
+
+    /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,
+    /// which the chain does not confirm.
+    private static func unsigned(_ row: Row, _ column: Int) -> UInt64 {
+        UInt64(bitPattern: Int64.fromDatabaseValue(row[column]) ?? 0)
+    }
+
+    private static func corrupt(_ message: String, _ database: String, offset: UInt64) -> OperationLogError {
+        OperationLogError(.corrupt, message, database: database, offset: offset)
+    }
+}
+
+/// SQLite's words and extended code; never a statement's arguments.
+func describe(_ error: DatabaseError) -> String {
+    "\(error.message ?? "no detail") (SQLite \(error.extendedResultCode.rawValue))"
+}
+
+/// Whether SQLite found its own structure damaged.
+func isDamage(_ error: DatabaseError) -> Bool {
+    error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+}

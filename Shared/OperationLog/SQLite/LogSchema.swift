@@ -1,0 +1,108 @@
+import Foundation
+import GRDB
+
+/// The file format of the SQLite log: its mark, its version, and the steps from version to version.
+///
+/// A file is ours if its `application_id` is; `user_version` is the format version. Both are read before
+/// anything is written, so that a newer or foreign file stays as it is. Steps run in one transaction under
+/// the write lock.
+enum LogSchema {
+    /// "MmLg".
+    static let applicationID: Int64 = 0x4D6D_4C67
+    /// The format this build writes.
+    static var currentVersion: Int64 { Int64(steps.count) }
+
+    /// Step n leads from version n to n + 1. Released steps are never changed.
+    private static let steps = [version1]
+
+    /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
+    ///    numbers are stored by their bits.
+    private static let version1 = """
+        CREATE TABLE databases (
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            logID BLOB NOT NULL,
+            head INTEGER NOT NULL,
+            hash INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE operations (
+            position INTEGER PRIMARY KEY,
+            actor INTEGER NOT NULL,
+            sequence INTEGER NOT NULL,
+            timestamp INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            bytes BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE actors (
+            database INTEGER NOT NULL,
+            actor INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            sequence INTEGER NOT NULL,
+            timestamp INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            PRIMARY KEY (database, actor)
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.
+    static func check(path: String) throws {
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        var configuration = Configuration()
+        configuration.readonly = true
+        let connection = try DatabaseQueue(path: path, configuration: configuration)
+        try connection.unsafeRead { db in _ = try storedVersion(db, path: path) }
+        try connection.close()
+    }
+
+    /// Brings the file to the current version. Safe against other processes that do the same.
+    static func migrate(_ db: Database, path: String) throws {
+        guard try storedVersion(db, path: path) < currentVersion else { return }
+        try db.inTransaction(.immediate) {
+            let stored = try storedVersion(db, path: path)
+            for step in steps.dropFirst(Int(stored)) { try db.execute(sql: step) }
+            try db.execute(sql: "PRAGMA application_id = \(applicationID)")
+            try db.execute(sql: "PRAGMA user_version = \(currentVersion)")
+            return .commit
+        }
+    }
+
+    /// The version of an open file; 0 for an empty one.
+    private static func storedVersion(_ db: Database, path: String) throws -> Int64 {
+        let mark = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        if mark == applicationID, version > 0 {
+            guard version <= currentVersion else {
+                let message =
+                    "\(path) has format \(version), this build knows formats up to \(currentVersion)"
+                throw OperationLogError(.newerFormat, message)
+            }
+            return version
+        }
+        let hasTables = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master)") ?? false
+        guard mark == 0, version == 0, !hasTables else {
+            throw OperationLogError(.notAnOperationLog, "\(path) is a database of another application")
+        }
+        return 0
+    }
+}
+
+/// The key of an operation's row: the database's number above the offset. So every database's log is one
+/// run of one rowid table, which is the fastest thing SQLite can append to and scan.
+enum LogKey {
+    /// Offsets of a database end here; a million operations a second reach it after twelve days, a thousand
+    /// after thirty-four years.
+    static let offsetBits: Int64 = 40
+
+    /// Database numbers end before this.
+    static let databaseEnd: Int64 = 1 << (63 - offsetBits)
+
+    /// The key of an offset; both must be in range, which the head's row guarantees.
+    static func of(database number: Int64, offset: UInt64) -> Int64 {
+        precondition(offset < 1 << offsetBits, "offset \(offset) does not fit a log key")
+        precondition(number < databaseEnd, "database number \(number) does not fit a log key")
+        return number << offsetBits | Int64(offset)
+    }
+
+    /// The offset of a key.
+    static func offset(of key: Int64) -> UInt64 { UInt64(key & (1 << offsetBits - 1)) }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import GRDB
+
+/// Runs write transactions on the log's file and judges their failures.
+///
+/// What a failure means is decided here, once:
+/// - storage full, lock not granted: rolled back, nothing stored, try again later;
+/// - an I/O error or damage anywhere, or any other failure of the COMMIT itself: the pages may or may not
+///   have reached the disk, and after a failed fsync the kernel may have dropped them: poisoned;
+/// - any other refusal of a statement: rolled back, nothing stored.
+struct LogWriter: Sendable {
+    let pool: DatabasePool
+
+    /// A failed transaction.
+    struct Failure: Error {
+        let error: OperationLogError
+        let isPoisonous: Bool
+    }
+
+    /// Commits one group.
+    /// - Returns: what became of it, and the new heads of the databases that grew.
+    func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
+        do {
+            return try transaction { db in
+                var batch = AppendBatch(db)
+                let results = try calls.map { try batch.apply($0) }
+                try batch.store()
+                return (
+                    (.committed(results), batch.grownHeads), batch.grownHeads.isEmpty ? .rollback : .commit
+                )
+            }
+        } catch {
+            return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [])
+        }
+    }
+
+    /// Creates a database unless there is one of this id.
+    func createDatabase(_ database: String) throws(Failure) -> Bool {
+        try transaction { db in
+            let logID = LogID.random()
+            try db.execute(
+                sql: """
+                    INSERT INTO databases (id, logID, head, hash) VALUES (?, ?, 0, ?)
+                    ON CONFLICT DO NOTHING
+                    """,
+                arguments: [database, Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
+            return (db.changesCount > 0, .commit)
+        }
+    }
+
+    private func transaction<Result>(
+        _ body: (Database) throws -> (Result, Database.TransactionCompletion)
+    ) throws(Failure) -> Result {
+        var hasReachedCommit = false
+        do {
+            return try pool.writeWithoutTransaction { db in
+                var result: Result?
+                try db.inTransaction(.immediate) {
+                    let (value, completion) = try body(db)
+                    result = value
+                    hasReachedCommit = true
+                    return completion
+                }
+                guard let result else { preconditionFailure("a transaction ended without result or error") }
+                return result
+            }
+        } catch let error as DatabaseError {
+            throw Self.judge(error, hasReachedCommit: hasReachedCommit)
+        } catch {
+            preconditionFailure("a write transaction failed with a foreign error: \(error)")
+        }
+    }
+
+    private static func judge(_ error: DatabaseError, hasReachedCommit: Bool) -> Failure {
+        let reason = describe(error)
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            return Failure(error: OperationLogError(.storageFull, "the storage is full"), isPoisonous: false)
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            let message = "another process holds the write lock of the log"
+            return Failure(error: OperationLogError(.busy, message), isPoisonous: false)
+        case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return Failure(error: OperationLogError(.commitFailed, reason), isPoisonous: true)
+        default:
+            let code: OperationLogErrorCode = hasReachedCommit ? .commitFailed : .storageFailed
+            return Failure(error: OperationLogError(code, reason), isPoisonous: hasReachedCommit)
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import CRDT
+import Dispatch
+import GRDB
+import Glibc
+import Logging
+import Synchronization
+
+/// The operation log in one SQLite file, for one machine: several processes may have it open at once.
+///
+/// - Write-ahead logging with `synchronous = FULL`: a commit returns after its fsync.
+/// - One writing connection per process, fed by `GroupCommitter`; between processes SQLite's write lock
+///   decides,
+///   taken at the start of the transaction (BEGIN IMMEDIATE), so that offsets follow commit order.
+/// - Reads run on their own connections beside the writer and never wait for it.
+/// - Beside `log.sqlite` live SQLite's `-wal` and `-shm`, and `-wake` (`WakeFile`).
+///
+/// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
+public final class SQLiteOperationLog: OperationLog {
+    /// What may differ from one log to the next; the defaults are right for a server.
+    public struct Options: Sendable {
+        /// How long a writer waits for another process's write lock before `LOG-0302`.
+        public var busyTimeout = LogLimits.busyTimeout
+        /// Operations admitted and not yet committed.
+        public var queuedOperations = LogLimits.queuedOperations
+        /// Bytes admitted and not yet committed.
+        public var queuedBytes = LogLimits.queuedBytes
+        /// Append calls that may wait for room.
+        public var waitingAppends = LogLimits.waitingAppends
+        /// Between two looks for foreign appends whose hint was lost.
+        public var pollInterval = LogLimits.pollInterval
+
+        /// The defaults.
+        public init() {}
+    }
+
+    let pool: DatabasePool
+    private let writer: LogWriter
+    private let committer: GroupCommitter
+    private let hub: ChangeHub
+    private let watcher: ChangeWatcher
+    private let closing = Mutex(false)
+
+    /// Opens a log, creating or migrating the file if needed. The folder must exist. Blocks for some
+    /// milliseconds, longer while another process opens or migrates the same file.
+    /// - Throws: `OperationLogError`: `LOG-0201`, `LOG-0202`, `LOG-0203`, `LOG-0302`.
+    public init(
+        path: String, options: Options = Options(),
+        logger: Logger = Logger(label: "mimeo.operation-log")
+    ) throws {
+        let wakeFile = try WakeFile(logPath: path)
+        let (pool, watching) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
+            try openConnections(path: path, options: options)
+        }
+        let hub = ChangeHub()
+        let writer = LogWriter(pool: pool)
+        let gate = AdmissionGate(
+            limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
+            waiterLimit: options.waitingAppends)
+        committer = GroupCommitter(gate: gate) { calls in
+            let (outcome, grown) = writer.commit(calls)
+            if !grown.isEmpty { wakeFile.ring() }
+            for head in grown { hub.announce(head.database, head: head.offset) }
+            return outcome
+        }
+        watcher = try ChangeWatcher(
+            wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,
+            logger: logger)
+        self.pool = pool
+        self.writer = writer
+        self.hub = hub
+    }
+
+    /// One insert; a fresh log id is drawn for it.
+    @discardableResult
+    public func createDatabase(_ database: String) async throws -> Bool {
+        guard DatabaseID.isValid(database) else {
+            throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
+        }
+        try committer.checkHealth()
+        let outcome = await withCheckedContinuation { continuation in
+            // Not on this thread: a commit blocks, and the cooperative pool must not.
+            DispatchQueue.global().async { [writer] in
+                continuation.resume(
+                    returning: Result { () throws(LogWriter.Failure) in
+                        try writer.createDatabase(database)
+                    })
+            }
+        }
+        if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
+        return try outcome.mapError(\.error).get()
+    }
+
+    /// In order of creation.
+    public func databases() async throws -> [String] {
+        try await reading { db in
+            try String.fetchAll(db.cachedStatement(sql: "SELECT id FROM databases ORDER BY number"))
+        }
+    }
+
+    /// One look-up.
+    public func databaseExists(_ database: String) async throws -> Bool {
+        guard DatabaseID.isValid(database) else { return false }
+        return try await reading { db in
+            let sql = "SELECT EXISTS (SELECT 1 FROM databases WHERE id = ?)"
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [database]) ?? false
+        }
+    }
+
+    /// Joins the next group; returns after its fsync.
+    public func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        try await committer.append(AppendCall(requests, database: database))
+    }
+
+    /// One look-up per actor.
+    public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+        try await reading { try LogReader.frontier($0, database: database, actors: actors) }
+    }
+
+    /// Two look-ups, which must agree.
+    public func head(of database: String) async throws -> LogPosition {
+        try await reading { db in
+            let head = try LogReader.head(db, database: database)
+            return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
+        }
+    }
+
+    /// Reads and verifies the entry at that offset.
+    public func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        try await reading { try LogReader.position($0, database: database, at: offset) }
+    }
+
+    /// One range scan on a connection of its own.
+    public func read(
+        _ database: String, after offset: UInt64, limit: ReadLimit
+    ) async throws -> [LogEntry] {
+        try await reading { try LogReader.entries($0, database: database, after: offset, limit: limit) }
+    }
+
+    /// Woken by this process's writer directly, by others through `WakeFile`, at the latest after
+    /// `pollInterval`.
+    public func changes(in database: String) -> AsyncStream<Void> { hub.subscribe(to: database) }
+
+    /// Two uncontended locks.
+    public var status: LogStatus { committer.status }
+
+    /// Waits for the group in progress, then releases connections, descriptors and streams.
+    public func close() async {
+        let isFirst = closing.withLock { isClosing in
+            defer { isClosing = true }
+            return !isClosing
+        }
+        guard isFirst else { return }
+        await committer.close(OperationLogError(.closed, "the log was closed"))
+        hub.finish()
+        await watcher.stop()
+        // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
+        try? pool.close()
+    }
+
+    private func reading<Result: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Result
+    ) async throws -> Result {
+        let isClosed = closing.withLock { $0 }
+        guard !isClosed else { throw OperationLogError(.closed, "the log was closed") }
+        do {
+            return try await pool.read(body)
+        } catch let error as DatabaseError {
+            let code: OperationLogErrorCode = isDamage(error) ? .corrupt : .storageFailed
+            throw OperationLogError(code, describe(error))
+        }
+    }
+}
+
+/// The pool for reading and appending, and the watcher's own connection. Runs under the opening lock.
+private func openConnections(
+    path: String, options: SQLiteOperationLog.Options
+) throws -> (DatabasePool, DatabaseQueue) {
+    do {
+        try LogSchema.check(path: path)
+        let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
+        var configuration = Configuration()
+        configuration.label = "mimeo.operation-log"
+        configuration.maximumReaderCount = LogLimits.readConnections
+        configuration.busyMode = .callback { attempt in
+            guard attempt < attempts else { return false }
+            usleep(useconds_t(LogLimits.busyRetry.microseconds))
+            return true
+        }
+        let pool = try DatabasePool(path: path, configuration: configuration)
+        try pool.writeWithoutTransaction { db in
+            // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
+            try db.execute(sql: "PRAGMA synchronous = FULL")
+            try LogSchema.migrate(db, path: path)
+        }
+        configuration.readonly = true
+        return (pool, try DatabaseQueue(path: path, configuration: configuration))
+    } catch let error as DatabaseError {
+        switch error.resultCode {
+        case .SQLITE_NOTADB:
+            throw OperationLogError(.notAnOperationLog, "\(path) is no SQLite database")
+        case .SQLITE_CORRUPT:
+            throw OperationLogError(.corrupt, "\(path) is damaged: \(describe(error))")
+        case .SQLITE_BUSY:
+            throw OperationLogError(.busy, "another process holds the write lock of \(path)")
+        default:
+            throw OperationLogError(.cannotOpen, "cannot open \(path): \(error.message ?? "no detail")")
+        }
+    }
+}

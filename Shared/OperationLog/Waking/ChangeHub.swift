@@ -1,0 +1,71 @@
+import Synchronization
+
+/// Who waits for appends to which database, in this process.
+///
+/// A head is announced by the writer of this process right after its commit, and by the watcher when it sees
+/// another process's. Announcing a head that was announced before wakes nobody, so the two may overlap.
+///
+/// `state` guards everything. A stream buffers one wake-up, which is what coalesces them.
+final class ChangeHub: Sendable {
+    private struct Topic {
+        var announced: UInt64 = 0
+        var subscribers: [UInt64: AsyncStream<Void>.Continuation] = [:]
+    }
+
+    private struct State {
+        var topics: [String: Topic] = [:]
+        var lastSubscriber: UInt64 = 0
+        var isFinished = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether anybody waits.
+    var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
+
+    /// A stream of wake-ups whose first comes at once.
+    func subscribe(to database: String) -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let id = state.withLock { state -> UInt64? in
+            guard !state.isFinished else { return nil }
+            state.lastSubscriber += 1
+            state.topics[database, default: Topic()].subscribers[state.lastSubscriber] = continuation
+            return state.lastSubscriber
+        }
+        guard let id else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.unsubscribe(id, from: database) }
+        continuation.yield()
+        return stream
+    }
+
+    /// Wakes the subscribers of a database, if this head is news.
+    func announce(_ database: String, head: UInt64) {
+        let subscribers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
+            guard var topic = state.topics[database], head > topic.announced else { return [] }
+            topic.announced = head
+            state.topics[database] = topic
+            return Array(topic.subscribers.values)
+        }
+        for subscriber in subscribers { subscriber.yield() }
+    }
+
+    /// Ends all streams, and those to come.
+    func finish() {
+        let topics = state.withLock { state in
+            state.isFinished = true
+            defer { state.topics = [:] }
+            return state.topics
+        }
+        for topic in topics.values { topic.subscribers.values.forEach { $0.finish() } }
+    }
+
+    private func unsubscribe(_ id: UInt64, from database: String) {
+        state.withLock { state in
+            state.topics[database]?.subscribers[id] = nil
+            if state.topics[database]?.subscribers.isEmpty == true { state.topics[database] = nil }
+        }
+    }
+}

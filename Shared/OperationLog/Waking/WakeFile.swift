@@ -1,0 +1,53 @@
+import Glibc
+
+/// The file beside the log through which processes wake each other, and hold each other off while they open
+/// it.
+///
+/// A writer changes its one byte after every commit; inotify tells the others. The write-ahead log itself
+/// would be a worse bell: it changes before a commit is visible, and also for transactions that are rolled
+/// back. The byte means nothing and is never synced. Losing the file loses hints until the log is opened
+/// again, never an operation.
+///
+/// The descriptor is constant from `init` to `deinit`; its calls are atomic in the kernel.
+final class WakeFile: Sendable {
+    let path: String
+    private let descriptor: Int32
+
+    /// Opens the bell of a log, creating it if it is missing.
+    init(logPath: String) throws(OperationLogError) {
+        path = logPath + "-wake"
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o660)
+        guard descriptor >= 0 else {
+            throw OperationLogError(.cannotOpen, "cannot open \(path): \(systemMessage(errno))")
+        }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// Tells the other processes that something was committed. A failure is not reported: they poll as well.
+    func ring() {
+        var byte: UInt8 = 1
+        _ = pwrite(descriptor, &byte, 1, 0)
+    }
+
+    /// Runs the body while no other process is inside one for this log.
+    func withOpeningLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
+        let deadline = ContinuousClock.now + timeout
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR, ContinuousClock.now < deadline else {
+                throw OperationLogError(.busy, "another process is still opening the log beside \(path)")
+            }
+            usleep(useconds_t(LogLimits.busyRetry.microseconds))
+        }
+        defer { flock(descriptor, LOCK_UN) }
+        return try body()
+    }
+}
+
+extension Duration {
+    /// Whole microseconds.
+    var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}
+
+/// The system's words for an error number.
+func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }

@@ -1,0 +1,141 @@
+import Synchronization
+
+/// Back-pressure: admits calls while what was admitted and not yet released stays within bounds.
+///
+/// Invariants
+/// - The sum of admitted costs exceeds a bound only while a single call does so alone.
+/// - First come, first admitted: nobody overtakes a waiter, so a large call is not starved by small ones.
+/// - A waiter is resumed exactly once: by room, by cancellation, or by `close`.
+///
+/// `state` guards everything; continuations are resumed outside of it.
+final class AdmissionGate: Sendable {
+    /// Operations, and bytes.
+    struct Cost: Hashable, Sendable {
+        var operations: Int
+        var bytes: Int
+    }
+
+    private struct Waiter {
+        let id: UInt64
+        let cost: Cost
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var used = Cost(operations: 0, bytes: 0)
+        var waiters: [Waiter] = []
+        var lastID: UInt64 = 0
+        var refusal: OperationLogError?
+    }
+
+    private let limit: Cost
+    private let waiterLimit: Int
+    private let state = Mutex(State())
+
+    /// A gate that admits up to `limit` and lets `waiterLimit` calls wait.
+    init(limit: Cost, waiterLimit: Int) {
+        self.limit = limit
+        self.waiterLimit = waiterLimit
+    }
+
+    /// What is admitted, and how many wait.
+    var load: (used: Cost, waiters: Int) { state.withLock { ($0.used, $0.waiters.count) } }
+
+    /// Returns once the cost is admitted. Every return must be paired with a `release`.
+    /// - Throws: `LOG-0305` if too many wait, the error given to `close`, or `CancellationError`.
+    func acquire(_ cost: Cost) async throws {
+        guard try !admitAtOnce(cost) else { return }
+        let id = state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                wait(Waiter(id: id, cost: cost, continuation: continuation))
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    /// Gives back an admitted cost and admits those waiters that now fit, in order.
+    func release(_ cost: Cost) {
+        let admitted = state.withLock { state in
+            state.used.operations -= cost.operations
+            state.used.bytes -= cost.bytes
+            return admitWaiters(&state)
+        }
+        for waiter in admitted { waiter.continuation.resume() }
+    }
+
+    /// Refuses all waiters and all that come, with this error. The first error stays.
+    func close(_ error: OperationLogError) {
+        let refused = state.withLock { state in
+            state.refusal = state.refusal ?? error
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in refused { waiter.continuation.resume(throwing: error) }
+    }
+
+    private func admitAtOnce(_ cost: Cost) throws -> Bool {
+        try state.withLock { state in
+            if let refusal = state.refusal { throw refusal }
+            guard state.waiters.isEmpty, fits(cost, in: state) else { return false }
+            take(cost, in: &state)
+            return true
+        }
+    }
+
+    /// Cancellation sets the task's flag before it calls `cancel`. So either the flag is seen here, under
+    /// the lock, or `cancel` comes after the lock was released and finds the waiter.
+    private func wait(_ waiter: Waiter) {
+        let outcome: Result<Void, any Error>? = state.withLock { state in
+            if let refusal = state.refusal { return .failure(refusal) }
+            if Task.isCancelled { return .failure(CancellationError()) }
+            if state.waiters.isEmpty, fits(waiter.cost, in: state) {
+                take(waiter.cost, in: &state)
+                return .success(())
+            }
+            guard state.waiters.count < waiterLimit else {
+                return .failure(
+                    OperationLogError(.overloaded, "\(waiterLimit) appends wait already; try again later"))
+            }
+            state.waiters.append(waiter)
+            return nil
+        }
+        if let outcome { waiter.continuation.resume(with: outcome) }
+    }
+
+    private func cancel(_ id: UInt64) {
+        let (cancelled, admitted) = state.withLock { state -> (Waiter?, [Waiter]) in
+            guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return (nil, []) }
+            let waiter = state.waiters.remove(at: index)
+            return (waiter, admitWaiters(&state))
+        }
+        cancelled?.continuation.resume(throwing: CancellationError())
+        for waiter in admitted { waiter.continuation.resume() }
+    }
+
+    private func admitWaiters(_ state: inout State) -> [Waiter] {
+        var count = 0
+        while count < state.waiters.count, fits(state.waiters[count].cost, in: state) {
+            take(state.waiters[count].cost, in: &state)
+            count += 1
+        }
+        let admitted = Array(state.waiters.prefix(count))
+        state.waiters.removeFirst(count)
+        return admitted
+    }
+
+    private func fits(_ cost: Cost, in state: State) -> Bool {
+        let used = state.used
+        if used.operations == 0 && used.bytes == 0 { return true }
+        return used.operations + cost.operations <= limit.operations && used.bytes + cost.bytes <= limit.bytes
+    }
+
+    private func take(_ cost: Cost, in state: inout State) {
+        state.used.operations += cost.operations
+        state.used.bytes += cost.bytes
+    }
+}

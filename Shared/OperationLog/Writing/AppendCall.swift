@@ -1,0 +1,79 @@
+import CRDT
+
+/// An append request with its hashes: everything that can be computed before any lock is taken.
+struct PreparedOperation: Sendable {
+    let record: OperationRecord
+    let authorKey: String
+    let contentHash: UInt64
+    let digest: UInt64
+
+    /// Checks the limits and computes the hashes.
+    init(_ request: AppendRequest, database: String) throws(OperationLogError) {
+        let record = request.record
+        func refuse(_ reason: String) -> OperationLogError {
+            let name = "operation \(record.sequence) of actor \(record.actor)"
+            return OperationLogError(.invalidRequest, "\(name) \(reason)", database: database)
+        }
+        guard record.sequence > 0, record.sequence <= UInt64(Int64.max) else {
+            throw refuse("has no valid sequence; sequences run from 1 to 2^63 - 1")
+        }
+        guard !record.bytes.isEmpty else { throw refuse("has no bytes") }
+        guard record.bytes.count <= LogLimits.operationBytes else {
+            throw refuse("has \(record.bytes.count) bytes, more than \(LogLimits.operationBytes)")
+        }
+        guard request.authorKey.utf8.count <= LogLimits.authorKeyBytes else {
+            throw refuse("names an author key longer than \(LogLimits.authorKeyBytes) bytes")
+        }
+        self.record = record
+        authorKey = request.authorKey
+        contentHash = ChainHash.content(record.bytes)
+        digest = ChainHash.digest(
+            actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
+            contentHash: contentHash)
+    }
+}
+
+/// One call of `append`, ready to become part of a group.
+struct AppendCall: Sendable {
+    let database: String
+    let operations: [PreparedOperation]
+    let cost: AdmissionGate.Cost
+
+    init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
+        self.database = database
+        var operations: [PreparedOperation] = []
+        operations.reserveCapacity(requests.count)
+        for request in requests { operations.append(try PreparedOperation(request, database: database)) }
+        self.operations = operations
+        cost = AdmissionGate.Cost(
+            operations: operations.count, bytes: operations.reduce(0) { $0 + $1.record.bytes.count })
+    }
+}
+
+/// What became of the calls of one group.
+enum GroupOutcome: Sendable {
+    /// The commit is durable: one result per call. A failed one says why its call could not take part.
+    case committed([Result<[AppendOutcome], OperationLogError>])
+    /// Rolled back, nothing is stored; the next group may fare better.
+    case refused(OperationLogError)
+    /// It is unknown what is durable; there must be no next group.
+    case poisoned(OperationLogError)
+}
+
+/// Database ids, as the contract defines them.
+enum DatabaseID {
+    static func isValid(_ id: String) -> Bool {
+        let bytes = id.utf8
+        guard let first = bytes.first, bytes.count <= LogLimits.databaseIDCharacters else { return false }
+        return isAlphanumeric(first) && bytes.allSatisfy { isAlphanumeric($0) || "._-".utf8.contains($0) }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
+    }
+}

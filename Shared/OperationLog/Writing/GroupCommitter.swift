@@ -1,0 +1,159 @@
+import Dispatch
+import Synchronization
+
+/// Gathers the appends of many tasks into groups, each one transaction with one fsync.
+///
+/// While a group commits, calls queue up; the next group takes them all, within the group limits. So one
+/// appender pays one fsync per call, and sixty-four share one.
+///
+/// Invariants
+/// - At most one group is being committed; groups are formed in order of arrival and calls are never split.
+/// - A call is answered exactly once, and after its group's commit.
+/// - After a poisoned group nothing is committed any more: what is queued and what comes is refused.
+///
+/// `state` guards queue and health. `commit` runs on `queue` only, which exists so that a blocking fsync
+/// never occupies a thread of the cooperative pool.
+final class GroupCommitter: Sendable {
+    typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
+
+    private struct Pending {
+        let call: AppendCall
+        let continuation: CheckedContinuation<[AppendOutcome], any Error>
+    }
+
+    private struct State {
+        var pending: [Pending] = []
+        var isDraining = false
+        /// Why nothing is taken any more.
+        var refusal: OperationLogError?
+        /// Who waits for the last group after `close`.
+        var closers: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let gate: AdmissionGate
+    private let queue: DispatchQueue
+    private let commit: Commit
+    private let state = Mutex(State())
+
+    /// A committer of this gate; `commit` is called with non-empty groups, one at a time.
+    init(gate: AdmissionGate, commit: @escaping Commit) {
+        self.gate = gate
+        self.commit = commit
+        queue = DispatchQueue(label: "mimeo.operation-log.commit")
+    }
+
+    /// Queue figures and health.
+    var status: LogStatus {
+        let load = gate.load
+        return LogStatus(
+            queuedOperations: load.used.operations, queuedBytes: load.used.bytes,
+            waitingAppends: load.waiters,
+            refusal: state.withLock { $0.refusal })
+    }
+
+    /// Returns the outcomes once the call's group is durable.
+    func append(_ call: AppendCall) async throws -> [AppendOutcome] {
+        try checkHealth()
+        guard !call.operations.isEmpty else { return [] }
+        try await gate.acquire(call.cost)
+        defer { gate.release(call.cost) }
+        return try await withCheckedThrowingContinuation { continuation in
+            enqueue(Pending(call: call, continuation: continuation))
+        }
+    }
+
+    /// Throws why nothing is taken any more, if so.
+    func checkHealth() throws {
+        if let refusal = state.withLock({ $0.refusal }) { throw refusal }
+    }
+
+    /// Takes nothing any more because of a failure whose durability is unknown. The first reason stays.
+    func poison(_ failure: OperationLogError) {
+        let refusal = OperationLogError(
+            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
+            database: failure.database)
+        refuseAll(refusal, alsoQueued: true)
+    }
+
+    /// Takes nothing any more, and returns when what was queued has been answered.
+    func close(_ refusal: OperationLogError) async {
+        refuseAll(refusal, alsoQueued: false)
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLock { state in
+                if state.isDraining { state.closers.append(continuation) }
+                return !state.isDraining
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    private func refuseAll(_ refusal: OperationLogError, alsoQueued: Bool) {
+        let refused = state.withLock { state -> [Pending] in
+            state.refusal = state.refusal ?? refusal
+            guard alsoQueued else { return [] }
+            defer { state.pending = [] }
+            return state.pending
+        }
+        gate.close(refusal)
+        for pending in refused { pending.continuation.resume(throwing: refusal) }
+    }
+
+    private func enqueue(_ pending: Pending) {
+        let (refusal, mustStart) = state.withLock { state -> (OperationLogError?, Bool) in
+            if let refusal = state.refusal { return (refusal, false) }
+            state.pending.append(pending)
+            defer { state.isDraining = true }
+            return (nil, !state.isDraining)
+        }
+        if let refusal { pending.continuation.resume(throwing: refusal) }
+        if mustStart { queue.async { self.drain() } }
+    }
+
+    private func drain() {
+        while let group = nextGroup() {
+            switch commit(group.map(\.call)) {
+            case .committed(let results):
+                let counts = "a group of \(group.count) calls had \(results.count) results"
+                precondition(results.count == group.count, counts)
+                for (pending, result) in zip(group, results) {
+                    pending.continuation.resume(with: result.mapError { $0 as any Error })
+                }
+            case .refused(let error):
+                for pending in group { pending.continuation.resume(throwing: error) }
+            case .poisoned(let error):
+                poison(error)
+                for pending in group { pending.continuation.resume(throwing: error) }
+            }
+        }
+    }
+
+    /// The next group, or nil when there is none: then the drain ends and closers go on.
+    private func nextGroup() -> [Pending]? {
+        typealias Closers = [CheckedContinuation<Void, Never>]
+        let (group, closers) = state.withLock { state -> ([Pending]?, Closers) in
+            guard !state.pending.isEmpty else {
+                state.isDraining = false
+                defer { state.closers = [] }
+                return (nil, state.closers)
+            }
+            let count = groupSize(state.pending)
+            let group = Array(state.pending.prefix(count))
+            state.pending.removeFirst(count)
+            return (group, [])
+        }
+        for closer in closers { closer.resume() }
+        return group
+    }
+
+    private func groupSize(_ pending: [Pending]) -> Int {
+        var operations = 0
+        var bytes = 0
+        for (index, item) in pending.enumerated() {
+            operations += item.call.cost.operations
+            bytes += item.call.cost.bytes
+            let isOver = operations > LogLimits.groupOperations || bytes > LogLimits.groupBytes
+            if isOver && index > 0 { return index }
+        }
+        return pending.count
+    }
+}

@@ -1,0 +1,266 @@
+import CRDT
+import DQL
+import GRDB
+import Logging
+import Synchronization
+
+/// A database's documents and this store's own operations in one SQLite file.
+///
+/// The same type serves a peer (local writes become operations; what the server sends is merged), and a
+/// replicator or query-service (a *materialization*: the fold of the shared log, disposable).
+///
+/// Invariants:
+/// - One process, one `Replica` per directory (`DirectoryLock`).
+/// - Documents, operations, cursors and the store's state change together, in SQLite transactions.
+/// - On a peer every commit is synced to disk (`synchronous = FULL`) before `write` returns, so nothing
+///   leaves the store
+///   before it is durable (rule 8). A materialization uses NORMAL: it can be rebuilt.
+/// - `state` is guarded by `shared`, and changed only inside the pool's writer access, which serializes
+///   writers.
+public final class Replica: Sendable {
+    /// What a store is for; decides how it syncs to disk and who numbers its commits.
+    public enum Role: Sendable {
+        /// A small peer's own store.
+        case peer
+        /// A fold of the shared log.
+        case materialization
+    }
+
+    /// What a commit changed, told to whoever listens after it is durable.
+    public struct Commit: Sendable {
+        /// The commit's number.
+        public let number: UInt64
+        /// The documents that changed, in order; evicted ones included.
+        public let documents: [DocumentKey]
+        /// The actor of the operation it holds; nil when it came from elsewhere or only evicted.
+        public let actor: ActorID?
+        /// Evicted documents that a live subscription matches: to be fetched again.
+        public let wanted: [DocumentKey]
+    }
+
+    /// What a write returned, and the commit that holds it.
+    public struct WriteResult<Value> {
+        /// The closure's result.
+        public let value: Value
+        /// The number of the commit: its own, or the latest one when nothing changed.
+        public let commit: UInt64
+        /// The operation it became; nil when nothing changed or only evictions happened.
+        public let operation: Operation?
+    }
+
+    /// The store's directory.
+    public let directory: String
+    let pool: DatabasePool
+    let environment: Environment
+    let logger: Logger
+    private let lock: DirectoryLock
+    private let shared: Mutex<Shared>
+
+    private struct Shared {
+        var state: StoreState
+        var isClosed = false
+        var listeners: [Int: @Sendable (Commit) -> Void] = [:]
+        var nextListener = 0
+        var liveQueries: [SubscriptionQuery] = []
+    }
+
+    /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
+    /// `directoryUnusable`, `newerFormat` or `damaged`.
+    public init(directory: String, role: Role, environment: Environment, logger: Logger) throws {
+        try DirectoryLock.create(directory)
+        lock = try DirectoryLock(directory: directory, attempts: ReplicaLimits.lockAttempts) {
+            environment.pause(ReplicaLimits.lockPause)
+        }
+        self.directory = directory
+        self.environment = environment
+        self.logger = logger
+        let path = directory + "/replica.sqlite"
+        var configuration = Configuration()
+        configuration.maximumReaderCount = ReplicaLimits.readers
+        configuration.busyMode = .timeout(ReplicaLimits.busyTimeoutSeconds)
+        configuration.label = "replica"
+        do {
+            pool = try DatabasePool(path: path, configuration: configuration)
+            let state = try pool.writeWithoutTransaction { database in
+                // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
+                try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
+                var opened: StoreState?
+                try database.inTransaction(.immediate) {
+                    try Schema.migrate(database)
+                    opened = try Replica.openState(database, path: path, environment, logger)
+                    return .commit
+                }
+                guard let opened else { preconditionFailure("a committed opening left no state") }
+                return opened
+            }
+            shared = Mutex(Shared(state: state))
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+
+    /// Closes the store; later calls throw `closed`. Waits for accesses under way.
+    public func close() throws {
+        let wasClosed = shared.withLock { shared in
+            defer { shared.isClosed = true }
+            shared.listeners = [:]
+            return shared.isClosed
+        }
+        if !wasClosed { try pool.close() }
+    }
+
+    /// Runs a closure on a consistent snapshot. Never waits for a writer.
+    public func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
+        try checkOpen()
+        do {
+            return try pool.read { try body(ReadTransaction($0)) }
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+
+    /// Runs a local write transaction; a thrown error rolls it back. The closure may run twice (see
+    /// `WriteTransaction`), so it must have no effect but through the transaction. Returns after the commit
+    /// is durable.
+    public func write<Value>(_ body: (WriteTransaction) throws -> Value) throws -> WriteResult<Value> {
+        try changing { database, state in
+            for _ in 0..<2 {
+                if let done = try self.attempt(database, &state, body) { return done }
+                state.actor = ActorID(self.environment.random())
+                state.sequence = 0
+            }
+            preconditionFailure("a new actor cannot have written an evicted document")
+        }
+    }
+
+    /// The number of the last commit.
+    public var head: UInt64 { shared.withLock { $0.state.head } }
+    /// The actor of the next local write.
+    public var actor: ActorID { shared.withLock { $0.state.actor } }
+
+    /// Calls a closure after every commit, on the writer's thread: it must be quick and must not call back
+    /// into the store. Returns what `removeListener` takes.
+    public func addListener(_ listener: @escaping @Sendable (Commit) -> Void) -> Int {
+        shared.withLock { shared in
+            shared.nextListener += 1
+            shared.listeners[shared.nextListener] = listener
+            return shared.nextListener
+        }
+    }
+
+    /// Ends what `addListener` began. A call under way may still end after this returns.
+    public func removeListener(_ listener: Int) {
+        _ = shared.withLock { $0.listeners.removeValue(forKey: listener) }
+    }
+
+    /// Tells the store which subscriptions are live: a document that is evicted while one of them matches
+    /// it is wanted back at once (rule 10).
+    public func setLiveQueries(_ queries: [SubscriptionQuery]) {
+        shared.withLock { $0.liveQueries = queries }
+    }
+
+    func checkOpen() throws(ReplicaError) {
+        if shared.withLock({ $0.isClosed }) { throw ReplicaError(.closed, "the store is closed") }
+    }
+
+    /// Runs `body` in one immediate transaction on the writer, saving the changed state with it, and tells
+    /// the listeners what it says it changed.
+    func committing<Result>(
+        _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
+    ) throws -> Result {
+        try checkOpen()
+        do {
+            let (result, commit) = try pool.writeWithoutTransaction { database in
+                let before = shared.withLock { $0.state }
+                var state = before
+                var outcome: (result: Result, commit: Commit?)?
+                try database.inTransaction(.immediate) {
+                    outcome = try body(database, &state)
+                    if state != before { try state.save(database) }
+                    return .commit
+                }
+                shared.withLock { $0.state = state }
+                guard let outcome else { preconditionFailure("a committed transaction left no result") }
+                return outcome
+            }
+            if let commit {
+                for listener in shared.withLock({ Array($0.listeners.values) }) { listener(commit) }
+            }
+            return result
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+
+    private func changing<Value>(
+        _ body: (Database, inout StoreState) throws -> (WriteResult<Value>, Commit?)
+    ) throws -> WriteResult<Value> {
+        try committing { database, state in
+            let (result, commit) = try body(database, &state)
+            return (result, commit)
+        }
+    }
+
+    /// One run of a local transaction inside a savepoint; nil when it must run again under a new actor.
+    private func attempt<Value>(
+        _ database: Database, _ state: inout StoreState, _ body: (WriteTransaction) throws -> Value
+    ) throws -> (WriteResult<Value>, Commit?)? {
+        let queries = shared.withLock { $0.liveQueries }
+        let transaction = WriteTransaction(database, state, environment, liveQueries: queries)
+        var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
+        do {
+            try database.inSavepoint {
+                let value = try body(transaction)
+                guard !transaction.needsNewActor else { throw ActorMustChange() }
+                outcome = (value, try transaction.operation())
+                return .commit
+            }
+        } catch  where transaction.needsNewActor {
+            return nil
+        }
+        guard let outcome else { preconditionFailure("a committed savepoint left no result") }
+        guard let made = outcome.made else {
+            let commit =
+                transaction.evicted.isEmpty
+                ? nil
+                : Commit(
+                    number: state.head, documents: transaction.evicted, actor: nil, wanted: transaction.wanted
+                )
+            return (WriteResult(value: outcome.value, commit: state.head, operation: nil), commit)
+        }
+        state = transaction.state
+        state.head += 1
+        state.sequence = made.operation.sequence
+        try OwnOperations.insert(made.operation, made.bytes, position: state.head, database)
+        let keys = made.operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
+        let commit = Commit(
+            number: state.head, documents: keys + transaction.evicted, actor: made.operation.actor,
+            wanted: transaction.wanted)
+        return (WriteResult(value: outcome.value, commit: state.head, operation: made.operation), commit)
+    }
+
+    /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).
+    private static func openState(
+        _ database: Database, path: String, _ environment: Environment, _ logger: Logger
+    ) throws -> StoreState {
+        guard let file = DirectoryLock.identity(of: path) else {
+            throw ReplicaError(.directoryUnusable, "cannot read \(path)")
+        }
+        guard var state = try StoreState.load(database) else {
+            let state = StoreState(
+                actor: ActorID(environment.random()), sequence: 0, clock: HybridClock(), head: 0, file: file,
+                logID: nil,
+                logHash: 0)
+            try state.save(database)
+            return state
+        }
+        if state.file != file {
+            state.file = file
+            state.actor = ActorID(environment.random())
+            state.sequence = 0
+            logger.notice("the store was copied or restored: it writes as a new actor from now on")
+            try state.save(database)
+        }
+        return state
+    }
+}

@@ -1,0 +1,59 @@
+import GRDB
+
+/// Every code this module raises; the raw value is stable and published.
+public enum ReplicaErrorCode: String, Sendable, CaseIterable {
+    /// Another process (or another replica of this one) has the directory open.
+    case directoryLocked = "STORE-0101"
+    /// The directory cannot be created, read or written.
+    case directoryUnusable = "STORE-0102"
+    /// The store file was written by a newer version; it was not changed.
+    case newerFormat = "STORE-0103"
+    /// The file is no store of ours, or damaged.
+    case damaged = "STORE-0104"
+    /// The replica was closed.
+    case closed = "STORE-0105"
+    /// A local write makes a document exceed the hard size limit.
+    case documentTooLarge = "STORE-0201"
+    /// A transaction changes more than one operation may hold.
+    case transactionTooLarge = "STORE-0202"
+    /// A collection name is empty, too long or reserved.
+    case invalidCollection = "STORE-0203"
+    /// The disk is full or failing; the transaction was rolled back.
+    case storageFailed = "STORE-0204"
+    /// An operation read from the log does not fit what came before it.
+    case brokenLog = "STORE-0301"
+    /// The store's clock, or a stamp handed in, is too far ahead of the wall clock.
+    case clockTooFarAhead = "STORE-0302"
+}
+
+/// What went wrong with a store. The store stays usable after every code but `damaged` and `closed`.
+public struct ReplicaError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The stable code.
+    public let code: ReplicaErrorCode
+    /// For a person.
+    public let message: String
+
+    /// An error of this code.
+    public init(_ code: ReplicaErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// `STORE-0101: message`.
+    public var description: String { "\(code.rawValue): \(message)" }
+}
+
+extension ReplicaError {
+    /// The error that SQLite's own stands for; any other error passes through.
+    static func translated(_ error: any Error) -> any Error {
+        guard let failure = error as? DatabaseError else { return error }
+        let detail = failure.message ?? "SQLite result code \(failure.resultCode.rawValue)"
+        switch failure.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return ReplicaError(.damaged, "the store file is damaged: \(detail)")
+        case .SQLITE_FULL:
+            return ReplicaError(.storageFailed, "the disk is full; the transaction was rolled back")
+        default: return ReplicaError(.storageFailed, "the transaction was rolled back: \(detail)")
+        }
+    }
+}

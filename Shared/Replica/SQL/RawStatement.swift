@@ -1,0 +1,90 @@
+import GRDB
+import GRDBSQLite
+
+/// A prepared statement stepped directly: blobs bind and read without a detour through `Data`, rows cost no
+/// allocation.
+///
+/// Bound to one connection and used only inside the database access that made it. Column indexes start at 0,
+/// parameters at 1.
+struct RawStatement: ~Copyable {
+    private let statement: Statement
+    private let handle: SQLiteStatement
+    private let database: Database
+
+    /// A statement from the connection's cache. Must be finished before the same SQL is asked for again.
+    init(cached sql: String, _ database: Database) throws {
+        self.init(try database.cachedStatement(sql: sql), database)
+    }
+
+    /// A statement of its own: for scans, during which anything else may run.
+    init(fresh sql: String, _ database: Database) throws {
+        self.init(try database.makeStatement(sql: sql), database)
+    }
+
+    private init(_ statement: Statement, _ database: Database) {
+        self.statement = statement
+        self.database = database
+        handle = statement.sqliteStatement
+        sqlite3_reset(handle)
+    }
+
+    deinit {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
+    func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+    func bind(_ index: Int32, bits value: UInt64) {
+        sqlite3_bind_int64(handle, index, Int64(bitPattern: value))
+    }
+
+    func bind(_ index: Int32, _ bytes: [UInt8]) {
+        if bytes.isEmpty {
+            sqlite3_bind_zeroblob(handle, index, 0)
+        } else {
+            bytes.withUnsafeBytes { bind(index, $0) }
+        }
+    }
+
+    func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+        sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), transient)
+    }
+
+    func bind(_ index: Int32, _ text: String) {
+        var text = text
+        text.withUTF8 {
+            _ = sqlite3_bind_text64(
+                handle, index, $0.baseAddress, UInt64($0.count), transient, UInt8(SQLITE_UTF8))
+        }
+    }
+
+    /// Advances to the next row; false when there is none.
+    func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code:
+            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: database.lastErrorMessage)
+        }
+    }
+
+    /// Runs a statement that returns no row.
+    consuming func run() throws { while try step() {} }
+
+    func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    /// The column's bytes in SQLite's own memory, valid until the next step.
+    func blob(_ column: Int32) -> UnsafeRawBufferPointer {
+        let pointer = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(start: pointer, count: Int(sqlite3_column_bytes(handle, column)))
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] { [UInt8](blob(column)) }
+
+    func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
+}
+
+/// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
+private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -1,0 +1,55 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Holds a directory for one replica at a time: an advisory lock on its `lock` file, released by the kernel
+/// when the process ends, however it ends.
+final class DirectoryLock: Sendable {
+    private let descriptor: Int32
+
+    /// Takes the lock, trying `attempts` times with `pause` in between. Throws `directoryLocked` or
+    /// `directoryUnusable`.
+    init(directory: String, attempts: Int, pause: () -> Void) throws(ReplicaError) {
+        let path = directory + "/lock"
+        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard opened >= 0 else {
+            throw ReplicaError(.directoryUnusable, "cannot open \(path): \(String(cString: strerror(errno)))")
+        }
+        var attempt = 1
+        while flock(opened, LOCK_EX | LOCK_NB) != 0 {
+            guard attempt < attempts else {
+                close(opened)
+                throw ReplicaError(
+                    .directoryLocked, "the directory \(directory) is in use by another process or replica")
+            }
+            attempt += 1
+            pause()
+        }
+        descriptor = opened
+    }
+
+    deinit { close(descriptor) }
+
+    /// Creates the directory and those above it. Throws `directoryUnusable`.
+    static func create(_ directory: String) throws(ReplicaError) {
+        var path = directory.hasPrefix("/") ? "" : "."
+        for part in directory.split(separator: "/") {
+            path += "/" + part
+            guard mkdir(path, 0o755) == 0 || errno == EEXIST else {
+                throw ReplicaError(
+                    .directoryUnusable, "cannot create \(path): \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    /// Device and inode of a file; nil when it does not exist.
+    static func identity(of path: String) -> FileIdentity? {
+        var information = stat()
+        guard stat(path, &information) == 0 else { return nil }
+        return FileIdentity(device: UInt64(information.st_dev), inode: UInt64(information.st_ino))
+    }
+}

@@ -1,0 +1,66 @@
+import CRDT
+import GRDB
+
+/// The store file's tables, format 1. `PRAGMA user_version` holds the format, `application_id` says whose
+/// file it is.
+///
+/// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
+/// is the number of the commit, or in a materialization the log's offset, that last changed the document;
+/// indexed, because catch-up asks for everything behind a cursor (rule 23).
+enum Schema {
+    static let format: Int64 = 1
+    /// "Mime" in ASCII.
+    static let applicationID: Int64 = 0x4D69_6D65
+
+    static func migrate(_ database: Database) throws {
+        let found = try Int64.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let owner = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let tables = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
+        guard tables == 0 || owner == applicationID else {
+            throw ReplicaError(.damaged, "the file is no store of this program")
+        }
+        guard found <= format else {
+            throw ReplicaError(
+                .newerFormat,
+                "the store has format \(found), this version knows up to \(format); nothing was changed")
+        }
+        guard found < format else { return }
+        try database.execute(sql: tablesOfFormat1)
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        try database.execute(sql: "PRAGMA user_version = \(format)")
+    }
+
+    static func createDocuments(_ number: Int64, _ database: Database) throws {
+        try database.execute(
+            sql: """
+                CREATE TABLE documents_\(number) (
+                    number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, live INTEGER NOT NULL,
+                    position INTEGER NOT NULL, state BLOB NOT NULL);
+                CREATE INDEX documents_\(number)_position ON documents_\(number) (position);
+                """)
+    }
+
+    private static let tablesOfFormat1 = """
+        CREATE TABLE store (
+            one INTEGER PRIMARY KEY CHECK (one = 1), actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
+            clock INTEGER NOT NULL, head INTEGER NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+            log BLOB NOT NULL, log_hash INTEGER NOT NULL);
+        CREATE TABLE collection (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+        CREATE TABLE operation (
+            position INTEGER PRIMARY KEY, actor INTEGER NOT NULL, sequence INTEGER NOT NULL, bytes BLOB NOT NULL,
+            UNIQUE (actor, sequence));
+        CREATE TABLE acknowledged (
+            actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE subscription (
+            key BLOB PRIMARY KEY, log BLOB NOT NULL, offset INTEGER NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE wanted (
+            collection TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE TABLE staged (
+            subscription BLOB NOT NULL, number INTEGER NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL,
+            state BLOB NOT NULL, PRIMARY KEY (subscription, number)) WITHOUT ROWID;
+        CREATE TABLE evicted (
+            collection TEXT NOT NULL, id BLOB NOT NULL, actor INTEGER NOT NULL,
+            PRIMARY KEY (collection, id, actor)) WITHOUT ROWID;
+        CREATE TABLE setting (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        """
+}

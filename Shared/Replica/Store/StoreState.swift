@@ -1,0 +1,59 @@
+import CRDT
+import GRDB
+
+/// The store's one-row state: who it writes as, what time it has seen, how far it is.
+///
+/// Read at open, changed only while the write lock is held, written in the transaction it belongs to; the
+/// copy in memory is replaced only after that transaction has committed.
+struct StoreState: Sendable, Equatable {
+    /// The actor of the next local write.
+    var actor: ActorID
+    /// The sequence of that actor's last operation; 0 before its first.
+    var sequence: UInt64
+    /// The hybrid clock: everything drawn or received so far.
+    var clock: HybridClock
+    /// The number of the last commit that changed a document; in a materialization the log's offset.
+    var head: UInt64
+    /// Device and inode of the store file when it was last opened: a copy differs (rule 9).
+    var file: FileIdentity
+    /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
+    var logID: LogID?
+    var logHash: UInt64
+
+    static func load(_ database: Database) throws -> StoreState? {
+        let statement = try RawStatement(
+            cached: "SELECT actor, sequence, clock, head, device, inode, log, log_hash FROM store", database)
+        guard try statement.step() else { return nil }
+        return StoreState(
+            actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
+            clock: HybridClock(latest: statement.bits(2)), head: statement.bits(3),
+            file: FileIdentity(device: statement.bits(4), inode: statement.bits(5)),
+            logID: LogID(bytes: statement.bytes(6)),
+            logHash: statement.bits(7))
+    }
+
+    func save(_ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO store (one, actor, sequence, clock, head, device, inode, log, log_hash)
+                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                ON CONFLICT (one) DO UPDATE SET actor = ?1, sequence = ?2, clock = ?3, head = ?4, device = ?5,
+                    inode = ?6, log = ?7, log_hash = ?8
+                """, database)
+        statement.bind(1, bits: actor.rawValue)
+        statement.bind(2, bits: sequence)
+        statement.bind(3, bits: clock.latest)
+        statement.bind(4, bits: head)
+        statement.bind(5, bits: file.device)
+        statement.bind(6, bits: file.inode)
+        statement.bind(7, logID?.bytes ?? [])
+        statement.bind(8, bits: logHash)
+        try statement.run()
+    }
+}
+
+/// Which file on which device: tells a store from its copy.
+struct FileIdentity: Sendable, Equatable {
+    let device: UInt64
+    let inode: UInt64
+}

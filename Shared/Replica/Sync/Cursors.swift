@@ -1,0 +1,106 @@
+import CRDT
+import GRDB
+
+/// Per subscription how far the server's log is stored here.
+enum Cursors {
+    static func advance(_ key: [UInt8], to position: LogPosition, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO subscription (key, log, offset, hash) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (key) DO UPDATE SET log = ?2, offset = ?3, hash = ?4 WHERE log <> ?2 OR offset < ?3
+                """, database)
+        statement.bind(1, key)
+        statement.bind(2, position.logID.bytes)
+        statement.bind(3, bits: position.offset)
+        statement.bind(4, bits: position.hash)
+        try statement.run()
+    }
+}
+
+/// Documents whose full state this store has asked for, or must ask for (rule 3, rule 10).
+enum Wanted {
+    static func note(_ key: DocumentKey, _ database: Database) throws {
+        try run("INSERT OR IGNORE INTO wanted (collection, id) VALUES (?, ?)", key, database)
+    }
+
+    static func settle(_ key: DocumentKey, _ database: Database) throws {
+        try run("DELETE FROM wanted WHERE collection = ? AND id = ?", key, database)
+    }
+
+    private static func run(_ sql: String, _ key: DocumentKey, _ database: Database) throws {
+        let statement = try RawStatement(cached: sql, database)
+        statement.bind(1, key.collection)
+        statement.bind(2, key.id.bytes)
+        try statement.run()
+    }
+}
+
+extension Replica {
+    /// The stored cursor of a subscription, by its canonical key; nil when it never completed a catch-up.
+    public func cursor(of key: [UInt8]) throws -> LogPosition? {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    cached: "SELECT log, offset, hash FROM subscription WHERE key = ?", database)
+                statement.bind(1, key)
+                guard try statement.step(), let logID = LogID(bytes: statement.bytes(0)) else { return nil }
+                return LogPosition(logID: logID, offset: statement.bits(1), hash: statement.bits(2))
+            }
+        }
+    }
+
+    /// Forgets a subscription's cursor: its next catch-up starts from the beginning. What it brought stays.
+    public func forgetCursor(of key: [UInt8]) throws {
+        try committing { database, _ in
+            let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
+            statement.bind(1, key)
+            try statement.run()
+            return ((), nil)
+        }
+    }
+
+    /// Notes documents as wanted, durably (an eviction under a live subscription).
+    public func want(_ keys: [DocumentKey]) throws {
+        try committing { database, _ in
+            for key in keys { try Wanted.note(key, database) }
+            return ((), nil)
+        }
+    }
+
+    /// Stops wanting documents: the server has said that it has none of them to give.
+    public func settle(_ keys: [DocumentKey]) throws {
+        try committing { database, _ in
+            for key in keys { try Wanted.settle(key, database) }
+            return ((), nil)
+        }
+    }
+
+    /// Wanted documents, at most `limit`.
+    public func wanted(limit: Int) throws -> [DocumentKey] {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    cached: "SELECT collection, id FROM wanted LIMIT ?", database)
+                statement.bind(1, Int64(limit))
+                var keys: [DocumentKey] = []
+                while try statement.step() {
+                    keys.append(
+                        DocumentKey(
+                            collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1))))
+                }
+                return keys
+            }
+        }
+    }
+
+    /// Of documents the server could send because they changed and may have left a subscription: those this
+    /// store holds and whose vector does not cover the server's.
+    public func outdated(_ candidates: [(key: DocumentKey, vector: VersionVector)]) throws -> [DocumentKey] {
+        try read { transaction in
+            try candidates.filter { candidate in
+                guard let bytes = try transaction.state(of: candidate.key) else { return false }
+                return try bytes.withUnsafeBytes { try !DocumentReader($0).vector().covers(candidate.vector) }
+            }.map(\.key)
+        }
+    }
+}

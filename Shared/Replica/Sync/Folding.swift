@@ -1,0 +1,132 @@
+import CRDT
+import DQL
+import GRDB
+
+/// One operation of the shared log, folded: what fan-out needs to know of it.
+public struct FoldedOperation: Sendable {
+    /// One document's change, with its states around the operation; nil before the first.
+    public struct Change: Sendable {
+        /// The document.
+        public let key: DocumentKey
+        /// The encoded delta, shared by all receivers.
+        public let delta: [UInt8]
+        /// The encoded state before the operation.
+        public let before: [UInt8]?
+        /// The encoded state after it.
+        public let after: [UInt8]
+    }
+
+    /// The place in the log, after this operation.
+    public let position: LogPosition
+    /// The operation's stamp.
+    public let stamp: Stamp
+    /// The operation's sequence.
+    public let sequence: UInt64
+    /// The changes, in the operation's order.
+    public let changes: [Change]
+}
+
+extension Replica {
+    /// An entry to fold: an operation and its place in the log.
+    public struct LogItem: Sendable {
+        /// The place after the operation.
+        public let position: LogPosition
+        /// The operation's encoding.
+        public let bytes: [UInt8]
+
+        /// An item at this place.
+        public init(position: LogPosition, bytes: [UInt8]) {
+            self.position = position
+            self.bytes = bytes
+        }
+    }
+
+    /// How far this materialization has folded its log; nil before the first operation.
+    public func checkpoint() throws -> LogPosition? { try read { try $0.logPosition() } }
+
+    /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,
+    /// whatever crashes). Throws `brokenLog` when an entry does not follow or its base is not covered: the
+    /// log is closed under causality (rule 17), so that is damage, not input.
+    public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
+        try committing { database, state in
+            var folded: [FoldedOperation] = []
+            var collections = Collections()
+            var touched: [DocumentKey] = []
+            for item in items {
+                guard item.position.offset == state.head + 1,
+                    state.logID == nil || state.logID == item.position.logID
+                else {
+                    throw ReplicaError(
+                        .brokenLog,
+                        "offset \(item.position.offset) does not follow the checkpoint \(state.head)")
+                }
+                let operation = try Operation(decoding: item.bytes)
+                state.logID = item.position.logID
+                state.head = item.position.offset
+                state.logHash = item.position.hash
+                state.clock.observe(operation.timestamp)
+                var changes: [FoldedOperation.Change] = []
+                for change in operation.changes {
+                    let done = try Replica.fold(change, operation.stamp, state.head, &collections, database)
+                    touched.append(done.key)
+                    changes.append(done)
+                }
+                folded.append(
+                    FoldedOperation(
+                        position: item.position, stamp: operation.stamp, sequence: operation.sequence,
+                        changes: changes))
+            }
+            let commit =
+                touched.isEmpty ? nil : Commit(number: state.head, documents: touched, actor: nil, wanted: [])
+            return (folded, commit)
+        }
+    }
+
+    private static func fold(
+        _ change: Operation.Change, _ stamp: Stamp, _ offset: UInt64, _ collections: inout Collections,
+        _ database: Database
+    ) throws -> FoldedOperation.Change {
+        let table = try collections.requireNumber(of: change.collection, database)
+        let before = try DocumentRows.state(table, change.id, database)
+        var document = try before.map { try Document(decoding: $0) } ?? Document()
+        let outcome = document.apply(try Delta(decoding: change.delta, stamp: stamp))
+        guard outcome != .baseMissing else {
+            throw ReplicaError(.brokenLog, "offset \(offset) holds a delta whose base the log does not have")
+        }
+        let after = outcome == .applied ? document.encoded() : before ?? document.encoded()
+        try DocumentRows.put(
+            table, change.id, live: document.isLive, position: offset, state: after, database)
+        return FoldedOperation.Change(
+            key: DocumentKey(collection: change.collection, id: change.id), delta: change.delta,
+            before: before,
+            after: after)
+    }
+
+    /// What a write would do to a materialization: the closure runs against the current documents and is
+    /// rolled back; what it changed comes back as an operation for the log, or nil when it changed nothing.
+    public func draft<Value>(
+        as actor: ActorID, sequence: UInt64, _ body: (WriteTransaction) throws -> Value
+    ) throws -> (value: Value, operation: Operation?, warnings: [String]) {
+        try checkOpen()
+        do {
+            return try pool.writeWithoutTransaction { database in
+                guard var state = try StoreState.load(database) else {
+                    preconditionFailure("an open store has a state")
+                }
+                state.actor = actor
+                state.sequence = sequence - 1
+                let transaction = WriteTransaction(database, state, environment, liveQueries: [])
+                var result: (value: Value, operation: Operation?, warnings: [String])?
+                try database.inTransaction(.immediate) {
+                    let value = try body(transaction)
+                    result = (value, try transaction.operation()?.operation, transaction.warnings)
+                    return .rollback
+                }
+                guard let result else { preconditionFailure("a draft left no result") }
+                return result
+            }
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+}

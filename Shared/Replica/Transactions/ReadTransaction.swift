@@ -1,0 +1,98 @@
+import CRDT
+import DQL
+import GRDB
+
+/// A consistent snapshot of the store. Used only inside the closure it is handed to.
+public final class ReadTransaction: DocumentSource {
+    private let database: Database
+    private var collections = Collections()
+
+    init(_ database: Database) { self.database = database }
+
+    /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
+    /// stop.
+    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.scan(table, database, visit)
+    }
+
+    /// Visits one live document, in place; does nothing when there is none.
+    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.lookup(table, id, database, visit)
+    }
+
+    /// The names of all collections that were ever written.
+    public func collectionNames() throws -> [String] { try Collections.names(database) }
+
+    /// The encoded state of a document, tombstones included; nil when the store never had it or evicted it.
+    public func state(of key: DocumentKey) throws -> [UInt8]? {
+        guard let table = try collections.number(of: key.collection, database) else { return nil }
+        return try DocumentRows.state(table, key.id, database)
+    }
+
+    /// The store's head: the number of the last commit, or a materialization's offset.
+    public func head() throws -> UInt64 { try StoreState.load(database)?.head ?? 0 }
+
+    /// How far a materialization has folded its log; nil before the first operation or on a peer.
+    public func logPosition() throws -> LogPosition? {
+        guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
+        return LogPosition(logID: logID, offset: state.head, hash: state.logHash)
+    }
+
+    /// One document of a catch-up: its key, its state, where it last changed.
+    public struct ChangedDocument {
+        /// The document's id.
+        public let id: DocumentID
+        /// The commit or offset that last changed it.
+        public let position: UInt64
+        /// Its encoded state, valid during the visit.
+        public let state: UnsafeRawBufferPointer
+    }
+
+    /// Visits the documents of a collection that changed after `position`, tombstones included, in the
+    /// order of their last change; the visit returns false to stop.
+    public func changes(
+        in collection: String, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
+    ) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        let statement = try RawStatement(
+            fresh:
+                "SELECT id, position, state FROM documents_\(table) WHERE position > ? ORDER BY position, number",
+            database)
+        statement.bind(1, bits: position)
+        while try statement.step() {
+            let document = ChangedDocument(
+                id: DocumentID(trusted: statement.bytes(0)), position: statement.bits(1),
+                state: statement.blob(2))
+            guard try visit(document) else { return }
+        }
+    }
+
+    func withDatabase<Result>(_ body: (Database) throws -> Result) rethrows -> Result { try body(database) }
+}
+
+/// Steps document rows and hands them out in place.
+enum Scanner {
+    static func scan(_ table: Int64, _ database: Database, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let statement = try RawStatement(
+            fresh: "SELECT id, state FROM documents_\(table) WHERE live", database)
+        while try statement.step() {
+            let record = DocumentRecord(
+                id: DocumentID(trusted: statement.bytes(0)), document: try DocumentReader(statement.blob(1)))
+            guard try visit(record) else { return }
+        }
+    }
+
+    static func lookup(
+        _ table: Int64, _ id: DocumentID, _ database: Database, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        let statement = try RawStatement(
+            fresh: "SELECT state FROM documents_\(table) WHERE id = ? AND live", database)
+        statement.bind(1, id.bytes)
+        guard try statement.step() else { return }
+        try visit(DocumentRecord(id: id, document: try DocumentReader(statement.blob(0))))
+    }
+}

@@ -1,0 +1,170 @@
+import CRDT
+import DQL
+import GRDB
+
+/// A local write transaction: one stamp, one operation, one delta per document touched.
+///
+/// Invariants: the stamp is drawn at the first edit, under the write lock, and exceeds everything the store
+/// has seen (rule 1). The documents tables always show the transaction's own edits. An actor never writes a
+/// document that was evicted while its vector held that actor (rule 10): such a transaction is rolled back
+/// and run again under a new one.
+public final class WriteTransaction: DocumentWriter {
+    private let database: Database
+    private let environment: Environment
+    private var collections = Collections()
+    private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
+    private var order: [DocumentKey] = []
+    private(set) var state: StoreState
+    private var stamp: Stamp?
+    /// Set when an edit meets a document that the current actor may not write again.
+    private(set) var needsNewActor = false
+    /// Warnings for the statement's result: documents above the soft limit.
+    public private(set) var warnings: [String] = []
+    private(set) var evicted: [DocumentKey] = []
+    /// Evicted documents that a live subscription matches.
+    private(set) var wanted: [DocumentKey] = []
+    private let liveQueries: [SubscriptionQuery]
+
+    init(
+        _ database: Database, _ state: StoreState, _ environment: Environment,
+        liveQueries: [SubscriptionQuery]
+    ) {
+        self.database = database
+        self.state = state
+        self.environment = environment
+        self.liveQueries = liveQueries
+    }
+
+    /// See `ReadTransaction.scan`; shows this transaction's own edits.
+    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.scan(table, database, visit)
+    }
+
+    /// See `ReadTransaction.lookup`; shows this transaction's own edits.
+    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.lookup(table, id, database, visit)
+    }
+
+    /// Whether a live document has this id.
+    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+        guard let table = try collections.number(of: collection, database) else { return false }
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM documents_\(table) WHERE id = ? AND live", database)
+        statement.bind(1, id.bytes)
+        return try statement.step()
+    }
+
+    /// Edits one document, live or not, and writes its new state. Throws `documentTooLarge` above the hard
+    /// limit.
+    public func edit(
+        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+    ) throws {
+        let key = DocumentKey(collection: collection, id: id)
+        let table = try collections.requireNumber(of: collection, database)
+        let bytes = try DocumentRows.state(table, id, database)
+        if bytes == nil, pending[key] == nil { try checkEviction(key) }
+        let document = try bytes.map { try Document(decoding: $0) } ?? Document()
+        var editor = DocumentEditor(document: document, pending: pending[key], stamp: try drawStamp())
+        try body(&editor)
+        guard editor.hasChanges else { return }
+        let encoded = editor.document.encoded()
+        try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
+        try DocumentRows.put(
+            table, id, live: editor.document.isLive, position: state.head + 1, state: encoded, database)
+        if pending.updateValue(editor.pending, forKey: key) == nil { order.append(key) }
+    }
+
+    /// Drops documents from this store only. Nothing is told to anybody.
+    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        for id in ids {
+            guard let bytes = try DocumentRows.state(table, id, database) else { continue }
+            let vector = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+            if vector[state.actor] != nil || pending[DocumentKey(collection: collection, id: id)] != nil {
+                try noteEviction(collection, id)
+            }
+            let key = DocumentKey(collection: collection, id: id)
+            let returns = try bytes.withUnsafeBytes { raw in
+                let record = DocumentRecord(id: id, document: try DocumentReader(raw))
+                return try liveQueries.contains { query in
+                    try utf8Equal(query.collection, collection) && record.document.isLive
+                        && query.matches(record)
+                }
+            }
+            if returns {
+                try Wanted.note(key, database)
+                wanted.append(key)
+            }
+            try DocumentRows.remove(table, id, database)
+            evicted.append(key)
+        }
+    }
+
+    /// The operation of everything edited so far; nil when nothing was.
+    func operation() throws -> (operation: Operation, bytes: [UInt8])? {
+        guard let stamp, !order.isEmpty else { return nil }
+        let changes = order.compactMap { key in
+            pending[key]?.delta(stamp: stamp).map {
+                Operation.Change(collection: key.collection, id: key.id, delta: $0.encoded())
+            }
+        }
+        let operation = Operation(
+            actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: changes)
+        let bytes = operation.encoded()
+        guard bytes.count <= CRDT.Limits.operationBytes else {
+            throw ReplicaError(
+                .transactionTooLarge,
+                "the transaction changes \(bytes.count) bytes, one may change \(CRDT.Limits.operationBytes)")
+        }
+        return (operation, bytes)
+    }
+
+    private func drawStamp() throws -> Stamp {
+        if let stamp { return stamp }
+        let time = state.clock.next(wallMilliseconds: environment.wallMilliseconds())
+        let drawn = Stamp(time: time, actor: state.actor)
+        stamp = drawn
+        return drawn
+    }
+
+    private func checkSize(_ size: Int, _ key: DocumentKey, grows: Bool) throws {
+        guard size <= CRDT.Limits.documentHardLimitBytes || !grows else {
+            throw ReplicaError(
+                .documentTooLarge,
+                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(CRDT.Limits.documentHardLimitBytes) bytes"
+            )
+        }
+        if size > CRDT.Limits.documentSoftLimitBytes {
+            warnings.append(
+                "document \"\(key.id)\" has \(size) bytes, more than the recommended "
+                    + "\(CRDT.Limits.documentSoftLimitBytes)")
+        }
+    }
+
+    private func checkEviction(_ key: DocumentKey) throws {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
+        statement.bind(1, key.collection)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: state.actor.rawValue)
+        guard try statement.step() else { return }
+        needsNewActor = true
+        throw ActorMustChange()
+    }
+
+    private func noteEviction(_ collection: String, _ id: DocumentID) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR IGNORE INTO evicted (collection, id, actor) VALUES (?, ?, ?)", database)
+        statement.bind(1, collection)
+        statement.bind(2, id.bytes)
+        statement.bind(3, bits: state.actor.rawValue)
+        try statement.run()
+    }
+}
+
+/// Rolls a transaction back so that it runs again under a new actor. Never leaves the module.
+struct ActorMustChange: Error {}

@@ -1,0 +1,80 @@
+import Hummingbird
+
+/// Every code this module raises.
+public enum ServiceErrorCode: String, Sendable, CaseIterable {
+    /// `--listen` is no `HOST:PORT`.
+    case listenInvalid = "SRV-0101"
+    /// A log or projection URL is neither `sqlite:PATH` nor `postgres://…`.
+    case storageURLInvalid = "SRV-0102"
+    /// A `postgres://` URL: this build stores in SQLite only.
+    case storageUnsupported = "SRV-0103"
+    /// The configuration file cannot be read, is no JSON object of texts, or has an unknown name.
+    case configurationInvalid = "SRV-0104"
+    /// `--issuer` is no `http(s)://HOST[:PORT]`, or is missing where it is needed.
+    case issuerInvalid = "SRV-0105"
+    /// Another process listens on the address.
+    case addressInUse = "SRV-0201"
+    /// The address cannot be listened on: unknown, or not allowed.
+    case addressUnavailable = "SRV-0202"
+    /// The data folder cannot be made or written.
+    case dataFolderUnusable = "SRV-0203"
+    /// 404: nothing is served at the path.
+    case notFound = "SRV-0404"
+    /// 405: the path does not take the method; `Allow` says which it takes.
+    case methodNotAllowed = "SRV-0405"
+    /// 413: the body is larger than the route allows.
+    case bodyTooLarge = "SRV-0413"
+    /// 400: the request is malformed for its route.
+    case badRequest = "SRV-0400"
+    /// 426: the path speaks WebSocket only, and the upgrade must be the first request of its connection.
+    case upgradeRequired = "SRV-0426"
+    /// 500: a defect or a failing disk; the log has the reason.
+    case internalFailure = "SRV-0500"
+    /// 503: the issuer of access tokens cannot be asked for its keys.
+    case issuerUnreachable = "SRV-0601"
+}
+
+/// What this module throws. Holds no secret; `message` may be sent to whoever caused it.
+public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The stable code.
+    public let code: ServiceErrorCode
+    /// For a person.
+    public let message: String
+
+    /// An error of the given parts.
+    public init(_ code: ServiceErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Code and message.
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    /// What a process that ends with this error exits with: 2 for its flags, 1 for everything else.
+    public var exitCode: Int32 {
+        switch code {
+        case .listenInvalid, .storageURLInvalid, .storageUnsupported, .configurationInvalid, .issuerInvalid: 2
+        default: 1
+        }
+    }
+}
+
+extension ServiceError: HTTPReportable {
+    /// The status that goes with the code.
+    public var httpStatus: HTTPResponse.Status {
+        switch code {
+        case .notFound: .notFound
+        case .methodNotAllowed: .methodNotAllowed
+        case .bodyTooLarge: .contentTooLarge
+        case .badRequest: .badRequest
+        case .upgradeRequired: .upgradeRequired
+        case .issuerUnreachable: .serviceUnavailable
+        default: .internalServerError
+        }
+    }
+
+    /// The stable code as text.
+    public var publicCode: String { code.rawValue }
+    /// The message.
+    public var publicMessage: String { message }
+}

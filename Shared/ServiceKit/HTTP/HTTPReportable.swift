@@ -1,0 +1,83 @@
+import Foundation
+import Hummingbird
+import Identity
+import NIOCore
+
+/// An error that may be told to the client as `{"error":{"code","message"}}`. Every other error becomes a 500
+/// whose reason stays in the log.
+public protocol HTTPReportable: Error {
+    /// The status of the answer, 400 or above.
+    var httpStatus: HTTPResponse.Status { get }
+    /// A stable code.
+    var publicCode: String { get }
+    /// For a person; without secrets.
+    var publicMessage: String { get }
+    /// Further header fields of the answer.
+    var httpHeaders: HTTPFields { get }
+}
+
+extension HTTPReportable {
+    /// None.
+    public var httpHeaders: HTTPFields { [:] }
+}
+
+extension IdentityError: HTTPReportable {
+    /// 401 for what a login cures, 403 for what it does not, 400 for malformed values.
+    public var httpStatus: HTTPResponse.Status {
+        switch code {
+        case .notPermitted, .grantNotEnforceable: .forbidden
+        case .grantMalformed, .peerKeyInvalid, .databaseIDInvalid: .badRequest
+        case .signingKeyInvalid, .keySetInvalid: .internalServerError
+        default: .unauthorized
+        }
+    }
+
+    /// The stable code as text.
+    public var publicCode: String { code.rawValue }
+    /// The message.
+    public var publicMessage: String { message }
+    /// A 401 names the scheme (RFC 9110 section 11.6.1).
+    public var httpHeaders: HTTPFields { httpStatus == .unauthorized ? [.wwwAuthenticate: "Bearer"] : [:] }
+}
+
+/// The answer for an error.
+public enum ErrorAnswer {
+    private struct Body: Encodable {
+        struct Failure: Encodable { var code: String, message: String }
+        var error: Failure
+    }
+
+    /// `{"error":{"code","message"}}` as JSON text.
+    public static func json(code: String, message: String) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Two texts always encode.
+        return [UInt8]((try? encoder.encode(Body(error: .init(code: code, message: message)))) ?? Data())
+    }
+
+    /// The error a client is told about: itself if it is reportable, else a general one.
+    public static func reportable(_ error: any Error) -> any HTTPReportable {
+        switch error {
+        case let error as any HTTPReportable: error
+        case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the request's body is too large")
+        case let error as HTTPError:
+            switch error.status {
+            case .notFound: ServiceError(.notFound, "nothing is served at this path")
+            case .contentTooLarge: ServiceError(.bodyTooLarge, "the request's body is too large")
+            case .internalServerError: ServiceError(.internalFailure, "the server failed; its log has the reason")
+            default: ServiceError(.badRequest, error.body ?? "the request is malformed")
+            }
+        default: ServiceError(.internalFailure, "the server failed; its log has the reason")
+        }
+    }
+
+    /// The whole answer.
+    public static func response(for error: any Error) -> Response {
+        let error = reportable(error)
+        var headers = error.httpHeaders
+        headers[.contentType] = "application/json"
+        let body = json(code: error.publicCode, message: error.publicMessage)
+        return Response(
+            status: error.httpStatus, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+    }
+}

@@ -1,0 +1,63 @@
+import Hummingbird
+import Logging
+import Metrics
+
+/// Wraps the router: makes every failure an error answer, writes the request log, counts.
+///
+/// The log names method, path without query, status and duration; no header and no body, so no secret. Answers
+/// below 400 are logged at debug level: at a thousand requests a second the log would be the load.
+struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
+    let inner: Inner
+
+    func respond(to request: Request, context: ServiceContext) async throws -> Response {
+        let started = ContinuousClock.now
+        var response: Response
+        do {
+            response = try await inner.respond(to: request, context: context)
+            // Hummingbird's router answers an unknown path itself, without a body.
+            if response.status == .notFound, context.endpointPath == "NotFound" {
+                response = ErrorAnswer.response(for: HTTPError(.notFound))
+            }
+        } catch {
+            response = ErrorAnswer.response(for: error)
+            report(error, response.status, context)
+        }
+        if request.method == .head { response = response.createHeadResponse() }
+        observe(request, response.status, ContinuousClock.now - started, context)
+        return response
+    }
+
+    private func report(_ error: any Error, _ status: HTTPResponse.Status, _ context: ServiceContext) {
+        guard status.code >= 500 else { return }
+        context.logger.error("request failed", metadata: ["error": "\(error)"])
+    }
+
+    private func observe(
+        _ request: Request, _ status: HTTPResponse.Status, _ duration: Duration, _ context: ServiceContext
+    ) {
+        let route = context.endpointPath ?? "NotFound"
+        let dimensions = [
+            ("method", Self.methods.contains(request.method) ? request.method.rawValue : "other"),
+            ("route", route), ("status", "\(status.code)"),
+        ]
+        Counter(label: "http_requests_total", dimensions: dimensions).increment()
+        Metrics.Timer(label: "http_request_duration_seconds", dimensions: [dimensions[0], dimensions[1]])
+            .recordNanoseconds(duration.nanoseconds)
+        let level: Logger.Level = status.code >= 500 ? .error : status.code >= 400 ? .info : .debug
+        context.logger.log(
+            level: level, "request",
+            metadata: [
+                "method": "\(request.method.rawValue)", "path": "\(request.uri.path)", "status": "\(status.code)",
+                "milliseconds": "\(duration.nanoseconds / 1_000_000)",
+            ])
+    }
+
+    private static var methods: Set<HTTPRequest.Method> {
+        [.get, .head, .post, .put, .patch, .delete, .options]
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds; for durations below 292 years.
+    var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
+}

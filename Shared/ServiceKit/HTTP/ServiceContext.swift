@@ -1,0 +1,44 @@
+import Hummingbird
+import Logging
+import NIOCore
+
+/// What a route handler knows about its request besides the request.
+public struct ServiceContext: RequestContext {
+    /// Hummingbird's own part: logger, path parameters, matched route.
+    public var coreContext: CoreRequestContextStorage
+    /// Who connected: a proxy's address behind a proxy.
+    public let remoteAddress: SocketAddress?
+
+    /// Called by Hummingbird for each request.
+    public init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        remoteAddress = source.channel.remoteAddress
+    }
+}
+
+extension Request {
+    /// The whole body.
+    /// - Throws: `SRV-0413` when it is larger than the limit; what was read of it is thrown away.
+    public func wholeBody(limitBytes: Int = Limits.requestBodyBytes) async throws -> ByteBuffer {
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > limitBytes {
+            throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+        }
+        do {
+            return try await body.collect(upTo: limitBytes)
+        } catch is NIOTooManyBytesError {
+            throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+        }
+    }
+}
+
+extension Response {
+    /// A 200, or another status, with a JSON body.
+    public static func json(
+        _ body: some Sequence<UInt8>, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
+    ) -> Response {
+        var headers = headers
+        headers[.contentType] = "application/json"
+        return Response(
+            status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: Array(body))))
+    }
+}

@@ -1,0 +1,20 @@
+import Foundation
+import Logging
+import OperationLog
+
+extension ServiceConfiguration {
+    /// Opens the operation log the flags name, and makes its folder if need be. Close it when the host has ended.
+    /// - Throws: `SRV-0203` for the folder, `OperationLogError` for the file.
+    public func openLog(logger: Logger) throws -> any OperationLog {
+        let file = URL(fileURLWithPath: log.sqlitePath)
+        do {
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        } catch {
+            throw ServiceError(
+                .dataFolderUnusable,
+                "the folder \(file.deletingLastPathComponent().path) cannot be made: \(error.localizedDescription)")
+        }
+        return try SQLiteOperationLog(path: file.path, logger: logger)
+    }
+}

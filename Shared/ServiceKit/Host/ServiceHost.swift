@@ -1,0 +1,176 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import UnixSignals
+
+/// One listener with any number of service parts behind it.
+///
+/// Order: parts start, the host listens, background tasks run; on a signal, or when `run`'s task is cancelled, no
+/// connection is taken any more, requests end, WebSockets are told "going away", then background tasks are
+/// cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any number of hosts live in one
+/// process.
+public struct ServiceHost: Sendable {
+    private let parts: [any ServicePart]
+    private let listen: ListenAddress
+    private let logger: Logger
+    private let onListening: @Sendable (ListenAddress) async -> Void
+
+    /// - Parameters:
+    ///   - parts: services with different names and paths.
+    ///   - listen: port 0 lets the system choose.
+    ///   - onListening: called once with the address that is really listened on.
+    public init(
+        parts: [any ServicePart], listen: ListenAddress, logger: Logger = Logger(label: "mimeo"),
+        onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
+    ) {
+        self.parts = parts
+        self.listen = listen
+        self.logger = logger
+        self.onListening = onListening
+    }
+
+    /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
+    /// - Throws: `SRV-0201`, `SRV-0202`, or what a part or background task threw.
+    public func run(signals: [UnixSignal] = []) async throws {
+        let group = try await prepare(signals: signals)
+        try await run(group)
+    }
+
+    /// Serves for as long as `body` runs, and stops in order afterwards.
+    /// - Parameter body: gets the address that is listened on.
+    public func run<Result: Sendable>(
+        while body: @escaping @Sendable (ListenAddress) async throws -> Result
+    ) async throws -> Result {
+        let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
+        let told = onListening
+        let host = ServiceHost(parts: parts, listen: listen, logger: logger) { address in
+            await told(address)
+            continuation.yield(address)
+        }
+        let group = try await host.prepare(signals: [])
+        return try await withTaskGroup(of: Ended<Result>.self) { tasks -> Swift.Result<Result, any Error> in
+            tasks.addTask {
+                defer { continuation.finish() }
+                do {
+                    try await host.run(group)
+                    return .host(nil)
+                } catch {
+                    return .host(error)
+                }
+            }
+            tasks.addTask {
+                do {
+                    for await address in addresses { return .body(.success(try await body(address))) }
+                    return .body(.failure(stoppedEarly))
+                } catch {
+                    return .body(.failure(error))
+                }
+            }
+            return await end(of: group, &tasks)
+        }.get()
+    }
+
+    private enum Ended<Result: Sendable>: Sendable {
+        case host((any Error)?)
+        case body(Swift.Result<Result, any Error>)
+    }
+
+    /// The body's end stops the host in order; the host's end cancels the body. The host's error counts first.
+    private func end<Result: Sendable>(
+        of group: ServiceGroup, _ tasks: inout TaskGroup<Ended<Result>>
+    ) async -> Swift.Result<Result, any Error> {
+        var outcome: Swift.Result<Result, any Error> = .failure(stoppedEarly)
+        for await ended in tasks {
+            switch ended {
+            case .host(let error):
+                tasks.cancelAll()
+                guard let error else { continue }
+                // Waits for the body too, which the cancellation has told to end.
+                for await _ in tasks {}
+                return .failure(error)
+            case .body(let result):
+                outcome = result
+                await group.triggerGracefulShutdown()
+            }
+        }
+        return outcome
+    }
+
+    private var stoppedEarly: ServiceError {
+        ServiceError(.addressUnavailable, "the host on \(listen) stopped before its work was done")
+    }
+
+    private func prepare(signals: [UnixSignal]) async throws -> ServiceGroup {
+        _ = PrometheusRegistry.shared
+        var mount = ServiceMount()
+        for part in parts { try part.mount(on: &mount) }
+        let webSockets = mount.webSockets
+        let onListening = onListening
+        let listen = listen
+        let application = Application(
+            responder: ObservedResponder(inner: HostRoutes(parts: parts, mount: mount).router().buildResponder()),
+            server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets) },
+            configuration: ApplicationConfiguration(
+                address: .hostname(listen.host, port: listen.port), reuseAddress: true),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? listen.port
+                await onListening(ListenAddress(host: listen.host, port: port))
+            },
+            logger: logger)
+        // The server comes last, so that it is the first to stop.
+        var services = mount.backgrounds.map { background in
+            ServiceGroupConfiguration.ServiceConfiguration(
+                service: BackgroundService(run: background.run), successTerminationBehavior: .ignore,
+                failureTerminationBehavior: .gracefullyShutdownGroup, serviceName: background.name)
+        }
+        services.append(.init(service: application, serviceName: "http"))
+        var configuration = ServiceGroupConfiguration(
+            services: services, gracefulShutdownSignals: signals, logger: logger)
+        configuration.maximumGracefulShutdownDuration = Limits.shutdownGrace
+        return ServiceGroup(configuration: configuration)
+    }
+
+    private func run(_ group: ServiceGroup) async throws {
+        var started: [any ServicePart] = []
+        do {
+            for part in parts {
+                try await part.start()
+                started.append(part)
+            }
+            try await group.run()
+        } catch {
+            for part in started.reversed() { await part.stop() }
+            throw listenError(error)
+        }
+        for part in started.reversed() { await part.stop() }
+    }
+
+    private func listenError(_ error: any Error) -> any Error {
+        switch error {
+        case let error as IOError where error.errnoCode == EADDRINUSE:
+            ServiceError(
+                .addressInUse, "\(listen) is in use by another process; stop it or choose another with --listen")
+        case let error as IOError:
+            ServiceError(.addressUnavailable, "cannot listen on \(listen): \(error)")
+        case is SocketAddressError, is NIOConnectionError:
+            ServiceError(.addressUnavailable, "cannot listen on \(listen): the host is not known")
+        default: error
+        }
+    }
+}
+
+/// A background task as a service: ends when it is told to, by cancellation.
+private struct BackgroundService: Service {
+    let run: @Sendable () async throws -> Void
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await self.run() }
+        } catch is CancellationError {
+            // The host stops; that is how a background task ends.
+        }
+    }
+}

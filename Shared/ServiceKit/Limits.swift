@@ -1,0 +1,25 @@
+/// The module's numbers, with their reasons.
+public enum Limits {
+    /// A connection that sends nothing, or stops in the middle of a request, is closed after this long.
+    public static let idleConnection: Duration = .seconds(75)
+    /// How long requests and WebSockets may take to end once the process was asked to stop.
+    public static let shutdownGrace: Duration = .seconds(10)
+    /// How long a WebSocket peer may take to answer "going away".
+    public static let webSocketGoodbye: Duration = .seconds(2)
+    /// Largest frame a WebSocket may carry: a sync frame of 1 MiB and a little for what wraps it.
+    public static let webSocketFrameBytes = 1024 * 1024 + 4096
+    /// A body that is read whole when its route says nothing else: a large statement with its arguments.
+    public static let requestBodyBytes = 2 * 1024 * 1024
+    /// Least time between two fetches of the issuer's keys, so that forged key ids do not become its load.
+    public static let keyRefreshInterval: Duration = .seconds(2)
+    /// Longest wait after repeated failures to fetch the keys.
+    public static let keyRefreshBackoff: Duration = .seconds(30)
+    /// How long the issuer may take to answer.
+    public static let keyFetchTimeout: Duration = .seconds(5)
+    /// Largest key set: some hundred bytes a key.
+    public static let keySetBytes = 4 * 1024 * 1024
+    /// Label combinations one metric may have; further ones share a series marked `overflow`.
+    public static let seriesPerMetric = 1000
+    /// The configuration file holds a handful of names.
+    public static let configurationFileBytes = 64 * 1024
+}

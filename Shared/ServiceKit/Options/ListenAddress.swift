@@ -1,0 +1,48 @@
+/// An address to listen on: `HOST:PORT`, with IPv6 hosts in brackets. Port 0 lets the system choose.
+public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
+    /// Name or address, without brackets.
+    public let host: String
+    /// 0 to 65535.
+    public let port: Int
+
+    /// An address of the given parts.
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Loopback, on a port the system chooses: what tests listen on.
+    public static let anyLoopbackPort = ListenAddress(host: "127.0.0.1", port: 0)
+
+    /// Reads `HOST:PORT`.
+    /// - Throws: `SRV-0101`.
+    public init(_ text: String) throws(ServiceError) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65535).contains(port)
+        else { throw Self.invalid(text) }
+        var host = String(text[..<colon])
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = String(host.dropFirst().dropLast())
+        } else if host.contains(":") {
+            throw Self.invalid(text)
+        }
+        guard !host.isEmpty, !host.contains("/") else { throw Self.invalid(text) }
+        self.init(host: host, port: port)
+    }
+
+    private static func invalid(_ text: String) -> ServiceError {
+        ServiceError(.listenInvalid, "'\(text)' is no HOST:PORT to listen on, like 127.0.0.1:4000 or [::1]:4000")
+    }
+
+    /// `HOST:PORT`.
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// `http://HOST:PORT`, with the loopback address where the host means every interface.
+    public var origin: String {
+        switch host {
+        case "0.0.0.0": "http://127.0.0.1:\(port)"
+        case "::": "http://[::1]:\(port)"
+        default: "http://\(description)"
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import ArgumentParser
+import Foundation
+
+/// The flags that every service and `mimeo serve` take.
+///
+/// Each has a name in the JSON file of `--config` too; a flag wins over the file, the file over the default.
+public struct ServiceOptions: ParsableArguments, Sendable {
+    /// The data folder.
+    @Option(help: "Folder for everything that is kept (default ./mimeo-data).")
+    public var data: String?
+
+    /// The address.
+    @Option(help: ArgumentHelp("Address to serve on; port 0 lets the system choose.", valueName: "host:port"))
+    public var listen: String?
+
+    /// The operation log.
+    @Option(help: ArgumentHelp("Operation log: sqlite:PATH (default DATA/log.sqlite).", valueName: "url"))
+    public var log: String?
+
+    /// The configuration file.
+    @Option(help: ArgumentHelp("JSON object with these flags' names; flags win.", valueName: "file"))
+    public var config: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
+/// For services that keep a projection.
+public struct ProjectionOptions: ParsableArguments, Sendable {
+    /// The projection.
+    @Option(help: ArgumentHelp("Projection: sqlite:PATH (default in DATA).", valueName: "url"))
+    public var projection: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
+/// For services that check access tokens another process issues.
+public struct IssuerOptions: ParsableArguments, Sendable {
+    /// The auth-gateway's origin.
+    @Option(help: ArgumentHelp("Where the auth-gateway answers (http://127.0.0.1:4001).", valueName: "origin"))
+    public var issuer: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
+/// What the flags and the file come to.
+public struct ServiceConfiguration: Sendable, Equatable {
+    /// Path of the data folder.
+    public var dataFolder: String
+    /// Where to listen.
+    public var listen: ListenAddress
+    /// The operation log.
+    public var log: StorageURL
+    /// The projection, when one was named.
+    public var projection: StorageURL?
+    /// Where the auth-gateway answers, when that was said.
+    public var issuer: Origin?
+
+    /// Joins flags, file and defaults.
+    /// - Parameter port: the service's own default port.
+    /// - Throws: `SRV-0101` to `SRV-0105`.
+    public init(
+        _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil, port: Int
+    ) throws(ServiceError) {
+        let file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
+        dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
+        listen = try (options.listen ?? file?["listen"])
+            .map { text throws(ServiceError) in try ListenAddress(text) }
+            ?? ListenAddress(host: "127.0.0.1", port: port)
+        log = try (options.log ?? file?["log"])
+            .map { text throws(ServiceError) in try StorageURL(text, flag: "log") }
+            ?? StorageURL(sqlitePath: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
+        self.projection = try (projection?.projection ?? file?["projection"])
+            .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
+        self.issuer = try (issuer?.issuer ?? file?["issuer"])
+            .map { text throws(ServiceError) in try Origin(text) }
+    }
+
+    /// The issuer, for a service that cannot do without.
+    /// - Throws: `SRV-0105` when none was named.
+    public func requiredIssuer() throws(ServiceError) -> Origin {
+        guard let issuer else {
+            throw ServiceError(
+                .issuerInvalid, "--issuer is needed: where the auth-gateway answers, like http://127.0.0.1:4001")
+        }
+        return issuer
+    }
+
+    /// The path of something in the data folder, which is made if need be.
+    /// - Throws: `SRV-0203`.
+    public func folder(_ names: String...) throws(ServiceError) -> String {
+        var url = URL(fileURLWithPath: dataFolder, isDirectory: true)
+        for name in names { url.appendPathComponent(name, isDirectory: true) }
+        do {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        } catch {
+            throw ServiceError(.dataFolderUnusable, "the folder \(url.path) cannot be made: \(error.localizedDescription)")
+        }
+        return url.path
+    }
+}
+
+/// The JSON file of `--config`: one object, names of flags to texts.
+struct ConfigurationFile {
+    private static let names: Set<String> = ["data", "listen", "log", "projection", "issuer"]
+    private let values: [String: String]
+
+    init(path: String) throws(ServiceError) {
+        guard let text = FileManager.default.contents(atPath: path), text.count <= Limits.configurationFileBytes else {
+            throw ServiceError(.configurationInvalid, "the configuration file \(path) cannot be read")
+        }
+        guard let values = try? JSONDecoder().decode([String: String].self, from: text) else {
+            throw ServiceError(.configurationInvalid, "\(path) is not a JSON object of texts")
+        }
+        if let unknown = values.keys.sorted().first(where: { !Self.names.contains($0) }) {
+            throw ServiceError(
+                .configurationInvalid,
+                "\(path): '\(unknown)' is no setting; there are \(Self.names.sorted().joined(separator: ", "))")
+        }
+        self.values = values
+    }
+
+    subscript(_ name: String) -> String? { values[name] }
+}

@@ -1,0 +1,49 @@
+/// Where a log or a projection is kept.
+public struct StorageURL: Sendable, Equatable {
+    /// Path of the SQLite file.
+    public let sqlitePath: String
+
+    /// The file at a path.
+    public init(sqlitePath: String) { self.sqlitePath = sqlitePath }
+
+    /// Reads `sqlite:PATH`; PATH is relative to the working directory, or absolute.
+    /// - Parameter flag: the flag's name, for the message.
+    /// - Throws: `SRV-0102`, and `SRV-0103` for `postgres://`, which this build does not have.
+    public init(_ text: String, flag: String) throws(ServiceError) {
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        switch scheme {
+        case "postgres", "postgresql":
+            throw ServiceError(
+                .storageUnsupported, "--\(flag): this build keeps its data in SQLite only; use sqlite:PATH")
+        case "sqlite":
+            var path = text.dropFirst("sqlite:".count)
+            if path.hasPrefix("//") { path = path.dropFirst(2) }
+            guard !path.isEmpty else { fallthrough }
+            sqlitePath = String(path)
+        default:
+            throw ServiceError(
+                .storageURLInvalid, "--\(flag): '\(scheme):…' is neither sqlite:PATH nor postgres://…")
+        }
+    }
+}
+
+/// `http(s)://HOST[:PORT]`: where another service is.
+public struct Origin: Sendable, Equatable, CustomStringConvertible {
+    private let text: String
+
+    /// Reads an origin; a trailing slash is dropped.
+    /// - Throws: `SRV-0105`.
+    public init(_ text: String) throws(ServiceError) {
+        let trimmed = text.hasSuffix("/") ? String(text.dropLast()) : text
+        let rest =
+            trimmed.hasPrefix("http://")
+            ? trimmed.dropFirst(7) : trimmed.hasPrefix("https://") ? trimmed.dropFirst(8) : ""
+        guard !rest.isEmpty, !rest.hasPrefix(":"), !rest.contains(where: { "/?#@ ".contains($0) }) else {
+            throw ServiceError(.issuerInvalid, "'\(text)' is no origin like http://127.0.0.1:4001")
+        }
+        self.text = trimmed
+    }
+
+    /// `http(s)://HOST[:PORT]`.
+    public var description: String { text }
+}

@@ -1,0 +1,159 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import Metrics
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOWebSocket
+
+/// A connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and the route
+/// agrees, WebSocket.
+///
+/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer with the error body.
+struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
+    typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+
+    /// A connection whose first request has yet to say what it becomes.
+    struct Value: ServerChildChannelValue {
+        let channel: any Channel
+        let outcome: EventLoopFuture<Outcome>
+    }
+
+    /// What has become of a connection.
+    enum Outcome: Sendable {
+        case http(HTTPConnection)
+        case refused(HTTPConnection, any Error)
+        case webSocket(WebSocketChannel, WebSocketRoute.Handler)
+    }
+
+    let responder: HTTPChannelHandler.Responder
+    let routes: [String: WebSocketRoute]
+    let idleTimeout: Duration
+
+    init(
+        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute],
+        idleTimeout: Duration = Limits.idleConnection
+    ) {
+        self.responder = responder
+        self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
+        self.idleTimeout = idleTimeout
+    }
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        channel.eventLoop.makeCompletedFuture { try configure(channel, logger) }
+    }
+
+    private func configure(_ channel: any Channel, _ logger: Logger) throws -> Value {
+        // Belongs to the event loop; nil until the route of an upgrade has decided.
+        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Handler, any Error>?>(nil, eventLoop: channel.eventLoop)
+        let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
+        let upgrader = NIOTypedWebSocketServerUpgrader<Outcome>(
+            maxFrameSize: Limits.webSocketFrameBytes, enableAutomaticErrorHandling: false,
+            shouldUpgrade: { channel, head in
+                let request = WebSocketRequest(head, remoteAddress: channel.remoteAddress)
+                return decide(request, on: channel).map { result in
+                    decision.value = result
+                    guard case .success = result else { return nil }
+                    return routes[request.path]?.acceptHeaders(request) ?? [:]
+                }
+            },
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    guard case .success(let handler)? = decision.value else {
+                        preconditionFailure("an upgrade without a decision")
+                    }
+                    try channel.pipeline.syncOperations.addHandler(WebSocketQuiesceHandler())
+                    return .webSocket(try NIOAsyncChannel(wrappingChannelSynchronously: channel), handler)
+                }
+            })
+        let encoder = HTTPResponseEncoder()
+        let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+        let filter = UpgradeFilter(paths: Set(routes.keys), patience: idleTimeout, onUpgrade: { isUpgrade.value = true })
+        let upgradeHandler = NIOTypedHTTPServerUpgradeHandler<Outcome>(
+            httpEncoder: encoder, extraHTTPHandlers: [decoder, filter],
+            upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
+                upgraders: [upgrader],
+                notUpgradingCompletionHandler: { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let connection = try http(on: channel, logger)
+                        guard isUpgrade.value else { return .http(connection) }
+                        guard case .failure(let error)? = decision.value else {
+                            return .refused(connection, Self.malformedUpgrade)
+                        }
+                        return .refused(connection, error)
+                    }
+                }))
+        let operations = channel.pipeline.syncOperations
+        try operations.addHandlers([encoder, decoder, filter])
+        try operations.addHandler(upgradeHandler)
+        return Value(channel: channel, outcome: upgradeHandler.upgradeResultFuture)
+    }
+
+    private static var malformedUpgrade: ServiceError {
+        ServiceError(.badRequest, "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed")
+    }
+
+    private func decide(
+        _ request: WebSocketRequest, on channel: any Channel
+    ) -> EventLoopFuture<Result<WebSocketRoute.Handler, any Error>> {
+        let promise = channel.eventLoop.makePromise(of: Result<WebSocketRoute.Handler, any Error>.self)
+        promise.completeWithTask {
+            guard let route = routes[request.path] else {
+                return .failure(ServiceError(.notFound, "nothing is served at this path"))
+            }
+            do {
+                return .success(try await route.authorize(request))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return promise.futureResult
+    }
+
+    private func http(on channel: any Channel, _ logger: Logger) throws -> HTTPConnection {
+        let operations = channel.pipeline.syncOperations
+        try operations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+        try operations.addHandler(HTTPConnectionStateHandler(idleTimeout: idleTimeout, logger: logger))
+        return try NIOAsyncChannel(
+            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+    }
+
+    func handle(value: Value, logger: Logger) async {
+        // A connection that ended before its first request has no outcome; there is nothing to say about it.
+        guard let outcome = try? await value.outcome.get() else { return }
+        switch outcome {
+        case .http(let connection):
+            await handleHTTP(asyncChannel: connection, logger: logger)
+        case .refused(let connection, let error):
+            let reported = ErrorAnswer.reportable(error)
+            logger.info(
+                "upgrade refused", metadata: ["status": "\(reported.httpStatus.code)", "code": "\(reported.publicCode)"])
+            if reported.httpStatus.code >= 500 { logger.error("upgrade failed", metadata: ["error": "\(error)"]) }
+            await refuse(connection, reported)
+        case .webSocket(let channel, let handler):
+            let open = Meter(label: "websocket_connections")
+            open.increment()
+            await handler(channel, logger)
+            open.decrement()
+            channel.channel.close(promise: nil)
+        }
+    }
+
+    private func refuse(_ connection: HTTPConnection, _ error: any HTTPReportable) async {
+        let body = ErrorAnswer.json(code: error.publicCode, message: error.publicMessage)
+        var headers = error.httpHeaders
+        headers[.contentType] = "application/json"
+        headers[.contentLength] = "\(body.count)"
+        headers[.connection] = "close"
+        let answer: [HTTPResponsePart] = [
+            .head(HTTPResponse(status: error.httpStatus, headerFields: headers)), .body(ByteBuffer(bytes: body)),
+            HTTPResponsePart.end(nil),
+        ]
+        // A client that has gone does not hear why it was refused.
+        try? await connection.executeThenClose { _, outbound in
+            try await outbound.write(contentsOf: answer)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import NIOCore
+import NIOHTTP1
+
+/// Stands before NIO's upgrade handler, which has two habits that do not fit a server of ordinary routes: it loses
+/// requests that ask for a protocol nobody registered (`Upgrade: h2c`, which common clients send unasked), and
+/// it does not know about shutdown.
+///
+/// Takes the `Upgrade` header off every request that is no WebSocket upgrade to a registered path; closes a
+/// connection that has not sent a request yet when the server stops, or when it stays silent. All state belongs
+/// to the event loop.
+final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    private enum Phase { case silent, upgrading, plain }
+
+    private let paths: Set<String>
+    private let patience: TimeAmount
+    private let onUpgrade: () -> Void
+    private var phase = Phase.silent
+    private var timer: Scheduled<Void>?
+
+    /// - Parameter onUpgrade: called on the event loop when the connection's first request asks for an upgrade.
+    init(paths: Set<String>, patience: Duration, onUpgrade: @escaping () -> Void) {
+        self.onUpgrade = onUpgrade
+        self.paths = paths
+        self.patience = TimeAmount(patience)
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        timer = context.eventLoop.scheduleTask(in: patience) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        let isUpgrade = phase == .silent && asksForWebSocket(head)
+        if phase == .silent {
+            phase = isUpgrade ? .upgrading : .plain
+            if isUpgrade { onUpgrade() } else { timer?.cancel() }
+        }
+        guard !isUpgrade, head.headers.contains(name: "upgrade") else { return context.fireChannelRead(data) }
+        head.headers.remove(name: "upgrade")
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // A plain connection is closed by Hummingbird's handler, once its request is answered.
+        if event is ChannelShouldQuiesceEvent, phase != .plain {
+            context.close(promise: nil)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    private func asksForWebSocket(_ head: HTTPRequestHead) -> Bool {
+        let path = head.uri.prefix { $0 != "?" }
+        // NIO looks at each value as it stands, so a list of protocols is not taken.
+        let protocols = head.headers[canonicalForm: "upgrade"]
+        return head.method == .GET && paths.contains(String(path)) && protocols.count == 1
+            && protocols[0].lowercased() == "websocket"
+    }
+}
+
+/// Says goodbye on a WebSocket when the server stops, and does not wait for the answer for long.
+final class WebSocketQuiesceHandler: ChannelInboundHandler {
+    typealias InboundIn = Any
+    typealias OutboundOut = WebSocketGoodbye.Frame
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(WebSocketGoodbye.goingAway), promise: nil)
+        context.eventLoop.scheduleTask(in: TimeAmount(Limits.webSocketGoodbye)) { channel.close(promise: nil) }
+    }
+}

@@ -1,0 +1,46 @@
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOWebSocket
+
+/// An upgraded connection: raw frames, for `WebSocketConnection.run(over:role:)` of Transport.
+public typealias WebSocketChannel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+/// The request that asks for an upgrade.
+public struct WebSocketRequest: Sendable {
+    /// Path without query.
+    public let path: String
+    /// Everything behind `?`, still encoded.
+    public let query: String?
+    /// The header fields.
+    public let headers: HTTPHeaders
+    /// Who connected: a proxy's address behind a proxy.
+    public let remoteAddress: SocketAddress?
+
+    init(_ head: HTTPRequestHead, remoteAddress: SocketAddress?) {
+        let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        path = parts.first.map(String.init) ?? "/"
+        query = parts.count > 1 ? String(parts[1]) : nil
+        headers = head.headers
+        self.remoteAddress = remoteAddress
+    }
+}
+
+/// A path at which WebSockets are accepted.
+struct WebSocketRoute: Sendable {
+    typealias Handler = @Sendable (WebSocketChannel, Logger) async -> Void
+
+    let path: String
+    /// Spoken subprotocols; the first one the client offers too is chosen.
+    let subprotocols: [String]
+    /// Decides before the upgrade: throws for a refusal, returns what runs the connection.
+    let authorize: @Sendable (WebSocketRequest) async throws -> Handler
+
+    /// The header fields of the 101 answer.
+    func acceptHeaders(_ request: WebSocketRequest) -> HTTPHeaders {
+        let offered = request.headers[canonicalForm: "sec-websocket-protocol"]
+        guard let chosen = subprotocols.first(where: { mine in offered.contains { $0 == mine } }) else { return [:] }
+        return ["Sec-WebSocket-Protocol": chosen]
+    }
+}

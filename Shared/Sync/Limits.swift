@@ -1,0 +1,25 @@
+/// The module's limits: name with unit, value, reason.
+public enum Limits {
+    /// The protocol version this build speaks.
+    public static let protocolVersion: UInt64 = 1
+    /// The oldest protocol version it still understands.
+    public static let oldestProtocolVersion: UInt64 = 1
+    /// The most bytes one frame may have. Larger messages travel in chunks, so that one document blocks a
+    /// link briefly.
+    public static let frameBytes = 1_048_576
+    /// The payload of one chunk; leaves room for the frame around it.
+    public static let chunkBytes = 786_432
+    /// The most bytes a message put together from chunks may have: an operation, or a document of the hard
+    /// limit.
+    public static let messageBytes = 20 * 1_048_576
+    /// How many bytes of data frames a side may send before the other has stored them and given credit back.
+    public static let creditBytes = 4 * 1_048_576
+    /// About how large a data frame becomes before the next one is begun.
+    public static let batchBytes = 262_144
+    /// Subscriptions one session may hold.
+    public static let subscriptions = 1_024
+    /// Documents one `want` may name.
+    public static let wantedDocuments = 1_024
+    /// Requests for states that may wait for their answer.
+    public static let wantRequests = 64
+}

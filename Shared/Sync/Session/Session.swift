@@ -1,0 +1,324 @@
+import CRDT
+import DQL
+
+/// One connection between two stores as a state machine without sockets or clocks: the same type on both
+/// ends.
+///
+/// Every event returns the actions it asks for; actions that have an answer come back as events. The driver
+/// performs the actions of one session in order and delivers events one at a time.
+///
+/// Invariants of Sync (rules.md):
+/// 1. Nothing leaves a store before it is durable; nothing is acknowledged before it is durable in the log.
+/// 4. A cursor names log, position, content and filter; if any differs, reconcile.
+/// 5. Every message either advances the receiver durably or makes it ask.
+/// 6. Visibility moves from one operation boundary to the next; nothing outside grant and subscription is
+///    sent.
+///
+/// Bounds: unsent and unstored data frames are limited by credit on both sides (`Limits.creditBytes` and
+/// one frame); a publisher keeps no operations per receiver, only positions.
+///
+/// Parts: this file has the life of a session, credit and chunks; `Subscriber` asks and stores, `Uploader`
+/// sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the log.
+public struct Session: Sendable {
+    /// Which half of the protocol this end plays. (A mesh peer will play both.)
+    public enum Role: Sendable, Equatable {
+        /// Subscribes and uploads.
+        case peer
+        /// Publishes and admits. `origin` tells its own sessions apart in `LiveOperation.origin`.
+        case server(origin: UInt64)
+    }
+
+    /// Who this end is, and what the other may do.
+    public struct Configuration: Sendable {
+        /// The role.
+        public let role: Role
+        /// The database both ends must name.
+        public let databaseID: String
+        /// The public key text that the hello carries.
+        public let peerKey: String
+        /// Unix milliseconds when the session begins.
+        public let wallMilliseconds: UInt64
+        /// Whether the other side may read a collection (rule 24).
+        public let allowsReading: @Sendable (_ collection: String) -> Bool
+
+        /// A configuration of these parts.
+        public init(
+            role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
+            allowsReading: @escaping @Sendable (_ collection: String) -> Bool
+        ) {
+            self.role = role
+            self.databaseID = databaseID
+            self.peerKey = peerKey
+            self.wallMilliseconds = wallMilliseconds
+            self.allowsReading = allowsReading
+        }
+    }
+
+    enum Phase: Sendable, Equatable {
+        case created
+        case greeting
+        case open
+        case closed
+    }
+
+    let configuration: Configuration
+    var phase = Phase.created
+    var actions: [Action] = []
+    /// Bytes of data frames this side may still send.
+    var sendCredit = 0
+    /// Frames that wait for credit, in order. Nothing more is read while there is one, so it holds at most
+    /// what was under way: one page, one run of operations, one upload.
+    private var outbox: [(frame: [UInt8], isData: Bool)] = []
+    /// Bytes of data frames the other side may still send.
+    var receiveCredit = Limits.creditBytes
+    private var assembly: [UInt8] = []
+    var subscriber = Subscriber()
+    var uploader = Uploader()
+    var publisher = Publisher()
+    var admission = Admission()
+
+    /// A session that waits for `opened`.
+    public init(_ configuration: Configuration) { self.configuration = configuration }
+
+    /// Whether the session has ended; later events do nothing.
+    public var isClosed: Bool { phase == .closed }
+    /// Whether the handshake is done.
+    public var isOpen: Bool { phase == .open }
+
+    /// Takes one event and returns what is to be done, in order.
+    public mutating func receive(_ event: Event) -> [Action] {
+        guard phase != .closed else { return [] }
+        do throws(SyncError) {
+            try handle(event)
+        } catch {
+            close(error)
+        }
+        defer { actions = [] }
+        return actions
+    }
+
+    private mutating func handle(_ event: Event) throws(SyncError) {
+        switch event {
+        case .opened: open()
+        case .frame(let bytes): try arrived(bytes)
+        case .subscribe(let request): subscribe(request)
+        case .unsubscribe(let key): unsubscribe(key)
+        case .ownActors(let heads): greet(heads)
+        case .ownOperations(let actor, let operations): upload(actor, operations)
+        case .ownOperationAdded(let actor): ownOperationAdded(actor)
+        case .stored: stored()
+        case .wanting(let keys): wanting(keys)
+        case .outdated(let keys): outdated(keys)
+        case .wanted(let keys): want(keys)
+        case .frontier(let heads, let head): answerGreeting(heads, head)
+        case .page(let subscription, let page): publish(page, for: subscription)
+        case .operations(let operations, let through): try publish(operations, through: through)
+        case .lagging(let head): fallBack(to: head)
+        case .appended(let acknowledgements): appended(acknowledgements)
+        case .refused(let acknowledgements, let refusal): refused(acknowledgements, refusal)
+        case .states(let states): answerStates(states)
+        case .failed(let reason): throw SyncError(.unavailable, reason)
+        case .finish(let error): throw error
+        case .disconnected: phase = .closed
+        }
+    }
+
+    private mutating func open() {
+        precondition(phase == .created, "a session opens once, not while \(phase)")
+        phase = .greeting
+        if configuration.role == .peer { actions.append(.readOwnActors) }
+    }
+
+    private mutating func arrived(_ bytes: [UInt8]) throws(SyncError) {
+        guard bytes.count <= Limits.frameBytes else {
+            throw SyncError(.frameTooLarge, "a frame of \(bytes.count) bytes exceeds \(Limits.frameBytes)")
+        }
+        let frame = try Frame(decoding: bytes)
+        guard case .chunk(let isLast, let part) = frame else { return try dispatch(frame, size: bytes.count) }
+        guard phase == .open else { throw unexpected("a chunk") }
+        assembly.append(contentsOf: part)
+        guard assembly.count <= Limits.messageBytes else {
+            throw SyncError(.frameTooLarge, "a message in chunks exceeds \(Limits.messageBytes) bytes")
+        }
+        guard isLast else { return }
+        let message = assembly
+        assembly = []
+        let inner = try Frame(decoding: message)
+        if case .chunk = inner { throw unexpected("a chunk of chunks") }
+        try dispatch(inner, size: message.count)
+    }
+
+    private mutating func dispatch(_ frame: Frame, size: Int) throws(SyncError) {
+        if frame.isData {
+            // One message may overdraw: its sender cannot know its size before it is put together.
+            guard receiveCredit > 0 else { throw SyncError(.creditExceeded, "data arrived without credit") }
+            receiveCredit -= size
+        }
+        switch (frame, configuration.role, phase) {
+        case (.hello(let hello), _, .greeting): try greeted(hello)
+        case (.close(let error), _, _): end(error)
+        case (.credit(let bytes), _, .open): try credited(bytes)
+        case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
+        case (.operations(let operations), .peer, .open): received(.operations(operations), size)
+        case (.progress(let position), .peer, .open): received(.progress(position), size)
+        case (.states(let states), .peer, .open): receivedStates(states)
+        case (.acknowledged(let acknowledgements), .peer, .open): acknowledged(acknowledgements)
+        case (.refused(let refusal), .peer, .open): actions.append(.report(.writeRefused(refusal)))
+        case (.subscriptionRefused(let id, let error), .peer, .open): subscriptionRefused(id, error)
+        case (.subscribe(let request), .server, .open): try serve(request)
+        case (.unsubscribe(let id), .server, .open): stopServing(id)
+        case (.upload(let operations), .server, .open): try admit(operations, size)
+        case (.want(let keys), .server, .open): try serveStates(keys)
+        default: throw unexpected(frame.name)
+        }
+    }
+
+    func unexpected(_ what: String) -> SyncError {
+        SyncError(.unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
+    }
+
+    private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
+        // Both sides speak the older of the two versions; so far there is one.
+        guard hello.version >= Limits.oldestProtocolVersion else {
+            throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
+        }
+        guard utf8Equal(hello.databaseID, configuration.databaseID) else {
+            throw SyncError(.wrongDatabase, "the other side serves another database")
+        }
+        sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
+        switch configuration.role {
+        case .peer: try begin(hello)
+        case .server: actions.append(.readFrontier(hello.actors.map(\.actor)))
+        }
+    }
+
+    /// The server's half of the handshake: its head, and how far it knows the peer's actors.
+    private mutating func answerGreeting(_ heads: [Frame.ActorHead], _ head: LogPosition) {
+        guard phase == .greeting else { return }
+        phase = .open
+        sendHello(heads, head: head)
+        publisher.position = head.offset
+        actions.append(.awaitOperations(after: head.offset))
+    }
+
+    private mutating func greet(_ heads: [Frame.ActorHead]) {
+        uploader.actors = heads
+        sendHello(heads, head: nil)
+    }
+
+    private mutating func sendHello(_ heads: [Frame.ActorHead], head: LogPosition?) {
+        send(
+            .hello(
+                Frame.Hello(
+                    version: Limits.protocolVersion, databaseID: configuration.databaseID,
+                    peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
+                    credit: UInt64(Limits.creditBytes), actors: heads, head: head)))
+    }
+}
+
+// MARK: Sending, credit and the end
+
+extension Session {
+    /// Whether a data frame may leave at once: the condition for reading more to send.
+    var canSendData: Bool { phase == .open && sendCredit > 0 && outbox.isEmpty }
+
+    /// Sends a frame, or lets it wait behind data that has no credit. What the other side needs in order to
+    /// give credit (credit itself, answers to its wants) never waits.
+    mutating func send(_ frame: Frame) {
+        let bytes = frame.encoded()
+        if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
+            outbox.append((bytes, frame.isData))
+        } else {
+            transmit(bytes, isData: frame.isData)
+        }
+    }
+
+    private mutating func flushOutbox() {
+        while let next = outbox.first, !next.isData || sendCredit > 0 {
+            outbox.removeFirst()
+            transmit(next.frame, isData: next.isData)
+        }
+    }
+
+    /// Hands a frame to the transport, in chunks where it is too large for one.
+    private mutating func transmit(_ bytes: [UInt8], isData: Bool) {
+        if isData { sendCredit -= bytes.count }
+        guard bytes.count > Limits.frameBytes else { return actions.append(.send(bytes)) }
+        var place = 0
+        while place < bytes.count {
+            let end = min(place + Limits.chunkBytes, bytes.count)
+            actions.append(
+                .send(Frame.chunk(isLast: end == bytes.count, Array(bytes[place..<end])).encoded()))
+            place = end
+        }
+    }
+
+    /// Gives credit back for data that is stored now.
+    mutating func returnCredit(_ size: Int) {
+        guard size > 0 else { return }
+        receiveCredit += size
+        send(.credit(UInt64(size)))
+    }
+
+    private mutating func credited(_ bytes: UInt64) throws(SyncError) {
+        guard bytes <= UInt64(Limits.messageBytes) else {
+            throw SyncError(.malformedFrame, "more credit than a message can have")
+        }
+        sendCredit = min(sendCredit + Int(bytes), 2 * Limits.messageBytes)
+        flushOutbox()
+        resumeUpload()
+        resumePublishing()
+    }
+
+    /// Ends the session from this side: the other is told why.
+    mutating func close(_ error: SyncError) {
+        send(.close(error))
+        end(error)
+    }
+
+    private mutating func end(_ error: SyncError) {
+        phase = .closed
+        actions.append(.close(error))
+    }
+}
+
+extension Frame {
+    /// Whether the frame carries documents or operations unasked and so consumes credit. States were asked
+    /// for one by one, and their receiver may be unable to store anything (and so to give credit) before it
+    /// has them.
+    var isData: Bool {
+        switch self {
+        case .catchUp, .operations, .upload: true
+        default: false
+        }
+    }
+
+    /// Whether the frame keeps its place behind data that waits: a position must not overtake what it
+    /// stands for.
+    var waitsItsTurn: Bool {
+        switch self {
+        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused: false
+        default: true
+        }
+    }
+
+    var name: String {
+        switch self {
+        case .hello: "hello"
+        case .subscribe: "subscribe"
+        case .unsubscribe: "unsubscribe"
+        case .subscriptionRefused: "subscriptionRefused"
+        case .catchUp: "catchUp"
+        case .operations: "operations"
+        case .progress: "progress"
+        case .upload: "upload"
+        case .acknowledged: "acknowledged"
+        case .want: "want"
+        case .states: "states"
+        case .credit: "credit"
+        case .chunk: "chunk"
+        case .refused: "refused"
+        case .close: "close"
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/// Every code a session closes or refuses with; the raw value is stable, travels in frames and is published.
+public enum SyncErrorCode: String, Sendable, CaseIterable {
+    /// A frame is no CBOR, lacks a field or holds one of the wrong type.
+    case malformedFrame = "SYNC-0101"
+    /// A message of a type that this version does not know.
+    case unknownMessage = "SYNC-0102"
+    /// A frame, or a message put together from chunks, exceeds its limit.
+    case frameTooLarge = "SYNC-0103"
+    /// A message that is not allowed in this state or from this side.
+    case unexpectedMessage = "SYNC-0104"
+    /// The other side sent more than it had credit for.
+    case creditExceeded = "SYNC-0105"
+    /// No protocol version in common.
+    case versionMismatch = "SYNC-0201"
+    /// The other side serves another database.
+    case wrongDatabase = "SYNC-0202"
+    /// A subscription's statement does not parse or is not allowed as one; the message says why.
+    case invalidSubscription = "SYNC-0301"
+    /// The grant does not let this peer read the collection.
+    case readNotGranted = "SYNC-0302"
+    /// The grant does not let this peer write the collection.
+    case writeNotGranted = "SYNC-0401"
+    /// An operation or delta does not decode.
+    case malformedOperation = "SYNC-0402"
+    /// A sequence is missing before this operation.
+    case sequenceGap = "SYNC-0403"
+    /// The actor belongs to another key, or its history forked.
+    case actorConflict = "SYNC-0404"
+    /// A delta's base is not covered by what the log holds.
+    case baseNotCovered = "SYNC-0405"
+    /// The writer's clock is too far ahead.
+    case clockTooFarAhead = "SYNC-0406"
+    /// This side cannot store or read; the other may try again later.
+    case unavailable = "SYNC-0501"
+    /// The token has expired.
+    case expired = "SYNC-0502"
+    /// The server is going away; connect again.
+    case goingAway = "SYNC-0503"
+}
+
+/// Why a session ended, or a subscription or write was refused.
+public struct SyncError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The stable code as it travels; a later version's codes are kept as they come.
+    public let code: String
+    /// For a person.
+    public let message: String
+
+    /// An error of this code.
+    public init(_ code: SyncErrorCode, _ message: String) {
+        self.code = code.rawValue
+        self.message = message
+    }
+
+    init(code: String, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// `SYNC-0101: message`.
+    public var description: String { "\(code): \(message)" }
+}

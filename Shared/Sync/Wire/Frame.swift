@@ -1,0 +1,154 @@
+import CRDT
+
+/// One message of a session. `wire.cddl` beside this file is the description for other languages.
+///
+/// Every frame is one CBOR map with unsigned keys; key 0 is the type. Unknown keys are ignored, unknown
+/// types refused.
+public enum Frame: Sendable, Equatable {
+    /// First frame of each side: who is speaking, about what, how far it is.
+    case hello(Hello)
+    /// Asks for a query's documents, from a cursor on.
+    case subscribe(Subscribe)
+    /// Ends a subscription.
+    case unsubscribe(id: UInt64)
+    /// A subscription was refused; the session goes on.
+    case subscriptionRefused(id: UInt64, SyncError)
+    /// A page of current states that brings a subscription up to date; the last one makes it live.
+    case catchUp(CatchUp)
+    /// Operations after the last position, filtered to the live subscriptions.
+    case operations(Operations)
+    /// Nothing matched up to this position.
+    case progress(LogPosition)
+    /// A writer's own operations, whole and in sequence.
+    case upload([[UInt8]])
+    /// Own operations that are durable in the log: per actor the greatest sequence.
+    case acknowledged([Acknowledgement])
+    /// Asks for the full states of documents.
+    case want([DocumentKey])
+    /// Full states; nil for a document that the sender does not have.
+    case states([(key: DocumentKey, state: [UInt8]?)])
+    /// Lets the other side send this many more bytes of data frames.
+    case credit(UInt64)
+    /// A part of a message that is larger than a frame.
+    case chunk(isLast: Bool, [UInt8])
+    /// An operation was refused and will not enter the log.
+    case refused(Refusal)
+    /// The last frame: why the session ends.
+    case close(SyncError)
+
+    /// See `Frame.hello`.
+    public struct Hello: Sendable, Equatable {
+        /// The protocol version.
+        public var version: UInt64
+        /// The database's id.
+        public var databaseID: String
+        /// The speaker's public key text, empty when it has none.
+        public var peerKey: String
+        /// The speaker's wall clock, Unix milliseconds.
+        public var wallMilliseconds: UInt64
+        /// The credit it gives at the start, in bytes.
+        public var credit: UInt64
+        /// A peer: its own actors. A server: its frontier for the actors the peer named.
+        public var actors: [ActorHead]
+        /// A server's head of the log.
+        public var head: LogPosition?
+    }
+
+    /// How far an actor's operations are known: the last sequence and the checksum of that operation (rule
+    /// 9).
+    public struct ActorHead: Sendable, Equatable {
+        /// The actor.
+        public var actor: ActorID
+        /// The greatest sequence; 0 for none.
+        public var sequence: UInt64
+        /// `hash64` of that operation's bytes.
+        public var hash: UInt64
+
+        /// A head of this actor.
+        public init(actor: ActorID, sequence: UInt64, hash: UInt64) {
+            self.actor = actor
+            self.sequence = sequence
+            self.hash = hash
+        }
+    }
+
+    /// See `Frame.subscribe`.
+    public struct Subscribe: Sendable, Equatable {
+        /// Chosen by the subscriber, unique in the session.
+        public var id: UInt64
+        /// The DQL statement.
+        public var statement: String
+        /// Its arguments.
+        public var arguments: Value
+        /// Up to where the subscriber has everything; nil for nothing.
+        public var cursor: LogPosition?
+    }
+
+    /// See `Frame.catchUp`.
+    public struct CatchUp: Sendable, Equatable {
+        /// The subscription.
+        public var id: UInt64
+        /// Full states of documents that match.
+        public var documents: [DocumentUpdate]
+        /// Changed documents that do not match now; the subscriber asks for those it holds an older state of.
+        public var candidates: [Candidate]
+        /// On the last page the position that the subscription has now reached.
+        public var end: LogPosition?
+    }
+
+    /// A document and the vector of the sender's state of it.
+    public struct Candidate: Sendable, Equatable {
+        /// The document.
+        public var key: DocumentKey
+        /// Its encoded version vector.
+        public var vector: [UInt8]
+
+        /// A candidate of these parts.
+        public init(key: DocumentKey, vector: [UInt8]) {
+            self.key = key
+            self.vector = vector
+        }
+    }
+
+    /// See `Frame.operations`.
+    public struct Operations: Sendable, Equatable {
+        /// The position after the last of them.
+        public var position: LogPosition
+        /// What they did to matching documents, in the order of the log.
+        public var updates: [DocumentUpdate]
+    }
+
+    /// One actor's operations are durable up to a sequence.
+    public struct Acknowledgement: Sendable, Equatable {
+        /// The actor.
+        public var actor: ActorID
+        /// The greatest durable sequence.
+        public var sequence: UInt64
+
+        /// An acknowledgement through `sequence`.
+        public init(actor: ActorID, sequence: UInt64) {
+            self.actor = actor
+            self.sequence = sequence
+        }
+    }
+
+    /// See `Frame.refused`.
+    public struct Refusal: Sendable, Equatable {
+        /// The actor.
+        public var actor: ActorID
+        /// The refused operation.
+        public var sequence: UInt64
+        /// Why.
+        public var error: SyncError
+
+        /// A refusal of this operation.
+        public init(actor: ActorID, sequence: UInt64, error: SyncError) {
+            self.actor = actor
+            self.sequence = sequence
+            self.error = error
+        }
+    }
+
+    /// Frames with the same content are equal.
+    public static func == (left: Frame, right: Frame) -> Bool { left.encoded() == right.encoded() }
+}

@@ -1,0 +1,215 @@
+import CRDT
+
+extension Frame {
+    /// Decodes one frame. Throws `malformedFrame`, `unknownMessage` or `frameTooLarge`; never traps on any
+    /// bytes.
+    public init(decoding bytes: [UInt8], limit: Int = Limits.messageBytes) throws(SyncError) {
+        guard bytes.count <= limit else {
+            throw SyncError(.frameTooLarge, "a frame of \(bytes.count) bytes exceeds \(limit)")
+        }
+        let result = bytes.withUnsafeBytes { raw -> Result<Frame, any Error> in
+            Result { try Frame(reading: raw) }
+        }
+        switch result {
+        case .success(let frame): self = frame
+        case .failure(let error as SyncError): throw error
+        case .failure(let error): throw SyncError(.malformedFrame, "a frame does not decode: \(error)")
+        }
+    }
+
+    private init(reading bytes: UnsafeRawBufferPointer) throws {
+        var decoder = CBORDecoder(bytes)
+        var fields = FrameFields()
+        var type: UInt64?
+        for index in 0..<(try decoder.map()) {
+            let key = try decoder.unsigned()
+            if index == 0 {
+                guard key == 0 else { throw SyncError(.malformedFrame, "a frame begins with its type") }
+                type = try decoder.unsigned()
+            } else {
+                try fields.read(key, of: type.flatMap(FrameType.init), &decoder)
+            }
+        }
+        guard decoder.isAtEnd else { throw SyncError(.malformedFrame, "bytes follow the frame") }
+        guard let type else { throw SyncError(.malformedFrame, "a frame has no type") }
+        guard let known = FrameType(rawValue: type) else {
+            throw SyncError(.unknownMessage, "message type \(type) is not known here")
+        }
+        self = try fields.frame(known)
+    }
+}
+
+/// The fields a frame can have, gathered by key before its type puts them together.
+private struct FrameFields {
+    var numbers: [UInt64: UInt64] = [:]
+    var texts: [UInt64: String] = [:]
+    var binaries: [UInt64: [UInt8]] = [:]
+    var positions: [UInt64: LogPosition] = [:]
+    var flag: Bool?
+    var value: Value?
+    var actors: [Frame.ActorHead]?
+    var updates: [DocumentUpdate]?
+    var candidates: [Frame.Candidate]?
+    var uploads: [[UInt8]]?
+    var acknowledgements: [Frame.Acknowledgement]?
+    var keys: [DocumentKey]?
+    var states: [(key: DocumentKey, state: [UInt8]?)]?
+
+    /// Reads one field, by message type and key; a key that is unknown is skipped.
+    mutating func read(_ key: UInt64, of type: FrameType?, _ decoder: inout CBORDecoder) throws {
+        switch (type, key) {
+        case (.hello, 1), (.hello, 4), (.hello, 5), (.subscribe, 1), (.unsubscribe, 1),
+            (.subscriptionRefused, 1),
+            (.catchUp, 1), (.credit, 1), (.refused, 2):
+            numbers[key] = try decoder.unsigned()
+        case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
+            (.refused, 3), (.refused, 4), (.close, 1), (.close, 2):
+            texts[key] = try decoder.text()
+        case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.operations, 1), (.progress, 1):
+            positions[key] = try decoder.position()
+        case (.refused, 1): numbers[key] = try decoder.fixed64()
+        case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
+        case (.subscribe, 3): value = try decoder.value()
+        case (.catchUp, 2), (.operations, 2): updates = try decoder.list { try $0.update() }
+        case (.catchUp, 3): candidates = try decoder.list { try $0.candidate() }
+        case (.upload, 1): uploads = try decoder.list { try $0.binary() }
+        case (.acknowledged, 1): acknowledgements = try decoder.list { try $0.acknowledgement() }
+        case (.want, 1): keys = try decoder.list { try $0.listedKey() }
+        case (.states, 1): states = try decoder.list { try $0.stateItem() }
+        case (.chunk, 1): flag = try decoder.bool()
+        case (.chunk, 2): binaries[key] = try decoder.binary()
+        default: _ = try decoder.value()
+        }
+    }
+
+    func frame(_ type: FrameType) throws -> Frame {
+        switch type {
+        case .hello: return .hello(try hello())
+        case .subscribe:
+            return .subscribe(
+                Frame.Subscribe(
+                    id: try required(numbers[1]), statement: try required(texts[2]),
+                    arguments: try required(value),
+                    cursor: positions[4]))
+        case .unsubscribe: return .unsubscribe(id: try required(numbers[1]))
+        case .subscriptionRefused:
+            return .subscriptionRefused(id: try required(numbers[1]), try error(from: 2))
+        case .catchUp:
+            return .catchUp(
+                Frame.CatchUp(
+                    id: try required(numbers[1]), documents: try required(updates),
+                    candidates: try required(candidates), end: positions[4]))
+        case .operations:
+            return .operations(
+                Frame.Operations(position: try required(positions[1]), updates: try required(updates)))
+        case .progress: return .progress(try required(positions[1]))
+        case .upload: return .upload(try required(uploads))
+        case .acknowledged: return .acknowledged(try required(acknowledgements))
+        case .want: return .want(try required(keys))
+        case .states: return .states(try required(states))
+        case .credit: return .credit(try required(numbers[1]))
+        case .chunk: return .chunk(isLast: try required(flag), try required(binaries[2]))
+        case .refused:
+            return .refused(
+                Frame.Refusal(
+                    actor: ActorID(try required(numbers[1])), sequence: try required(numbers[2]),
+                    error: try error(from: 3)))
+        case .close: return .close(try error(from: 1))
+        }
+    }
+
+    private func hello() throws -> Frame.Hello {
+        Frame.Hello(
+            version: try required(numbers[1]), databaseID: try required(texts[2]), peerKey: texts[3] ?? "",
+            wallMilliseconds: try required(numbers[4]), credit: try required(numbers[5]),
+            actors: actors ?? [],
+            head: positions[7])
+    }
+
+    private func error(from key: UInt64) throws -> SyncError {
+        SyncError(code: try required(texts[key]), message: try required(texts[key + 1]))
+    }
+
+    private func required<Field>(_ field: Field?) throws -> Field {
+        guard let field else { throw SyncError(.malformedFrame, "a frame lacks a field") }
+        return field
+    }
+}
+
+extension CBORDecoder {
+    fileprivate mutating func list<Item>(_ body: (inout CBORDecoder) throws -> Item) throws -> [Item] {
+        var items: [Item] = []
+        for _ in 0..<(try array()) { items.append(try body(&self)) }
+        return items
+    }
+
+    fileprivate mutating func tuple(_ count: Int) throws {
+        guard try array() == count else { throw SyncError(.malformedFrame, "an array has the wrong length") }
+    }
+
+    fileprivate mutating func fixed64() throws -> UInt64 {
+        let bytes = try binary()
+        guard bytes.count == 8 else {
+            throw SyncError(.malformedFrame, "a 64-bit field has \(bytes.count) bytes")
+        }
+        return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    fileprivate mutating func position() throws -> LogPosition {
+        try tuple(3)
+        guard let logID = LogID(bytes: try binary()) else {
+            throw SyncError(.malformedFrame, "a log id has the wrong length")
+        }
+        return LogPosition(logID: logID, offset: try unsigned(), hash: try fixed64())
+    }
+
+    fileprivate mutating func key() throws -> DocumentKey {
+        let collection = try text()
+        guard !collection.isEmpty, collection.utf8.count <= CRDT.Limits.collectionNameBytes else {
+            throw SyncError(.malformedFrame, "a collection name is empty or too long")
+        }
+        return DocumentKey(collection: collection, id: try DocumentID(canonical: try binary()))
+    }
+
+    fileprivate mutating func listedKey() throws -> DocumentKey {
+        try tuple(2)
+        return try key()
+    }
+
+    fileprivate mutating func stateItem() throws -> (key: DocumentKey, state: [UInt8]?) {
+        try tuple(3)
+        let key = try key()
+        switch try value() {
+        case .null: return (key, nil)
+        case .binary(let state): return (key, state)
+        default: throw SyncError(.malformedFrame, "a state is neither bytes nor null")
+        }
+    }
+
+    fileprivate mutating func update() throws -> DocumentUpdate {
+        let count = try array()
+        guard count == 3 || count == 5 else {
+            throw SyncError(.malformedFrame, "an update has the wrong length")
+        }
+        let key = try key()
+        let bytes = try binary()
+        guard count == 5 else { return DocumentUpdate(key: key, content: .state(bytes)) }
+        let actor = ActorID(try fixed64())
+        return DocumentUpdate(key: key, content: .delta(Stamp(time: try fixed64(), actor: actor), bytes))
+    }
+
+    fileprivate mutating func candidate() throws -> Frame.Candidate {
+        try tuple(3)
+        return Frame.Candidate(key: try key(), vector: try binary())
+    }
+
+    fileprivate mutating func actorHead() throws -> Frame.ActorHead {
+        try tuple(3)
+        return Frame.ActorHead(actor: ActorID(try fixed64()), sequence: try unsigned(), hash: try fixed64())
+    }
+
+    fileprivate mutating func acknowledgement() throws -> Frame.Acknowledgement {
+        try tuple(2)
+        return Frame.Acknowledgement(actor: ActorID(try fixed64()), sequence: try unsigned())
+    }
+}

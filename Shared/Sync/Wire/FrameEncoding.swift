@@ -1,0 +1,191 @@
+import CRDT
+
+/// The number of each message type, key 0 of every frame.
+enum FrameType: UInt64 {
+    case hello = 1
+    case subscribe = 2
+    case unsubscribe = 3
+    case subscriptionRefused = 4
+    case catchUp = 5
+    case operations = 6
+    case progress = 7
+    case upload = 8
+    case acknowledged = 9
+    case want = 10
+    case states = 11
+    case credit = 12
+    case chunk = 13
+    case refused = 14
+    case close = 15
+}
+
+extension Frame {
+    /// The frame's bytes: deterministic CBOR, keys ascending.
+    public func encoded() -> [UInt8] {
+        var writer = CBORWriter()
+        switch self {
+        case .hello(let hello): writer.hello(hello)
+        case .subscribe(let subscribe): writer.subscribe(subscribe)
+        case .unsubscribe(let id):
+            writer.begin(.unsubscribe, fields: 1)
+            writer.field(1) { $0.unsigned(id) }
+        case .subscriptionRefused(let id, let error):
+            writer.begin(.subscriptionRefused, fields: 3)
+            writer.field(1) { $0.unsigned(id) }
+            writer.error(error, from: 2)
+        case .catchUp(let page): writer.catchUp(page)
+        case .operations(let operations):
+            writer.begin(.operations, fields: 2)
+            writer.field(1) { $0.position(operations.position) }
+            writer.field(2) { $0.list(operations.updates) { $0.update($1) } }
+        case .progress(let position):
+            writer.begin(.progress, fields: 1)
+            writer.field(1) { $0.position(position) }
+        case .upload(let operations):
+            writer.begin(.upload, fields: 1)
+            writer.field(1) { $0.list(operations) { $0.binary($1) } }
+        case .acknowledged(let acknowledgements):
+            writer.begin(.acknowledged, fields: 1)
+            writer.field(1) {
+                $0.list(acknowledgements) { writer, item in
+                    writer.array(count: 2)
+                    writer.fixed64(item.actor.rawValue)
+                    writer.unsigned(item.sequence)
+                }
+            }
+        default: encodeRest(&writer)
+        }
+        return writer.bytes
+    }
+
+    private func encodeRest(_ writer: inout CBORWriter) {
+        switch self {
+        case .want(let keys):
+            writer.begin(.want, fields: 1)
+            writer.field(1) {
+                $0.list(keys) { writer, key in
+                    writer.array(count: 2)
+                    writer.key(key)
+                }
+            }
+        case .states(let states):
+            writer.begin(.states, fields: 1)
+            writer.field(1) {
+                $0.list(states) { writer, item in
+                    writer.array(count: 3)
+                    writer.key(item.key)
+                    if let state = item.state { writer.binary(state) } else { writer.null() }
+                }
+            }
+        case .credit(let bytes):
+            writer.begin(.credit, fields: 1)
+            writer.field(1) { $0.unsigned(bytes) }
+        case .chunk(let isLast, let bytes):
+            writer.begin(.chunk, fields: 2)
+            writer.field(1) { $0.bool(isLast) }
+            writer.field(2) { $0.binary(bytes) }
+        case .refused(let refusal):
+            writer.begin(.refused, fields: 4)
+            writer.field(1) { $0.fixed64(refusal.actor.rawValue) }
+            writer.field(2) { $0.unsigned(refusal.sequence) }
+            writer.error(refusal.error, from: 3)
+        case .close(let error):
+            writer.begin(.close, fields: 2)
+            writer.error(error, from: 1)
+        default: preconditionFailure("every other frame is encoded above")
+        }
+    }
+}
+
+extension CBORWriter {
+    fileprivate mutating func begin(_ type: FrameType, fields: Int) {
+        map(count: fields + 1)
+        field(0) { $0.unsigned(type.rawValue) }
+    }
+
+    fileprivate mutating func field(_ key: UInt64, _ body: (inout CBORWriter) -> Void) {
+        unsigned(key)
+        body(&self)
+    }
+
+    fileprivate mutating func list<Item>(_ items: [Item], _ body: (inout CBORWriter, Item) -> Void) {
+        array(count: items.count)
+        for item in items { body(&self, item) }
+    }
+
+    fileprivate mutating func error(_ error: SyncError, from key: UInt64) {
+        field(key) { $0.text(error.code) }
+        field(key + 1) { $0.text(error.message) }
+    }
+
+    fileprivate mutating func fixed64(_ number: UInt64) {
+        binary((0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) })
+    }
+
+    fileprivate mutating func position(_ position: LogPosition) {
+        array(count: 3)
+        binary(position.logID.bytes)
+        unsigned(position.offset)
+        fixed64(position.hash)
+    }
+
+    fileprivate mutating func key(_ key: DocumentKey) {
+        text(key.collection)
+        binary(key.id.bytes)
+    }
+
+    fileprivate mutating func update(_ update: DocumentUpdate) {
+        switch update.content {
+        case .state(let bytes):
+            array(count: 3)
+            key(update.key)
+            binary(bytes)
+        case .delta(let stamp, let bytes):
+            array(count: 5)
+            key(update.key)
+            binary(bytes)
+            fixed64(stamp.actor.rawValue)
+            fixed64(stamp.time)
+        }
+    }
+
+    fileprivate mutating func hello(_ hello: Frame.Hello) {
+        begin(.hello, fields: hello.head == nil ? 6 : 7)
+        field(1) { $0.unsigned(hello.version) }
+        field(2) { $0.text(hello.databaseID) }
+        field(3) { $0.text(hello.peerKey) }
+        field(4) { $0.unsigned(hello.wallMilliseconds) }
+        field(5) { $0.unsigned(hello.credit) }
+        field(6) {
+            $0.list(hello.actors) { writer, head in
+                writer.array(count: 3)
+                writer.fixed64(head.actor.rawValue)
+                writer.unsigned(head.sequence)
+                writer.fixed64(head.hash)
+            }
+        }
+        if let head = hello.head { field(7) { $0.position(head) } }
+    }
+
+    fileprivate mutating func subscribe(_ subscribe: Frame.Subscribe) {
+        begin(.subscribe, fields: subscribe.cursor == nil ? 3 : 4)
+        field(1) { $0.unsigned(subscribe.id) }
+        field(2) { $0.text(subscribe.statement) }
+        field(3) { $0.value(subscribe.arguments) }
+        if let cursor = subscribe.cursor { field(4) { $0.position(cursor) } }
+    }
+
+    fileprivate mutating func catchUp(_ page: Frame.CatchUp) {
+        begin(.catchUp, fields: page.end == nil ? 3 : 4)
+        field(1) { $0.unsigned(page.id) }
+        field(2) { $0.list(page.documents) { $0.update($1) } }
+        field(3) {
+            $0.list(page.candidates) { writer, candidate in
+                writer.array(count: 3)
+                writer.key(candidate.key)
+                writer.binary(candidate.vector)
+            }
+        }
+        if let end = page.end { field(4) { $0.position(end) } }
+    }
+}

@@ -1,0 +1,257 @@
+import CRDT
+import DQL
+import Foundation
+import Logging
+import NIOSSL
+import Replica
+import Sync
+import Synchronization
+
+/// Keeps a peer's replica in sync with a server: connects, runs the session, connects again.
+///
+/// Between `start` and `stop` there is one task; it holds one connection at most. `state` guards the
+/// subscriptions, the task, the pump of the session under way and the status; it is never held across a
+/// wait.
+public final class PeerSync: Sendable {
+    /// Where to connect and as whom.
+    public struct Configuration: Sendable {
+        /// `ws://` or `wss://` address of the sync endpoint.
+        public var address: WebSocketAddress
+        /// The database.
+        public var databaseID: String
+        /// The peer's public key text; empty when it has none.
+        public var peerKey: String
+        /// The access token for the next connection; a throw postpones it.
+        public var token: @Sendable () async throws -> String
+        /// TLS for `wss`.
+        public var tls: TLSConfiguration
+
+        /// A configuration with the system's trusted authorities.
+        public init(
+            address: WebSocketAddress, databaseID: String, peerKey: String,
+            token: @escaping @Sendable () async throws -> String
+        ) {
+            self.address = address
+            self.databaseID = databaseID
+            self.peerKey = peerKey
+            self.token = token
+            tls = .makeClientConfiguration()
+        }
+    }
+
+    /// How the connection stands.
+    public enum Status: Sendable, Equatable {
+        /// Not started, or stopped.
+        case stopped
+        /// Trying; the reason the last attempt or connection ended, if there was one.
+        case connecting(lastError: String?)
+        /// The session is open.
+        case connected
+    }
+
+    /// What the application may want to know.
+    public enum Notice: Sendable, Equatable {
+        /// The status changed.
+        case status(Status)
+        /// The server has acknowledged own operations: `Replica.acknowledgedCommit` may have grown.
+        case acknowledged
+        /// A subscription is up to date, or was refused; a write was refused; a history forked.
+        case report(Report)
+        /// The server does not take the token (HTTP 401 or 403 at the upgrade, or it expired).
+        case unauthorized(String)
+    }
+
+    private struct Subscription: Sendable {
+        let query: SubscriptionQuery
+        let statement: String
+        let arguments: ObjectValue
+        var holders: Int
+    }
+
+    private struct State {
+        var subscriptions: [[UInt8]: Subscription] = [:]
+        var task: Task<Void, Never>?
+        var pump: SessionPump?
+        var status = Status.stopped
+    }
+
+    private let replica: Replica
+    private let configuration: Configuration
+    private let environment: Environment
+    private let logger: Logger
+    private let notify: @Sendable (Notice) -> Void
+    private let executor = BlockingExecutor(label: "mimeo.peer-sync", isSerial: true)
+    private let state = Mutex(State())
+
+    /// A stopped engine; `notify` is called from any thread and must be quick.
+    public init(
+        replica: Replica, configuration: Configuration, environment: Environment, logger: Logger,
+        notify: @escaping @Sendable (Notice) -> Void
+    ) {
+        self.replica = replica
+        self.configuration = configuration
+        self.environment = environment
+        self.logger = logger
+        self.notify = notify
+    }
+
+    /// How the connection stands.
+    public var status: Status { state.withLock { $0.status } }
+
+    /// Begins to connect, and goes on until `stop`.
+    public func start() {
+        state.withLock { state in
+            guard state.task == nil else { return }
+            state.status = .connecting(lastError: nil)
+            state.task = Task { await self.run() }
+        }
+    }
+
+    /// Ends the connection and waits until nothing more is stored.
+    public func stop() async {
+        let task = state.withLock { state in
+            defer { state.task = nil }
+            return state.task
+        }
+        task?.cancel()
+        await task?.value
+        set(.stopped)
+    }
+
+    /// Adds a subscription; an equal one is held together. Returns its key.
+    @discardableResult
+    public func subscribe(statement: String, arguments: ObjectValue) throws -> [UInt8] {
+        let query = try SubscriptionQuery(statement: statement, arguments: arguments)
+        let key = query.canonicalKey
+        let (isNew, pump) = state.withLock { state in
+            let isNew = state.subscriptions[key] == nil
+            var entry =
+                state.subscriptions[key]
+                ?? Subscription(query: query, statement: statement, arguments: arguments, holders: 0)
+            entry.holders += 1
+            state.subscriptions[key] = entry
+            return (isNew, state.pump)
+        }
+        guard isNew else { return key }
+        updateLiveQueries()
+        if let pump { pump.deliver(.subscribe(try request(key, statement, arguments))) }
+        return key
+    }
+
+    /// Ends what one `subscribe` began. What the subscription brought stays.
+    public func unsubscribe(_ key: [UInt8]) {
+        let pump = state.withLock { state -> SessionPump? in
+            guard var entry = state.subscriptions[key] else { return nil }
+            entry.holders -= 1
+            state.subscriptions[key] = entry.holders > 0 ? entry : nil
+            return entry.holders > 0 ? nil : state.pump
+        }
+        updateLiveQueries()
+        pump?.deliver(.unsubscribe(key: key))
+    }
+
+    private func request(
+        _ key: [UInt8], _ statement: String, _ arguments: ObjectValue
+    ) throws -> SubscriptionRequest {
+        SubscriptionRequest(
+            key: key, statement: statement, arguments: .object(arguments), cursor: try replica.cursor(of: key)
+        )
+    }
+
+    private func updateLiveQueries() {
+        replica.setLiveQueries(state.withLock { $0.subscriptions.values.map(\.query) })
+    }
+
+    private func set(_ status: Status) {
+        let changed = state.withLock { state in
+            defer { state.status = status }
+            return state.status != status
+        }
+        if changed { notify(.status(status)) }
+    }
+
+    private func run() async {
+        var pause = Limits.firstReconnectPause
+        while !Task.isCancelled {
+            let (reason, wasOpen) = await connect()
+            guard !Task.isCancelled else { break }
+            set(.connecting(lastError: reason))
+            if wasOpen { pause = Limits.firstReconnectPause }
+            // Between half and the whole of the pause, so that many peers do not come back at once.
+            let jittered = pause * (0.5 + 0.5 * Double(environment.random() >> 11) / Double(1 << 53))
+            try? await Task.sleep(for: jittered)
+            pause = min(pause * 2, Limits.longestReconnectPause)
+        }
+    }
+
+    /// One attempt: connects, runs the session to its end. Returns why it ended and whether it ever was open.
+    private func connect() async -> (reason: String, wasOpen: Bool) {
+        let opened = Mutex(false)
+        do {
+            let token = try await configuration.token()
+            var client = WebSocketConfiguration()
+            client.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
+            let socket = WebSocketClient(
+                address: configuration.address, headers: [("Authorization", "Bearer \(token)")],
+                subprotocols: ["mimeo.sync.1"], configuration: client, tls: configuration.tls)
+            let error = try await socket.run { connection in
+                try await self.converse(connection) { opened.withLock { $0 = true } }
+            }
+            if error.code == SyncErrorCode.expired.rawValue { notify(.unauthorized(error.description)) }
+            return (error.description, opened.withLock { $0 })
+        } catch let error as WebSocketError {
+            if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }
+            return (error.description, opened.withLock { $0 })
+        } catch {
+            return ("\(error)", opened.withLock { $0 })
+        }
+    }
+
+    private func converse(
+        _ connection: WebSocketConnection, whenOpen: @escaping @Sendable () -> Void
+    ) async throws -> SyncError {
+        let replica = replica
+        // What an earlier session staged belongs to a catch-up that begins anew.
+        try await executor.run { try replica.discardStaged() }
+        let store = PeerStore(
+            replica: replica, executor: executor,
+            report: { [weak self] report in self?.heard(report, whenOpen) },
+            acknowledged: { [notify] in notify(.acknowledged) })
+        let pump = SessionPump(store: store, logger: logger)
+        let subscriptions = state.withLock { state in
+            state.pump = pump
+            return state.subscriptions
+        }
+        for (key, held) in subscriptions {
+            pump.deliver(.subscribe(try request(key, held.statement, held.arguments)))
+        }
+        let listener = replica.addListener { commit in
+            if let actor = commit.actor { pump.deliver(.ownOperationAdded(actor)) }
+            if !commit.wanted.isEmpty { pump.deliver(.wanted(commit.wanted)) }
+        }
+        defer {
+            replica.removeListener(listener)
+            state.withLock { $0.pump = nil }
+        }
+        let session = Session(
+            Session.Configuration(
+                role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
+                wallMilliseconds: environment.wallMilliseconds(), allowsReading: { _ in false }))
+        return await pump.run(session, over: connection)
+    }
+
+    private func heard(_ report: Report, _ whenOpen: @Sendable () -> Void) {
+        if case .connected = report {
+            whenOpen()
+            set(.connected)
+        }
+        if case .writeRefused(let refusal) = report {
+            logger.warning("the server refused a write", metadata: ["reason": "\(refusal.error)"])
+        }
+        if case .historyForked = report {
+            logger.error(
+                "the server knows a later history of this store: it writes as a new actor from now on")
+        }
+        notify(.report(report))
+    }
+}

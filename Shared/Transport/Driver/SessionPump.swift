@@ -1,0 +1,145 @@
+import Logging
+import Sync
+import Synchronization
+
+/// Performs a session's actions on one side's store. Each call may run beside others: the session asks for
+/// what must not overlap only after the answer to what came before.
+public protocol SessionStore: Sendable {
+    /// Performs an action other than `send` and `close`; returns the event that answers it, nil where none
+    /// does.
+    func perform(_ action: Action) async throws -> Event?
+}
+
+/// Binds a session to a WebSocket and a store, until either ends.
+///
+/// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the
+/// socket is read only after the frame before was handled. Frames waiting to leave are bounded by the
+/// session's credit: reading never waits for writing, so two full sockets cannot hold each other up.
+public final class SessionPump: Sendable {
+    private struct Item {
+        let event: Event
+        /// Resumed after the session has handled the event: holds the socket's reader back.
+        let handled: CheckedContinuation<Void, Never>?
+    }
+
+    private let inbox: AsyncStream<Item>
+    private let input: AsyncStream<Item>.Continuation
+    private let store: any SessionStore
+    private let logger: Logger
+
+    /// A pump that performs actions on `store`.
+    public init(store: any SessionStore, logger: Logger) {
+        self.store = store
+        self.logger = logger
+        (inbox, input) = AsyncStream.makeStream(of: Item.self)
+    }
+
+    /// Hands an event to the session from outside: a new subscription, an own commit, the wish to end.
+    public func deliver(_ event: Event) { input.yield(Item(event: event, handled: nil)) }
+
+    /// Runs the session over an open connection to its end, and says why it ended.
+    public func run(_ session: Session, over connection: WebSocketConnection) async -> SyncError {
+        let (frames, output) = AsyncStream.makeStream(of: [UInt8].self)
+        return await withDiscardingTaskGroup(returning: SyncError.self) { group in
+            group.addTask { await self.read(connection) }
+            let writer = Task {
+                for await frame in frames { try await connection.send(frame) }
+            }
+            let reason = await withTaskCancellationHandler {
+                await loop(session, output, &group)
+            } onCancel: {
+                self.deliver(.finish(SyncError(.goingAway, "this side is stopping")))
+            }
+            output.finish()
+            await finish(writer)
+            drain()
+            connection.close(WebSocketClose(code: reason.closeCode, reason: reason.code))
+            group.cancelAll()
+            return reason
+        }
+    }
+
+    private func loop(
+        _ start: Session, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
+    ) async -> SyncError {
+        var session = start
+        var end = Self.handle(session.receive(.opened), output, &group, perform)
+        for await item in inbox where end == nil {
+            end = Self.handle(session.receive(item.event), output, &group, perform)
+            item.handled?.resume()
+            if end != nil || session.isClosed { break }
+        }
+        return end ?? SyncError(.unavailable, "the connection was lost")
+    }
+
+    /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.
+    private static func handle(
+        _ actions: [Action], _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup,
+        _ perform: @escaping @Sendable (Action) async -> Void
+    ) -> SyncError? {
+        var end: SyncError?
+        for action in actions {
+            switch action {
+            case .send(let frame): output.yield(frame)
+            case .close(let error): end = error
+            default: group.addTask { await perform(action) }
+            }
+        }
+        return end
+    }
+
+    /// Lets the last frames leave, but no longer than a stuck receiver deserves.
+    private func finish(_ writer: Task<Void, any Error>) async {
+        let limit = Task {
+            try await Task.sleep(for: Limits.lastFramesTimeout)
+            writer.cancel()
+        }
+        _ = try? await writer.value
+        limit.cancel()
+    }
+
+    /// Lets go of everyone who still waits for an event to be handled.
+    private func drain() {
+        input.finish()
+        let inbox = inbox
+        Task.detached { for await item in inbox { item.handled?.resume() } }
+    }
+
+    private func read(_ connection: WebSocketConnection) async {
+        do {
+            while let message = try await connection.receive() {
+                await withCheckedContinuation { handled in
+                    let result = input.yield(Item(event: .frame(message), handled: handled))
+                    if case .terminated = result { handled.resume() }
+                }
+            }
+        } catch {
+            logger.debug("the connection ended", metadata: ["reason": "\(error)"])
+        }
+        deliver(.disconnected)
+    }
+
+    @Sendable private func perform(_ action: Action) async {
+        do {
+            if let answer = try await store.perform(action) { deliver(answer) }
+        } catch is CancellationError {
+            return
+        } catch {
+            logger.error("a session's action failed", metadata: ["error": "\(error)"])
+            deliver(.failed("\(error)"))
+        }
+    }
+}
+
+extension SyncError {
+    /// The WebSocket close code that goes with the reason (RFC 6455 section 7.4).
+    var closeCode: UInt16 {
+        switch SyncErrorCode(rawValue: code) {
+        case .goingAway, .expired: 1001
+        case .frameTooLarge: 1009
+        case .unavailable: 1011
+        case .malformedFrame, .unknownMessage, .unexpectedMessage, .creditExceeded, .versionMismatch: 1002
+        default: 1008
+        }
+    }
+}

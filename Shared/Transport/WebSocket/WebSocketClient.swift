@@ -1,0 +1,152 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import NIOWebSocket
+
+/// Dials a server and runs one WebSocket connection.
+public struct WebSocketClient: Sendable {
+    private let address: WebSocketAddress
+    private let headers: [(name: String, value: String)]
+    private let subprotocols: [String]
+    private let configuration: WebSocketConfiguration
+    private let tls: TLSConfiguration
+    private let group: any EventLoopGroup
+
+    /// - Parameters:
+    ///   - headers: sent with the upgrade request, `Authorization` for example.
+    ///   - subprotocols: offered in `Sec-WebSocket-Protocol`, best first.
+    ///   - tls: trust and certificates for `wss`; the system's trust by default.
+    public init(
+        address: WebSocketAddress, headers: [(name: String, value: String)] = [], subprotocols: [String] = [],
+        configuration: WebSocketConfiguration = WebSocketConfiguration(),
+        tls: TLSConfiguration = .makeClientConfiguration(),
+        group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
+    ) {
+        self.address = address
+        self.headers = headers
+        self.subprotocols = subprotocols
+        self.configuration = configuration
+        self.tls = tls
+        self.group = group
+    }
+
+    /// Connects, upgrades, runs `body` and closes, as `WebSocketConnection.run` does.
+    /// - Throws: `WS-0102`, `WS-0103`, `WS-0104`, or what `body` throws.
+    public func run<Result: Sendable>(
+        _ body: @Sendable (WebSocketConnection) async throws -> Result
+    ) async throws -> Result {
+        let channel = try await connect()
+        return try await WebSocketConnection.run(
+            over: channel, role: .client, configuration: configuration, body)
+    }
+
+    private enum Upgrade: Sendable {
+        case accepted(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>)
+        case refused(NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>)
+    }
+
+    private func connect() async throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {
+        let started = ContinuousClock.now
+        let upgrade: Upgrade
+        do {
+            let sslContext = try address.isSecure ? NIOSSLContext(configuration: tls) : nil
+            let future: EventLoopFuture<Upgrade> = try await ClientBootstrap(group: group)
+                .connectTimeout(TimeAmount(configuration.connectTimeout))
+                .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                .connect(host: address.host, port: address.port) { channel in
+                    channel.eventLoop.makeCompletedFuture { try configure(channel, sslContext) }
+                }
+            upgrade = try await future.get()
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            guard ContinuousClock.now - started < configuration.connectTimeout else {
+                throw WebSocketError(.connectTimeout, "\(address.authority) did not answer in time")
+            }
+            throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
+        }
+        switch upgrade {
+        case .accepted(let channel): return channel
+        case .refused(let channel): throw try await refusal(channel)
+        }
+    }
+
+    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?) throws -> EventLoopFuture<Upgrade> {
+        if let sslContext {
+            try channel.pipeline.syncOperations.addHandler(
+                NIOSSLClientHandler(context: sslContext, serverHostname: address.serverName))
+        }
+        let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
+            maxFrameSize: configuration.maximumMessageBytes, enableAutomaticErrorHandling: false,
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    .accepted(try NIOAsyncChannel(wrappingChannelSynchronously: channel))
+                }
+            })
+        let upgrade = NIOTypedHTTPClientUpgradeConfiguration<Upgrade>(
+            upgradeRequestHead: request, upgraders: [upgrader],
+            notUpgradingCompletionHandler: { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    .refused(try NIOAsyncChannel(wrappingChannelSynchronously: channel))
+                }
+            })
+        let result = try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
+            configuration: NIOUpgradableHTTPClientPipelineConfiguration(upgradeConfiguration: upgrade))
+        let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.connectTimeout)) {
+            channel.close(promise: nil)
+        }
+        // Covers a refusal's body too: its channel is closed when it takes longer than the rest of the time.
+        result.whenComplete { outcome in
+            guard case .success(.refused) = outcome else { return timeout.cancel() }
+        }
+        return result
+    }
+
+    private var request: HTTPRequestHead {
+        var fields = HTTPHeaders([("Host", address.authority)])
+        if !subprotocols.isEmpty { fields.add(name: "Sec-WebSocket-Protocol", value: subprotocols.joined(separator: ", ")) }
+        for header in headers { fields.add(name: header.name, value: header.value) }
+        return HTTPRequestHead(version: .http1_1, method: .GET, uri: address.path, headers: fields)
+    }
+
+    /// The error for an answer that is no upgrade; reads the server's code and message from a short JSON body.
+    private func refusal(
+        _ channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+    ) async throws -> WebSocketError {
+        let bodyLimitBytes = 16 * 1024
+        return try await channel.executeThenClose { inbound, _ in
+            var status = 0
+            var body: [UInt8] = []
+            do {
+                for try await part in inbound {
+                    switch part {
+                    case .head(let head): status = Int(head.status.code)
+                    case .body(let buffer): body += buffer.readableBytesView.prefix(bodyLimitBytes - body.count)
+                    case .end: return Self.refusal(status: status, body: body)
+                    }
+                }
+            } catch is CancellationError {
+                throw CancellationError()
+            } catch {
+                // The status is what matters; a body that broke off only costs its message.
+            }
+            guard status != 0 else {
+                return WebSocketError(.connectTimeout, "the server closed without an answer to the upgrade")
+            }
+            return Self.refusal(status: status, body: body)
+        }
+    }
+
+    private static func refusal(status: Int, body: [UInt8]) -> WebSocketError {
+        struct Body: Decodable {
+            struct Failure: Decodable { var code: String, message: String }
+            var error: Failure
+        }
+        let told = try? JSONDecoder().decode(Body.self, from: Data(body)).error
+        return WebSocketError(
+            .upgradeRefused, told.map { "the server refused: \($0.message)" } ?? "the server answered \(status)",
+            status: status, serverCode: told?.code)
+    }
+}

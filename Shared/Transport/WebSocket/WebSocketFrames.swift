@@ -1,0 +1,64 @@
+import NIOCore
+import NIOWebSocket
+
+/// Puts the frames of fragmented messages together and holds the rules of RFC 6455 on their order.
+/// Holds at most `maximumBytes` of an unfinished message.
+struct MessageAssembler {
+    let maximumBytes: Int
+    private var partial: ByteBuffer?
+
+    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+
+    /// A data frame: the message it completes, or nil.
+    mutating func add(_ frame: WebSocketFrame) throws(WebSocketError) -> [UInt8]? {
+        let data = frame.unmaskedData
+        switch (frame.opcode, partial) {
+        case (.binary, nil):
+            guard data.readableBytes <= maximumBytes else { throw tooLarge }
+            if frame.fin { return [UInt8](data.readableBytesView) }
+            partial = data
+            return nil
+        case (.continuation, .some(var message)):
+            guard message.readableBytes + data.readableBytes <= maximumBytes else { throw tooLarge }
+            partial = nil
+            message.writeImmutableBuffer(data)
+            if frame.fin { return [UInt8](message.readableBytesView) }
+            partial = message
+            return nil
+        default:
+            throw WebSocketError(.protocolViolation, "a fragment stands where none may")
+        }
+    }
+
+    private var tooLarge: WebSocketError {
+        WebSocketError(.messageTooLarge, "a message is larger than \(maximumBytes) bytes")
+    }
+}
+
+extension WebSocketFrame {
+    static func close(_ close: WebSocketClose, maskKey: WebSocketMaskingKey?) -> WebSocketFrame {
+        var data = ByteBuffer()
+        // 1005 must not stand in a frame; it says that there was no code.
+        if close.code != WebSocketClose.noStatus.code {
+            data.writeInteger(close.code)
+            var reason = close.reason
+            while reason.utf8.count > 123 { reason.removeLast() }
+            data.writeString(reason)
+        }
+        return WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: maskKey, data: data)
+    }
+
+    /// What a close frame says, or nil when it is malformed: one byte, a reserved code, a reason that is no UTF-8.
+    var closeReason: WebSocketClose? {
+        var data = unmaskedData
+        guard data.readableBytes > 0 else { return .noStatus }
+        guard let code = data.readInteger(as: UInt16.self), Self.isLegal(closeCode: code),
+            let reason = String(validating: data.readableBytesView, as: UTF8.self)
+        else { return nil }
+        return WebSocketClose(code: code, reason: reason)
+    }
+
+    private static func isLegal(closeCode: UInt16) -> Bool {
+        (1000...1003).contains(closeCode) || (1007...1014).contains(closeCode) || (3000...4999).contains(closeCode)
+    }
+}

@@ -1,0 +1,114 @@
+import AsyncHTTPClient
+import AttachmentStore
+import Attachments
+import Foundation
+import Identity
+import Logging
+import NIOCore
+import ServiceKit
+
+/// A store with a folder of its own and keys of two databases.
+final class StoreFixture: Sendable {
+    static let now: Int64 = 1_800_000_000
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)").path
+    let key: DatabaseSigningKey
+    let otherKey: DatabaseSigningKey
+    let part: AttachmentStore
+
+    init(maximumBytes: Int64 = 5_000_000) throws {
+        key = try DatabaseSigningKey(databaseID: "cars", number: 1)
+        otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
+        let source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
+        part = AttachmentStore(
+            folder: folder, authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
+            maximumBytes: maximumBytes)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    func token(_ grant: Grant = .everything, key: DatabaseSigningKey? = nil) -> String {
+        let key = key ?? self.key
+        let identity = Identity(
+            userID: "ada", databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
+            expiresAtSeconds: Self.now + 100)
+        return AccessToken.issue(identity, with: key, nowSeconds: Self.now)
+    }
+
+    /// Files that are stored or arriving.
+    var files: [String] {
+        let all = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+        return all.filter { FileManager.default.contents(atPath: "\(folder)/\($0)") != nil }
+    }
+
+    func serving<Result: Sendable>(
+        _ body: @escaping @Sendable (StoreClient) async throws -> Result
+    ) async throws -> Result {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let token = token()
+        return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
+            try await body(StoreClient(address: address, token: token))
+        }
+    }
+}
+
+struct Answer: Sendable {
+    var status: Int
+    var headers: [String: String]
+    var body: [UInt8]
+
+    var code: String? {
+        struct Body: Decodable {
+            struct Failure: Decodable { var code: String, message: String }
+            var error: Failure
+        }
+        return try? JSONDecoder().decode(Body.self, from: Data(body)).error.code
+    }
+
+    /// What an upload is answered with.
+    var stored: Stored? { try? JSONDecoder().decode(Stored.self, from: Data(body)) }
+
+    struct Stored: Decodable, Sendable, Equatable {
+        var id: String
+        var len: Int64
+    }
+}
+
+struct StoreClient: Sendable {
+    var address: ListenAddress
+    var token: String?
+
+    func with(token: String?) -> StoreClient { StoreClient(address: address, token: token) }
+
+    func upload(
+        _ body: HTTPClientRequest.Body, type: String = "application/octet-stream", version: String = "v5"
+    ) async throws -> Answer {
+        try await send("POST", "/api/\(version)/attachments/upload", ["Content-Type": type], body)
+    }
+
+    func get(_ id: String, _ headers: [String: String] = [:], method: String = "GET") async throws -> Answer {
+        try await send(method, "/api/v4/attachments/\(id)", headers, nil)
+    }
+
+    private func send(
+        _ method: String, _ path: String, _ headers: [String: String], _ body: HTTPClientRequest.Body?
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: "\(address.origin)\(path)")
+        request.method = .RAW(value: method)
+        for (name, value) in headers { request.headers.add(name: name, value: value) }
+        if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+        request.body = body
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let pairs = response.headers.map { ($0.name.lowercased(), $0.value) }
+        return Answer(
+            status: Int(response.status.code), headers: Dictionary(pairs) { first, _ in first },
+            body: Array(buffer: try await response.body.collect(upTo: 50_000_000)))
+    }
+}
+
+/// A form of the given parts, with the boundary `b`.
+func form(_ parts: (headers: String, body: [UInt8])...) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for part in parts { bytes += Array("--b\r\n\(part.headers)\r\n\r\n".utf8) + part.body + Array("\r\n".utf8) }
+    return bytes + Array("--b--\r\n".utf8)
+}

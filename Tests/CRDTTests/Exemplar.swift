@@ -1,0 +1,103 @@
+@testable import CRDT
+
+/// What a fixture decodes to, as plain JSON: stamps are `time@actor`, 64-bit numbers are strings, binaries
+/// `{"$binary": hex}`, and doubles that JSON has no word for `{"$double": "nan"}`.
+enum Exemplar {
+    static func describe(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) throws -> Value {
+        switch kind {
+        case "document": describe(try Document(decoding: bytes))
+        case "delta": describe(try Delta(decoding: bytes, stamp: stamp))
+        case "operation": try describe(try Operation(decoding: bytes))
+        case "vector": describe(try VersionVector(decoding: bytes))
+        case "id": plain(try DocumentID(canonical: bytes).value)
+        default: throw Broken("unknown kind \(kind)")
+        }
+    }
+
+    static func again(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) throws -> [UInt8] {
+        switch kind {
+        case "document": try Document(decoding: bytes).encoded()
+        case "delta": try Delta(decoding: bytes, stamp: stamp).encoded()
+        case "operation": try Operation(decoding: bytes).encoded()
+        case "vector": try VersionVector(decoding: bytes).encoded()
+        case "id": try DocumentID(try DocumentID(canonical: bytes).value).bytes
+        default: throw Broken("unknown kind \(kind)")
+        }
+    }
+
+    private static func describe(_ document: Document) -> Value {
+        [
+            "vector": describe(document.vector), "value": plain(.object(document.value)),
+            "root": describe(document.root),
+        ]
+    }
+
+    private static func describe(_ node: MapNode) -> Value {
+        let fields = node.fields.map { field in (key: field.key, value: describe(field.slot)) }
+        return [
+            "presence": .array(node.presence.map { .string(describe($0)) }),
+            "fields": .object(ObjectValue(fields)),
+        ]
+    }
+
+    private static func describe(_ slot: Slot) -> Value {
+        var result = ObjectValue()
+        let leaves = slot.register.map { leaf -> Value in
+            ["stamp": .string(describe(leaf.stamp)), "value": plain(leaf.value)]
+        }
+        result["register"] = leaves.isEmpty ? nil : .array(leaves)
+        result["map"] = slot.map.map { describe($0) }
+        return .object(result)
+    }
+
+    private static func describe(_ delta: Delta) -> Value {
+        ["base": describe(delta.base), "edit": describe(delta.root)]
+    }
+
+    private static func describe(_ edit: MapEdit) -> Value {
+        let fields = edit.fields.map { field in (key: field.key, value: describe(field.slot)) }
+        return [
+            "clears": .bool(edit.clears), "writesPresence": .bool(edit.writesPresence),
+            "fields": .object(ObjectValue(fields)),
+        ]
+    }
+
+    private static func describe(_ edit: SlotEdit) -> Value {
+        var result = ObjectValue()
+        result["clearsRegister"] = .bool(edit.clearsRegister)
+        result["register"] = edit.register.map { plain($0) }
+        result["map"] = edit.map.map { describe($0) }
+        return .object(result)
+    }
+
+    private static func describe(_ operation: Operation) throws -> Value {
+        let changes = try operation.changes.map { change -> Value in
+            [
+                "collection": .string(change.collection), "id": plain(change.id.value),
+                "delta": describe(try Delta(decoding: change.delta, stamp: operation.stamp)),
+            ]
+        }
+        return [
+            "actor": .string(operation.actor.description), "sequence": .string("\(operation.sequence)"),
+            "timestamp": .string("\(operation.timestamp)"), "changes": .array(changes),
+        ]
+    }
+
+    private static func describe(_ vector: VersionVector) -> Value {
+        .object(
+            ObjectValue(vector.entries.map { (key: $0.actor.description, value: Value.string("\($0.time)")) })
+        )
+    }
+
+    static func describe(_ stamp: Stamp) -> String { "\(stamp.time)@\(stamp.actor)" }
+
+    private static func plain(_ value: Value) -> Value {
+        switch value {
+        case .binary(let run): ["$binary": .string(Hex.encode(run))]
+        case .double(let number) where !number.isFinite: ["$double": .string(number.description)]
+        case .array(let elements): .array(elements.map { plain($0) })
+        case .object(let object): .object(ObjectValue(object.entries.map { ($0.key, plain($0.value)) }))
+        default: value
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import CRDT
+import Testing
+
+@Suite("JSON text (RFC 8259)")
+struct JSONTextTests {
+    /// Texts that the grammar allows, with what they mean.
+    static let accepted: [(String, Value)] = [
+        ("null", .null), ("true", true), ("false", false), (" \t\r\n1 \n", 1), ("[]", []), ("[ ]", []),
+        ("{}", [:]), ("{ }", [:]), ("[1,[2,[]],{}]", [1, [2, []], [:]]), ("\"\"", ""),
+        ("{\"\":{\"a\":[null]}}", ["": ["a": [.null]]]), ("\"\u{7F}\"", "\u{7F}"),
+        ("\"\u{2028}\"", "\u{2028}"),
+        ("0", 0), ("-1", -1), ("42", 42), ("1.0", 1.0), ("-0.0", -0.0), ("0e1", 0.0), ("1E5", 1e5),
+        ("1e+2", 100.0), ("25e-1", 2.5), ("123.456e-2", 1.23456), ("-0", -0.0),
+        ("9223372036854775807", .int(.max)), ("-9223372036854775808", .int(.min)),
+        ("9223372036854775808", 9.223372036854775808e18),
+        ("-9223372036854775809", -9.223372036854775809e18),
+        ("100000000000000000000000000000000", 1e32), ("1e-400", 0.0),
+        ("5e-324", .double(.leastNonzeroMagnitude)),
+        ("1.7976931348623157e308", .double(.greatestFiniteMagnitude)),
+        (#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{C}\n\r\t"), (#""\u0000""#, "\u{0}"),
+        (#""\u00e9\u00E9""#, "éé"),
+        (#""\uD834\uDD1E""#, "\u{1D11E}"),
+        (#""\uFFFF""#, .string("\(Unicode.Scalar(UInt16.max).map(String.init) ?? "")")),
+        (#""\u0061\u030a""#, "a\u{30A}"),
+        ("\"\u{1F600}\"", "\u{1F600}"), (#"{"a":1,"a":2}"#, ["a": 2]),
+        (#"{"b":1,"a":1,"b":2}"#, ["b": 2, "a": 1]), ("\"\u{FEFF}\"", "\u{FEFF}"),
+    ]
+
+    /// Texts that the grammar does not allow.
+    static let refused: [String] = [
+        "", " ", "\u{FEFF}1", "nul", "True", "nullx", "NaN", "Infinity", "-Infinity", "undefined", "'a'",
+        "01", "-01", "1.", ".5", "-.5", "1.e1", "1e", "1e+", "1eE2", "0x1F", "+1", "--1", "-", "1 2", "1_000",
+        "1\u{A0}", "１", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1,,2]", "[1:2]", "[}", "{", "}",
+        "{]",
+        "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{,}", "{a:1}", "{1:1}", "{\"a\" 1}",
+        "{\"a\",1}", "{\"a\":1:2}", "{\"a\":1 \"b\":2}", "{'a':1}", "{null:1}", "\"", "\"a", "\"\\\"",
+        "\"\\\"\"x",
+        #""\a""#, #""\x41""#, #""\u""#, #""\u12""#, #""\u12G4""#, #""\U0041""#, #""\u-123""#, #""\uD834""#,
+        #""\uD834x""#, #""\uD834\n""#, #""\uD834\u0041""#, #""\uDD1E""#, #""\uDD1E\uD834""#,
+        #""\uD834\uD834""#,
+        "\"\n\"", "\"\t\"", "\"\u{0}\"", "\"\u{1F}\"", "1e400", "-1e400", "[1]]", "{}}", "1//", "/**/1",
+        "[1]#",
+        "\u{C}1", "\u{B}1", "\"a\"\"b\"", "truefalse", "[true false]", "* ", "\\u0031",
+    ]
+
+    @Test("what the grammar allows is read with its meaning and type", arguments: accepted)
+    func accepts(_ text: String, _ value: Value) throws {
+        #expect(try JSONText.parse(text) == value)
+    }
+
+    @Test("what the grammar does not allow is refused", arguments: refused)
+    func refuses(_ text: String) {
+        #expect(errorCode { try JSONText.parse(text) } == .invalidJSON)
+    }
+
+    @Test(
+        "a string that is not UTF-8 is refused",
+        arguments: [
+            [0xFF], [0xC3], [0xE6, 0xB0], [0xED, 0xA0, 0x80], [0xC0, 0x80], [0xF4, 0x90, 0x80, 0x80],
+        ])
+    func invalidUTF8(_ run: [UInt8]) {
+        #expect(errorCode { try JSONText.parse([0x22] + run + [0x22]) } == .invalidJSON)
+        #expect(errorCode { try JSONText.parse([0x5B] + run + [0x5D]) } == .invalidJSON)
+    }
+
+    @Test("what was read prints to what reads the same", arguments: accepted)
+    func roundTrip(_ text: String, _ value: Value) throws {
+        #expect(try JSONText.parse(JSONText.print(value)) == value)
+    }
+
+    @Test("integers and doubles print so that they stay what they are")
+    func numbers() {
+        #expect(JSONText.print([1, 1.0, -0.0, 1e20, 0.1, 1e-7]) == "[1,1.0,-0.0,1e+20,0.1,1e-07]")
+        #expect(JSONText.print([.int(.max), .int(.min)]) == "[9223372036854775807,-9223372036854775808]")
+        #expect(
+            JSONText.print([.double(.nan), .double(.infinity), .double(-.infinity)]) == "[null,null,null]")
+    }
+
+    @Test("strings are escaped where they must be, binaries print as base64")
+    func strings() {
+        #expect(
+            JSONText.print("\"\\\n\r\t\u{8}\u{C}\u{1}\u{1F}/é\u{7F}") == #""\"\\\n\r\t\b\f\u0001\u001f/é"#
+                + "\u{7F}\"")
+        let runs = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]
+        let printed = (0...6).map { JSONText.print(.binary(Array("foobar".utf8.prefix($0)))) }
+        #expect(printed == runs.map { "\"\($0)\"" })
+        #expect(JSONText.print(.binary([0xFB, 0xFF])) == "\"+/8=\"")
+    }
+
+    @Test("keys print in their order, or sorted by bytes when asked")
+    func keyOrder() {
+        let value: Value = ["b": 1, "é": 2, "a": ["d": 3, "c": 4], "e\u{301}": 5]
+        #expect(JSONText.print(value) == "{\"b\":1,\"é\":2,\"a\":{\"d\":3,\"c\":4},\"e\u{301}\":5}")
+        let sorted = "{\"a\":{\"c\":4,\"d\":3},\"b\":1,\"e\u{301}\":5,\"é\":2}"
+        #expect(Array(JSONText.print(value, sortedKeys: true).utf8) == Array(sorted.utf8))
+    }
+
+    @Test("an error names line and column, counted in characters")
+    func places() {
+        let error = #expect(throws: CRDTError.self) { try JSONText.parse("[1,\n  \"é\" 2]") }
+        #expect(error?.message == "invalid JSON: a comma or closing bracket is missing, at line 2, column 7")
+    }
+
+    @Test("nesting is read down to the limit and refused below it")
+    func depth() throws {
+        let allowed = Limits.nestingDepth + 1
+        let text = { (count: Int) in
+            String(repeating: "[", count: count) + String(repeating: "]", count: count)
+        }
+        #expect(try JSONText.parse(text(allowed)).arrayValue?.count == 1)
+        #expect(errorCode { try JSONText.parse(text(allowed + 1)) } == .tooDeep)
+        let objects = String(repeating: "{\"a\":", count: allowed + 1)
+        #expect(errorCode { try JSONText.parse(objects) } == .tooDeep)
+    }
+}

@@ -1,0 +1,77 @@
+import Testing
+
+@testable import DQL
+
+@Suite("Lexer")
+struct LexerTests {
+    private func kinds(_ text: String) throws -> [Token.Kind] {
+        var lexer = try Lexer(SourceText(text: text))
+        var kinds: [Token.Kind] = []
+        while true {
+            let token = try lexer.next()
+            if token.kind == .end { return kinds }
+            kinds.append(token.kind)
+        }
+    }
+
+    @Test("operators of two characters are taken whole")
+    func operators() throws {
+        let symbols: [Symbol] = [
+            .equal, .equal, .notEqual, .notEqual, .lessOrEqual, .greaterOrEqual, .concat, .shiftLeft,
+            .shiftRight,
+            .arrow,
+        ]
+        #expect(try kinds("= == != <> <= >= || << >> ->") == symbols.map { .symbol($0) })
+    }
+
+    @Test("a colon and a word are two tokens, so that an object needs no blank")
+    func colon() throws {
+        let expected: [Token.Kind] = [.string("a", doubleQuoted: false), .symbol(.colon), .word("b", nil)]
+        #expect(try kinds("'a':b") == expected)
+    }
+
+    @Test("identifiers may hold letters of any script")
+    func scripts() throws {
+        #expect(try kinds("straße _x1 名前") == [.word("straße", nil), .word("_x1", nil), .word("名前", nil)])
+    }
+
+    @Test("a whole number beyond 64 bits is a double, a number up to it keeps its bits")
+    func numbers() throws {
+        let expected: [Token.Kind] = [
+            .integer(.max), .double(18_446_744_073_709_551_616), .integer(255), .double(0.5),
+        ]
+        #expect(try kinds("18446744073709551615 18446744073709551616 0xff 5e-1") == expected)
+    }
+
+    @Test("a dot after a number is no fraction unless digits follow")
+    func dots() throws {
+        #expect(try kinds("1.a") == [.integer(1), .symbol(.dot), .word("a", nil)])
+    }
+
+    @Test("positions count lines and characters, also after multi-byte ones and CRLF")
+    func positions() throws {
+        let source = SourceText(text: "é😀 x\r\n  y")
+        var lexer = try Lexer(source)
+        let first = try lexer.next()
+        #expect(source.position(of: first.span) == SourcePosition(line: 1, column: 1))
+        let error = #expect(throws: DQLError.self) { try lexer.next() }
+        #expect(error?.position == SourcePosition(line: 1, column: 2))
+        let third = try lexer.next()
+        #expect(source.position(of: third.span) == SourcePosition(line: 1, column: 4))
+        let fourth = try lexer.next()
+        #expect(source.position(of: fourth.span) == SourcePosition(line: 2, column: 3))
+    }
+
+    @Test("edit distance counts exchanged neighbours as one")
+    func distance() {
+        let distance = Suggestion.editDistance(
+            Array("INTIAL".unicodeScalars), Array("INITIAL".unicodeScalars))
+        #expect(distance == 1)
+        #expect(Suggestion.editDistance(Array("FORM".unicodeScalars), Array("FROM".unicodeScalars)) == 1)
+    }
+
+    @Test("a short word does not suggest every other short word")
+    func shortWords() {
+        #expect(Suggestion.closest(to: "ab", among: ["AS", "BY"]) == nil)
+    }
+}

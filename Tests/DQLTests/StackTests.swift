@@ -1,0 +1,35 @@
+import CRDT
+import DQL
+import Foundation
+import Testing
+
+@Suite("Stack")
+struct StackTests {
+    @Test("a statement of the deepest allowed nesting runs on a 512 KiB stack")
+    func deepest() throws {
+        let parentheses = String(repeating: "abs(", count: 100) + "1" + String(repeating: ")", count: 100)
+        let chain = Array(repeating: "1", count: 120).joined(separator: " + ")
+        for expression in [parentheses, chain, "(" + chain + ") = 120"] {
+            let outcome = Outcome()
+            let thread = Thread {
+                let statement = try? StatementCompiler.compile("SELECT RAW \(expression) FROM system:dual")
+                let again = statement.flatMap { try? StatementCompiler.parse(StatementPrinter.print($0.statement)) }
+                outcome.rows = (try? statement?.rows(in: MemoryStore())) ?? []
+                outcome.isSame = again == statement?.statement
+                outcome.done.signal()
+            }
+            thread.stackSize = 512 * 1_024
+            thread.start()
+            outcome.done.wait()
+            #expect(outcome.rows.count == 1)
+            #expect(outcome.isSame)
+        }
+    }
+
+    /// Written by one thread before it signals, read by the other after it has waited: no access at one time.
+    private final class Outcome: @unchecked Sendable {
+        let done = DispatchSemaphore(value: 0)
+        var rows: [Value] = []
+        var isSame = false
+    }
+}

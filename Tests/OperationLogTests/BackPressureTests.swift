@@ -1,0 +1,95 @@
+import Testing
+
+@testable import OperationLog
+
+@Suite("Appends are bounded: back-pressure")
+struct BackPressureTests {
+    @Test(
+        "beyond the queue appenders wait, beyond the waiting they are refused, and all waiters get their turn"
+    )
+    func boundedQueue() async throws {
+        var options = SQLiteOperationLog.Options()
+        options.queuedOperations = 4
+        options.waitingAppends = 2
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path, options: options)
+            try await log.createDatabase("db")
+            let holder = try LockHolder(path)
+            try await withThrowingTaskGroup(of: AppendOutcome.self) { group in
+                for actor in 1...6 as ClosedRange<UInt64> {
+                    group.addTask { try await log.append([request(actor, 1)], to: "db")[0] }
+                }
+                #expect(try await eventually { log.status.waitingAppends == 2 })
+                #expect(log.status.queuedOperations == 4)
+                #expect(try await code { _ = try await log.append([request(7, 1)], to: "db") } == .overloaded)
+                try holder.letGo()
+                var outcomes: Set<AppendOutcome> = []
+                for try await outcome in group { outcomes.insert(outcome) }
+                #expect(outcomes == Set((1...6).map { .appended(offset: $0) }))
+            }
+            #expect(log.status.queuedOperations == 0)
+            #expect(log.status.waitingAppends == 0)
+            await log.close()
+        }
+    }
+
+    @Test("a waiting append can be cancelled, and stores nothing")
+    func cancellation() async throws {
+        var options = SQLiteOperationLog.Options()
+        options.queuedOperations = 1
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path, options: options)
+            try await log.createDatabase("db")
+            let holder = try LockHolder(path)
+            let admitted = Task { try await log.append([request(1, 1)], to: "db") }
+            #expect(try await eventually { log.status.queuedOperations == 1 })
+            let waiting = Task { try await log.append([request(2, 1)], to: "db") }
+            #expect(try await eventually { log.status.waitingAppends == 1 })
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await waiting.value }
+            try holder.letGo()
+            #expect(try await admitted.value == [.appended(offset: 1)])
+            #expect(try await log.head(of: "db").offset == 1)
+            await log.close()
+        }
+    }
+
+    @Test("closing answers what was admitted and refuses what waits")
+    func closing() async throws {
+        var options = SQLiteOperationLog.Options()
+        options.queuedOperations = 1
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path, options: options)
+            try await log.createDatabase("db")
+            let holder = try LockHolder(path)
+            async let admitted = log.append([request(1, 1)], to: "db")
+            #expect(try await eventually { log.status.queuedOperations == 1 })
+            async let waiting = code { _ = try await log.append([request(2, 1)], to: "db") }
+            #expect(try await eventually { log.status.waitingAppends == 1 })
+            async let closed: Void = log.close()
+            #expect(try await waiting == .closed)
+            try holder.letGo()
+            #expect(try await admitted == [.appended(offset: 1)])
+            await closed
+        }
+    }
+
+    @Test("a call larger than the bound is admitted alone, and small ones do not overtake it")
+    func oversized() async throws {
+        let gate = AdmissionGate(limit: .init(operations: 10, bytes: 100), waiterLimit: 10)
+        let small = AdmissionGate.Cost(operations: 1, bytes: 10)
+        let large = AdmissionGate.Cost(operations: 1, bytes: 1_000)
+        try await gate.acquire(small)
+        let first = Task { try await gate.acquire(large) }
+        #expect(try await eventually { gate.load.waiters == 1 })
+        let second = Task { try await gate.acquire(small) }
+        #expect(try await eventually { gate.load.waiters == 2 })
+        gate.release(small)
+        try await first.value
+        #expect(gate.load.used == large)
+        #expect(gate.load.waiters == 1)
+        gate.release(large)
+        try await second.value
+        #expect(gate.load.used == small)
+    }
+}

@@ -1,0 +1,83 @@
+import CRDT
+import Foundation
+import Testing
+
+@testable import OperationLog
+
+/// The drivers that must keep the contract. The conformance suite runs on each; a driver on another
+/// database joins by a case here.
+enum LogDriver: CaseIterable, Sendable, CustomTestStringConvertible {
+    case sqlite
+
+    var testDescription: String { "\(self)" }
+
+    /// Runs the body with a fresh log that has a database "db", and a way to open the same log again as
+    /// another process would. Everything is closed and removed at the end.
+    func withLog(
+        _ body: (_ log: any OperationLog, _ openAnother: () throws -> any OperationLog) async throws -> Void
+    ) async throws {
+        switch self {
+        case .sqlite:
+            try await withTemporaryPath { path in
+                let log = try SQLiteOperationLog(path: path)
+                try await log.createDatabase("db")
+                try await body(log) { try SQLiteOperationLog(path: path) }
+                await log.close()
+            }
+        }
+    }
+}
+
+/// Runs the body with the path of a log that does not exist yet, in a folder of its own.
+func withTemporaryPath(_ body: (_ path: String) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("log-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await body(folder.appendingPathComponent("log.sqlite").path)
+}
+
+/// A request whose bytes say who wrote it, so that every operation differs.
+func request(
+    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0
+) -> AppendRequest {
+    let bytes = Array("\(actor)/\(sequence)/\(text)".utf8) + [UInt8](repeating: 7, count: size)
+    let record = OperationRecord(
+        actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
+    return AppendRequest(record: record, authorKey: key)
+}
+
+/// Operations `sequences` of an actor.
+func requests(_ actor: UInt64, _ sequences: ClosedRange<UInt64>, size: Int = 0) -> [AppendRequest] {
+    sequences.map { request(actor, $0, size: size) }
+}
+
+/// The code that a body throws; nil if it throws nothing.
+func code(_ body: () async throws -> Void) async throws -> OperationLogErrorCode? {
+    do {
+        try await body()
+        return nil
+    } catch let error as OperationLogError {
+        return error.code
+    }
+}
+
+/// All entries of a database, read in small steps.
+func readAll(_ log: any OperationLog, _ database: String = "db", step: Int = 7) async throws -> [LogEntry] {
+    var entries: [LogEntry] = []
+    while true {
+        let after = entries.last?.offset ?? 0
+        let next = try await log.read(database, after: after, limit: ReadLimit(operations: step))
+        guard !next.isEmpty else { return entries }
+        entries += next
+    }
+}
+
+/// Waits until the condition holds, at most ten seconds; whether it came to hold.
+func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < deadline {
+        if try await condition() { return true }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+    return false
+}

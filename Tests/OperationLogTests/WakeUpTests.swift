@@ -1,0 +1,61 @@
+import Foundation
+import Testing
+
+@testable import OperationLog
+
+@Suite("SQLite log: wake-ups between openings")
+struct WakeUpTests {
+    @Test("an append in one opening wakes a waiter in another by the hint alone")
+    func hint() async throws {
+        var options = SQLiteOperationLog.Options()
+        options.pollInterval = .seconds(3_600)
+        try await withTwoLogs(options) { writer, reader, _ in
+            var delays: [Duration] = []
+            for sequence in 1...20 as ClosedRange<UInt64> {
+                async let woken = waitForHead(reader, sequence)
+                try await Task.sleep(for: .milliseconds(5))
+                _ = try await writer.append([request(1, sequence)], to: "db")
+                let acknowledged = ContinuousClock.now
+                delays.append(try await woken - acknowledged)
+            }
+            let sorted = delays.sorted()
+            print("wake-up after the acknowledgement: median \(sorted[10]), greatest \(sorted[19])")
+            #expect(sorted[10] < .milliseconds(500))
+        }
+    }
+
+    @Test("a lost hint is made up for by polling")
+    func lostHint() async throws {
+        var options = SQLiteOperationLog.Options()
+        options.pollInterval = .milliseconds(20)
+        try await withTwoLogs(options, loseHints: true) { writer, reader, _ in
+            async let woken = waitForHead(reader, 1)
+            try await Task.sleep(for: .milliseconds(50))
+            let sent = ContinuousClock.now
+            _ = try await writer.append([request(1, 1)], to: "db")
+            #expect(try await woken - sent < .seconds(10))
+        }
+    }
+}
+
+/// When the reader's wake-ups and reads have shown it this head.
+private func waitForHead(_ log: any OperationLog, _ offset: UInt64) async throws -> ContinuousClock.Instant {
+    for await _ in log.changes(in: "db") where try await log.head(of: "db").offset >= offset { break }
+    return .now
+}
+
+/// Two openings of one log. If hints are lost, the two hold different wake files.
+private func withTwoLogs(
+    _ options: SQLiteOperationLog.Options, loseHints: Bool = false,
+    _ body: (_ writer: SQLiteOperationLog, _ reader: SQLiteOperationLog, _ path: String) async throws -> Void
+) async throws {
+    try await withTemporaryPath { path in
+        let reader = try SQLiteOperationLog(path: path, options: options)
+        try await reader.createDatabase("db")
+        if loseHints { try FileManager.default.removeItem(atPath: path + "-wake") }
+        let writer = try SQLiteOperationLog(path: path, options: options)
+        try await body(writer, reader, path)
+        await writer.close()
+        await reader.close()
+    }
+}

@@ -1,0 +1,110 @@
+import CRDT
+import DQL
+import Foundation
+import Identity
+import Logging
+import OperationLog
+import Replica
+import Replicator
+import ServiceKit
+import Sync
+import Synchronization
+import TestSupport
+import Transport
+
+/// A replicator on a free loopback port over a log in a temporary folder, and peers that sync with it.
+struct TestBench {
+    static let database = "bench"
+    let folder: URL
+    let log: SQLiteOperationLog
+    let key: DatabaseSigningKey
+    let address: ListenAddress
+
+    /// Runs `body` with a replicator; everything is stopped and removed afterwards.
+    static func run(_ body: @escaping @Sendable (TestBench) async throws -> Void) async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            try await log.createDatabase(database)
+            let key = try DatabaseSigningKey(databaseID: database, number: 1)
+            let source = InMemoryKeySource()
+            source.insert(key.publicKey)
+            let part = ReplicatorPart(
+                log: log, authenticator: Authenticator(source: source),
+                folder: folder.appendingPathComponent("replicator").path, logger: quiet)
+            try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
+                try await body(TestBench(folder: folder, log: log, key: key, address: address))
+            }
+            await log.close()
+        }
+    }
+
+    static var quiet: Logger {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        return logger
+    }
+
+    /// A token for the database with a grant of everything.
+    func token(validForSeconds: Int64 = 3_600) -> String {
+        let now = Authenticator.systemSeconds()
+        return AccessToken.issue(
+            Identity(
+                userID: "tester", databaseID: Self.database, peerKey: nil, grant: .everything,
+                expiresAtSeconds: now + validForSeconds), with: key, nowSeconds: now)
+    }
+
+    /// A peer with a store of its own, not yet syncing.
+    func peer(_ name: String) throws -> TestPeer {
+        let replica = try Replica(
+            directory: folder.appendingPathComponent(name).path, role: .peer, environment: .system, logger: Self.quiet)
+        let token = token()
+        guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
+            preconditionFailure("a loopback address is a URL")
+        }
+        let sync = PeerSync(
+            replica: replica,
+            configuration: PeerSync.Configuration(
+                address: try WebSocketAddress(url), databaseID: Self.database, peerKey: "", token: { token }),
+            environment: .system, logger: Self.quiet, notify: { _ in })
+        return TestPeer(replica: replica, sync: sync)
+    }
+}
+
+/// A peer's store and its sync engine.
+struct TestPeer {
+    let replica: Replica
+    let sync: PeerSync
+
+    @discardableResult
+    func execute(_ statement: String, _ arguments: ObjectValue = ObjectValue()) throws -> UInt64 {
+        let prepared = try PreparedStatement(statement)
+        return try replica.write { transaction in
+            try prepared.execute(
+                in: transaction, arguments: arguments, idGenerator: { Environment.system.generateDocumentID() })
+        }.commit
+    }
+
+    func rows(_ statement: String) throws -> [String] {
+        let prepared = try PreparedStatement(statement)
+        return try replica.read { transaction in
+            try prepared.rows(in: transaction).map { JSONText.print($0, sortedKeys: true) }
+        }
+    }
+
+    /// Whether the server has everything up to a commit, waiting at most `timeout`.
+    func isAcknowledged(_ commit: UInt64, within timeout: Duration = .seconds(20)) async throws -> Bool {
+        try await eventually(within: timeout) { try replica.acknowledgedCommit() >= commit }
+    }
+}
+
+/// Whether a condition becomes true in time.
+func eventually(
+    within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
+) async throws -> Bool {
+    let end = ContinuousClock.now + timeout
+    while ContinuousClock.now < end {
+        if try await condition() { return true }
+        try await Task.sleep(for: .milliseconds(20))
+    }
+    return try await condition()
+}

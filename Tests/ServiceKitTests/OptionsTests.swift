@@ -1,0 +1,96 @@
+import ArgumentParser
+import Foundation
+import ServiceKit
+import Testing
+
+@Suite("Options")
+struct OptionsTests {
+    private func configuration(_ arguments: [String]) throws -> ServiceConfiguration {
+        let options = try ServiceOptions.parse(arguments.filter { !$0.hasPrefix("--projection") && !$0.hasPrefix("--issuer") })
+        return try ServiceConfiguration(
+            options, projection: ProjectionOptions.parse(arguments.filter { $0.hasPrefix("--projection") }),
+            issuer: IssuerOptions.parse(arguments.filter { $0.hasPrefix("--issuer") }), port: 4001)
+    }
+
+    private func code(_ arguments: String...) -> ServiceErrorCode? {
+        do {
+            _ = try configuration(arguments)
+            return nil
+        } catch {
+            return (error as? ServiceError)?.code
+        }
+    }
+
+    private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("options-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(text.utf8).write(to: file)
+        return try body(file.path)
+    }
+
+    @Test("without flags everything has a default")
+    func defaults() throws {
+        let configuration = try configuration([])
+        #expect(configuration.dataFolder == "./mimeo-data")
+        #expect(configuration.listen == ListenAddress(host: "127.0.0.1", port: 4001))
+        #expect(configuration.log.sqlitePath.hasSuffix("mimeo-data/log.sqlite"))
+        #expect(configuration.projection == nil)
+    }
+
+    @Test("a flag wins over the file, the file over the default")
+    func precedence() throws {
+        let text = #"{"data":"/d","listen":"0.0.0.0:1","issuer":"https://auth.example","projection":"sqlite:p"}"#
+        try withFile(text) { path in
+            let configuration = try configuration(["--config=\(path)", "--listen=[::1]:2"])
+            #expect(configuration.dataFolder == "/d")
+            #expect(configuration.listen == ListenAddress(host: "::1", port: 2))
+            #expect(configuration.log.sqlitePath == "/d/log.sqlite")
+            #expect(configuration.projection == StorageURL(sqlitePath: "p"))
+            #expect(try configuration.requiredIssuer().description == "https://auth.example")
+        }
+    }
+
+    @Test("a listen address is HOST:PORT", arguments: ["4000", "host", ":80", "a:b", "a:65536", "::1:80", "a/b:1"])
+    func listen(text: String) {
+        #expect(code("--listen=\(text)") == .listenInvalid)
+    }
+
+    @Test("a storage URL is sqlite:PATH, and PostgreSQL is not there yet")
+    func storage() throws {
+        #expect(try configuration(["--log=sqlite:///var/x"]).log.sqlitePath == "/var/x")
+        #expect(try configuration(["--log=sqlite:x/y"]).log.sqlitePath == "x/y")
+        #expect(code("--log=mysql://x") == .storageURLInvalid)
+        #expect(code("--log=sqlite:") == .storageURLInvalid)
+        #expect(code("--log=postgres://localhost/mimeo") == .storageUnsupported)
+        #expect(code("--projection=postgresql://localhost/mimeo") == .storageUnsupported)
+    }
+
+    @Test("an issuer is an origin, and needed where it is needed")
+    func issuer() throws {
+        for text in ["localhost:4001", "ftp://x", "http://", "http://x/path", "http://u@x"] {
+            #expect(code("--issuer=\(text)") == .issuerInvalid, "\(text)")
+        }
+        let error = #expect(throws: ServiceError.self) { try configuration([]).requiredIssuer() }
+        #expect(error?.code == .issuerInvalid)
+        #expect(error?.exitCode == 2)
+    }
+
+    @Test("a configuration file that is none, or has an unknown name, is refused")
+    func configurationInvalid() throws {
+        #expect(code("--config=/nonexistent/file") == .configurationInvalid)
+        for text in ["", "[]", #"{"data":7}"#, #"{"dat":"x"}"#] {
+            try withFile(text) { path in #expect(code("--config=\(path)") == .configurationInvalid, "\(text)") }
+        }
+    }
+
+    @Test("folders are made, or the reason is told")
+    func folders() throws {
+        let base = FileManager.default.temporaryDirectory.appendingPathComponent("data-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        let made = try configuration(["--data=\(base)"]).folder("a", "b")
+        #expect(FileManager.default.fileExists(atPath: made))
+        #expect(FileManager.default.createFile(atPath: "\(base)/file", contents: nil))
+        let error = #expect(throws: ServiceError.self) { try configuration(["--data=\(base)/file"]).folder("a") }
+        #expect(error?.code == .dataFolderUnusable)
+    }
+}

@@ -1,0 +1,46 @@
+import NIOCore
+import NIOPosix
+import ServiceKit
+
+/// A bare TCP client, for what no HTTP client would send.
+enum RawConnection {
+    /// Sends a text and returns what comes back until the server closes, which is what every test makes it do.
+    static func exchange(_ address: ListenAddress, _ text: String) async throws -> String {
+        String(decoding: try await exchange(address, steps: [Array(text.utf8)], pause: .zero), as: UTF8.self)
+    }
+
+    /// The same for several pieces with a pause after each, so that they arrive one by one.
+    static func exchange(_ address: ListenAddress, steps: [[UInt8]], pause: Duration) async throws -> [UInt8] {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: address.host, port: address.port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        IdleStateHandler(readTimeout: .seconds(20)))
+                    try channel.pipeline.syncOperations.addHandler(CloseWhenIdle())
+                    return try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            var received: [UInt8] = []
+            do {
+                for step in steps {
+                    try await outbound.write(ByteBuffer(bytes: step))
+                    try await Task.sleep(for: pause)
+                }
+                for try await part in inbound { received += part.readableBytesView }
+            } catch {
+                // The server has closed; a reset after the answer is as good as an end.
+            }
+            return received
+        }
+    }
+}
+
+private final class CloseWhenIdle: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event is IdleStateHandler.IdleStateEvent else { return context.fireUserInboundEventTriggered(event) }
+        context.close(promise: nil)
+    }
+}

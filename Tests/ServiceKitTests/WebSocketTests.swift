@@ -1,0 +1,189 @@
+import Foundation
+import Hummingbird
+import Identity
+import NIOCore
+import NIOWebSocket
+import ServiceKit
+import Testing
+import Transport
+
+@Suite("WebSockets, server and client")
+struct WebSocketTests {
+    /// Sends every message back; `quickly` is the server's configuration.
+    @Sendable private static func echo(_ mount: inout ServiceMount) {
+        mount.webSocket("/echo", subprotocols: ["mimeo.1"], authorize: { _ in }) { channel, _, _ in
+            try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+                for try await message in connection.inbound { try await connection.send(message) }
+            }
+        }
+        mount.webSocket("/guarded", authorize: { request in
+            guard request.headers["authorization"] == ["Bearer good"] else { throw IdentityError.missingToken }
+            return request.query
+        }) { channel, query, _ in
+            try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+                try await connection.send(Array((query ?? "").utf8))
+            }
+        }
+    }
+
+    private static func client(
+        _ address: ListenAddress, _ path: String = "/echo", headers: [(name: String, value: String)] = [],
+        configuration: WebSocketConfiguration = WebSocketConfiguration()
+    ) throws -> WebSocketClient {
+        let url = try #require(URL(string: "\(address.origin.replacing("http", with: "ws"))\(path)"))
+        return WebSocketClient(
+            address: try WebSocketAddress(url), headers: headers, subprotocols: ["mimeo.1"],
+            configuration: configuration)
+    }
+
+    @Test("messages travel whole and in order, up to the limit", arguments: [0, 1, 125, 126, 65_536, 1_048_576])
+    func echo(size: Int) async throws {
+        try await serving(Self.echo) { address async throws in
+            let message = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
+            try await Self.client(address).run { connection async throws in
+                try await connection.send(message)
+                try await connection.send([7])
+                #expect(try await connection.receive() == message)
+                #expect(try await connection.receive() == [7])
+            }
+        }
+    }
+
+    @Test("many messages pass while one side writes faster than the other reads")
+    func backPressure() async throws {
+        let received = Box(0)
+        try await serving { mount in
+            mount.webSocket("/slow", authorize: { _ in }) { channel, _, _ in
+                try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+                    for try await message in connection.inbound {
+                        received.change { $0 += message.count }
+                        if received.value < 300_000 { try await Task.sleep(for: .milliseconds(1)) }
+                    }
+                }
+            }
+        } _: { address async throws in
+            try await Self.client(address, "/slow").run { connection async throws in
+                for _ in 0..<400 { try await connection.send([UInt8](repeating: 1, count: 50_000)) }
+            }
+        }
+        #expect(received.value == 20_000_000)
+    }
+
+    @Test("a route decides before the upgrade, and the refusal reaches the client with status and code")
+    func refused() async throws {
+        try await serving(Self.echo) { address async throws in
+            let error = await #expect(throws: WebSocketError.self) {
+                try await Self.client(address, "/guarded").run { _ in }
+            }
+            #expect(error?.code == .upgradeRefused)
+            #expect(error?.status == 401)
+            #expect(error?.serverCode == "AUTH-0109")
+            let missing = await #expect(throws: WebSocketError.self) {
+                try await Self.client(address, "/nowhere").run { _ in }
+            }
+            #expect(missing?.status == 404)
+            try await Self.client(address, "/guarded?a=b", headers: [("Authorization", "Bearer good")]).run { connection async throws in
+                #expect(try await connection.receive() == Array("a=b".utf8))
+                #expect(try await connection.receive() == nil)
+                #expect(connection.receivedClose == .normal)
+            }
+        }
+    }
+
+    @Test("an ordinary request to a WebSocket path is told to upgrade, a malformed upgrade is a 400")
+    func upgradeRequired() async throws {
+        try await serving(Self.echo) { address async throws in
+            let plain = try await ask(address, "/echo")
+            #expect(plain.status == 426)
+            #expect(plain.code == "SRV-0426")
+            let raw = try await RawConnection.exchange(
+                address, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            #expect(raw.hasPrefix("HTTP/1.1 400"))
+            #expect(raw.contains("SRV-0400"))
+        }
+    }
+
+    @Test("a server that is not there, and one that does not answer, are different errors")
+    func noServer() async throws {
+        let nowhere = try Self.client(ListenAddress(host: "127.0.0.1", port: 1))
+        let refused = await #expect(throws: WebSocketError.self) { try await nowhere.run { _ in } }
+        #expect(refused?.code == .connectFailed)
+        try await serving { mount in
+            mount.webSocket("/late", authorize: { _ in try await Task.sleep(for: .seconds(2)) }) { _, _, _ in }
+        } _: { address async throws in
+            var configuration = WebSocketConfiguration()
+            configuration.connectTimeout = .milliseconds(200)
+            let client = try Self.client(address, "/late", configuration: configuration)
+            let late = await #expect(throws: WebSocketError.self) { try await client.run { _ in } }
+            #expect(late?.code == .connectTimeout)
+        }
+    }
+
+    @Test("addresses are ws, wss, http or https with a host")
+    func addresses() throws {
+        for text in ["ftp://x", "ws://", "/path", "ws:x"] {
+            let url = try #require(URL(string: text))
+            let error = #expect(throws: WebSocketError.self) { try WebSocketAddress(url) }
+            #expect(error?.code == .addressInvalid, "\(text)")
+        }
+        let address = try WebSocketAddress(try #require(URL(string: "https://[::1]/a%20b?c=d")))
+        #expect(address.host == "::1")
+        #expect(address.port == 443)
+        #expect(address.isSecure)
+        #expect(address.path == "/a%20b?c=d")
+    }
+
+    @Test("a message over the limit is not sent")
+    func tooLargeToSend() async throws {
+        try await serving(Self.echo) { address async throws in
+            try await Self.client(address).run { connection async throws in
+                let error = await #expect(throws: WebSocketError.self) {
+                    try await connection.send([UInt8](repeating: 0, count: WebSocketConfiguration.defaultMessageBytes + 1))
+                }
+                #expect(error?.code == .messageTooLarge)
+                try await connection.send([1])
+                #expect(try await connection.receive() == [1])
+            }
+        }
+    }
+
+    @Test("after closing nothing can be sent, and the other side hears why")
+    func closing() async throws {
+        let heard = Box<WebSocketClose?>(nil)
+        try await serving { mount in
+            mount.webSocket("/hear", authorize: { _ in }) { channel, _, _ in
+                try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+                    while try await connection.receive() != nil {}
+                    let reason = connection.receivedClose
+                    heard.change { $0 = reason }
+                }
+            }
+        } _: { address async throws in
+            try await Self.client(address, "/hear").run { connection async throws in
+                connection.close(WebSocketClose(code: 4001, reason: "bye"))
+                let error = await #expect(throws: WebSocketError.self) { try await connection.send([1]) }
+                #expect(error?.code == .closed)
+                #expect(try await connection.receive() == nil)
+            }
+        }
+        #expect(heard.value == WebSocketClose(code: 4001, reason: "bye"))
+    }
+
+    @Test("a server that stops says goodbye to its WebSockets")
+    func goingAway() async throws {
+        let connected = Box(false)
+        let client = try await serving(Self.echo) { address async throws in
+            let client = try Self.client(address)
+            let task = Task {
+                try await client.run { connection async throws in
+                    connected.change { $0 = true }
+                    #expect(try await connection.receive() == nil)
+                    return connection.receivedClose
+                }
+            }
+            while !connected.value { try await Task.sleep(for: .milliseconds(5)) }
+            return task
+        }
+        #expect(try await client.value?.code == 1001)
+    }
+}

@@ -1,0 +1,27 @@
+"""Mimeo's executables from the outside: what the demo and the system tests share. Standard library only.
+
+    with Workspace() as workspace:
+        server = OneProcess(workspace).start()
+        peer = Peer(workspace, "a", server, subscribe=["SELECT * FROM cars"])
+        commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': '1'})")["commitID"]
+        peer.wait_for_commit(commit)
+        server.query("SELECT * FROM cars")
+
+Every process a workspace starts is ended by its own id, and every file it writes is in one temporary directory, when
+the workspace closes. MIMEO_BIN names the directory of the executables (default `.build/debug`); MIMEO_KEEP=1 keeps the
+directory and says where it is.
+"""
+
+from .client import Client, Response
+from .command import mimeo
+from .documents import canonical, digest, iso_codes
+from .peer import Peer, PeerGone, StatementError
+from .processes import ROOT, Workspace, binary, free_port
+from .servers import FourProcesses, OneProcess
+from .until import until
+from .websocket import WebSocket
+
+__all__ = [
+    "ROOT", "Client", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Response", "StatementError", "WebSocket",
+    "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes", "mimeo", "until",
+]

@@ -1,0 +1,115 @@
+"""A headless small peer: `mimeo peer` driven over its pipes."""
+
+import json
+import threading
+
+from .processes import binary
+
+ANSWER_SECONDS = 120
+"""How long one statement may take. Generous: it only has to end a test that hangs."""
+
+
+class StatementError(RuntimeError):
+    """The peer answered with an error object."""
+
+    def __init__(self, line, error):
+        super().__init__(f"{line[:200]}: {error}")
+        self.error = error
+
+
+class PeerGone(RuntimeError):
+    """The peer's process ended (or was killed) before it answered."""
+
+
+class Peer:
+    """One store directory and the process that has it open. One statement at a time, from any thread."""
+
+    def __init__(self, workspace, name, server, subscribe=(), offline=False):
+        self._workspace = workspace
+        self._server = server
+        self._subscribe = list(subscribe)
+        self.name = name
+        self.store = workspace.directory / f"peer-{name}"
+        self.process = None
+        self._asking = threading.Lock()
+        self.start(offline)
+
+    def start(self, offline=False):
+        """Opens the store; also again, after `kill` or `stop`."""
+        server = self._server
+        arguments = [binary("mimeo"), "peer", "--store", self.store, "--url", server.origin]
+        arguments += ["--database", server.database, "--provider", "development", "--token", server.token]
+        for select in self._subscribe:
+            arguments += ["--subscribe", select]
+        if offline:
+            arguments += ["--offline"]
+        with self._asking:  # whoever still waits for the former process learns first that it is gone
+            self._next_line = 0
+            self.events = []
+            self.process = self._workspace.start(f"peer-{self.name}", arguments)
+        return self
+
+    def kill(self):
+        self.process.kill()
+
+    def stop(self):
+        """Ends the peer as its user would, by the end of its input; the exit code."""
+        self.process.close_input()
+        return self.process.wait(30)
+
+    def ask(self, line, seconds=ANSWER_SECONDS):
+        """One line in, one JSON object out. Events that came before the answer are kept in `events`."""
+        with self._asking:
+            try:
+                self.process.write(line)
+            except (BrokenPipeError, ValueError):
+                raise PeerGone(f"{self.name} is gone") from None
+            while True:
+                answer = self._next(seconds, line)
+                if "event" not in answer:
+                    return answer
+                self.events.append(answer)
+
+    def _next(self, seconds, what):
+        text = self.process.line(self._next_line, seconds)
+        if text is None:
+            if self.process.is_running:
+                raise TimeoutError(f"{self.name} did not answer within {seconds:g} s: {what[:200]}")
+            raise PeerGone(f"{self.name} ended before it answered: {what[:200]}\n{self.process.log_tail()}")
+        self._next_line += 1
+        return json.loads(text)
+
+    def await_event(self, matches, seconds):
+        """The first event, old or new, for which `matches(event)` is true. Not while another thread asks."""
+        for event in self.events:
+            if matches(event):
+                return event
+        while True:
+            event = self._next(seconds, "an event")
+            self.events.append(event)
+            if matches(event):
+                return event
+
+    def execute(self, line, seconds=ANSWER_SECONDS):
+        """The answer to a statement or dot command that must succeed."""
+        answer = self.ask(line, seconds)
+        if answer.get("error"):
+            raise StatementError(line, answer["error"])
+        return answer
+
+    def query(self, statement):
+        return self.execute(statement)["items"]
+
+    def count(self, collection, where=None):
+        condition = f" WHERE {where}" if where else ""
+        return self.query(f"SELECT COUNT(*) AS n FROM {collection}{condition}")[0]["n"]
+
+    def wait_for_commit(self, commit, seconds=60):
+        """Returns once the server has acknowledged everything up to this commit."""
+        self.execute(f".wait {commit} {seconds}", seconds + 10)
+
+    def start_sync(self):
+        self.execute(".sync start")
+
+    def stop_sync(self):
+        self.execute(".sync stop")

@@ -1,0 +1,146 @@
+"""Processes and the directory they work in."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+STOP_SECONDS = 15
+"""How long a process may take to end after an interrupt."""
+
+
+def binary(name):
+    """The path of one of our executables."""
+    directory = pathlib.Path(os.environ.get("MIMEO_BIN", ".build/debug"))
+    path = (directory if directory.is_absolute() else ROOT / directory) / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: build it first, or set MIMEO_BIN")
+    return str(path)
+
+
+def free_port():
+    """A loopback port nobody listens on now. Kept across restarts of a server, so that its address stays."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """One running executable: its lines of output as they come, its log in a file of the workspace."""
+
+    def __init__(self, name, arguments, directory):
+        self.name = name
+        self.log_path = directory / f"{name}.log"
+        self._log = open(self.log_path, "ab")
+        self._popen = subprocess.Popen(
+            [str(argument) for argument in arguments], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._log, text=True, encoding="utf-8", bufsize=1, start_new_session=True)
+        self.pid = self._popen.pid
+        self._lines = []
+        self._changed = threading.Condition()
+        self._at_end = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self._popen.stdout:
+            with self._changed:
+                self._lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._at_end = True
+            self._changed.notify_all()
+
+    def line(self, index, seconds):
+        """Line `index` of standard output, from 0; None if the process ends or the time is over before it."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._lines) > index or self._at_end, timeout=seconds)
+            return self._lines[index] if len(self._lines) > index else None
+
+    def write(self, line):
+        """Writes a line to standard input; BrokenPipeError if the process is gone."""
+        self._popen.stdin.write(line + "\n")
+        self._popen.stdin.flush()
+
+    @property
+    def is_running(self):
+        return self._popen.poll() is None
+
+    def stop(self, with_signal=signal.SIGINT):
+        """Asks the process to end and returns its exit code. One that does not end in time is killed: TimeoutError."""
+        if self.is_running:
+            self._popen.send_signal(with_signal)
+        try:
+            return self._popen.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimeoutError(f"{self.name} ignored signal {with_signal} for {STOP_SECONDS} s") from None
+        finally:
+            self._close()
+
+    def kill(self):
+        """kill -9."""
+        self._popen.kill()
+        self._popen.wait()
+        self._close()
+
+    def wait(self, seconds):
+        """The exit code, once the process ends by itself."""
+        return self._popen.wait(seconds)
+
+    def close_input(self):
+        self._popen.stdin.close()
+
+    def _close(self):
+        try:
+            self._popen.stdin.close()
+        except BrokenPipeError:
+            pass
+        self._log.close()
+
+    def log_tail(self, lines=15):
+        """The end of what it logged, for a message to a person."""
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    def processor_seconds(self):
+        """Processor time used so far, user and system, in seconds."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Workspace:
+    """A temporary directory and the processes that work in it."""
+
+    def __init__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="mimeo-system."))
+        # nginx's workers are of another user when the tests run as root; nothing here is readable without a name.
+        self.directory.chmod(0o711)
+        self._processes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self, name, arguments):
+        """Starts a process; its log is `<name>.log`, appended to when the same name starts again."""
+        process = Process(name, arguments, self.directory)
+        self._processes.append(process)
+        return process
+
+    def close(self):
+        """Ends what still runs and removes the directory."""
+        for process in reversed(self._processes):
+            if process.is_running:
+                process.kill()
+        self._processes.clear()
+        if os.environ.get("MIMEO_KEEP"):
+            print(f"kept: {self.directory}")
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)

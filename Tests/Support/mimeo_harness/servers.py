@@ -1,0 +1,148 @@
+"""The server suite, in its two shapes: all in one process, and four processes behind nginx."""
+
+import os
+import pathlib
+import shutil
+import signal
+import string
+
+from .client import Client
+from .processes import ROOT, binary, free_port
+from .until import until
+
+START_SECONDS = 30
+"""How long a server may take from its start to a good health."""
+
+
+class ServerFailed(RuntimeError):
+    """A server that did not come up, with the end of its log."""
+
+
+def announcement(process):
+    """The first three lines of a server that owns databases: `url`, `database` and `token`."""
+    values = {}
+    for index, key in enumerate(("url", "database", "token")):
+        line = process.line(index, START_SECONDS)
+        if line is None or not line.startswith(f"{key}: "):
+            raise ServerFailed(f"{process.name}: line {index + 1} is {line!r}, not '{key}: …'\n{process.log_tail()}")
+        values[key] = line.removeprefix(f"{key}: ").strip()
+    return values
+
+
+def await_health(process, client, path="/health"):
+    def healthy():
+        if not process.is_running:
+            raise ServerFailed(f"{process.name} ended while starting\n{process.log_tail()}")
+        try:
+            return client.request("GET", path, seconds=5).status == 200
+        except OSError:
+            return False
+
+    until(healthy, START_SECONDS, lambda: f"{process.name} is not healthy\n{process.log_tail()}")
+
+
+class OneProcess(Client):
+    """`mimeo serve`. Keeps its port and data folder over restarts."""
+
+    def __init__(self, workspace, name="server"):
+        self._workspace = workspace
+        self._name = name
+        self.data = workspace.directory / name
+        self.port = free_port()
+        self.process = None
+        super().__init__(f"http://127.0.0.1:{self.port}")
+
+    @property
+    def processes(self):
+        return {"mimeo": self.process}
+
+    def start(self):
+        listen = f"127.0.0.1:{self.port}"
+        arguments = [binary("mimeo"), "serve", "--data", self.data, "--listen", listen]
+        self.process = self._workspace.start(self._name, arguments)
+        values = announcement(self.process)
+        self.announced_url, self.database, self.token = values["url"], values["database"], values["token"]
+        self._access_token = None
+        await_health(self.process, self)
+        return self
+
+    def stop(self, with_signal=signal.SIGINT):
+        return self.process.stop(with_signal)
+
+    def kill(self):
+        self.process.kill()
+
+    def own_origins(self):
+        """What answers `/health` and `/metrics`: name -> client."""
+        return {"mimeo": self}
+
+
+class FourProcesses(Client):
+    """The four executables on one data folder and one log, behind nginx with the configuration of `compose/`."""
+
+    services = ("auth-gateway", "replicator", "query-service", "attachment-store")
+
+    def __init__(self, workspace, name="cluster"):
+        self._workspace = workspace
+        self._name = name
+        self.data = workspace.directory / name
+        self.data.mkdir()
+        self._ports = {service: free_port() for service in self.services}
+        self._public_port = free_port()
+        self.processes = {}
+        super().__init__(f"http://127.0.0.1:{self._public_port}")
+
+    def start(self):
+        gateway = self.start_service("auth-gateway")
+        values = announcement(gateway)
+        self.database, self.token = values["database"], values["token"]
+        await_health(gateway, self.client_of("auth-gateway"))
+        for service in self.services[1:]:
+            self.start_service(service)
+        for service in self.services[1:]:
+            await_health(self.processes[service], self.client_of(service))
+        self._start_nginx()
+        return self
+
+    def start_service(self, service, label=None):
+        """Starts an executable; with a label, a second copy of it on a port of its own."""
+        label = label or service
+        port = self._ports.setdefault(label, free_port())
+        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}"]
+        arguments += ["--log", f"sqlite:{self.data / 'log.sqlite'}"]
+        if service != "auth-gateway":
+            arguments += ["--issuer", self.origin_of("auth-gateway")]
+        process = self._workspace.start(f"{self._name}-{label}", arguments)
+        self.processes[label] = process
+        return process
+
+    def origin_of(self, label):
+        return f"http://127.0.0.1:{self._ports[label]}"
+
+    def client_of(self, label):
+        """Speaks to one service directly, past nginx."""
+        return Client(self.origin_of(label), self.database, self.token, issuer=self.origin_of("auth-gateway"))
+
+    def own_origins(self):
+        return {service: self.client_of(service) for service in self.services}
+
+    def _start_nginx(self):
+        executable = shutil.which("nginx") or "/usr/sbin/nginx"
+        if not os.path.exists(executable):
+            raise FileNotFoundError("nginx is not installed: scripts/setup system")
+        directory = self._workspace.directory / f"{self._name}-nginx"
+        directory.mkdir()
+        names = {service.upper().replace("-", "_"): f"127.0.0.1:{self._ports[service]}" for service in self.services}
+        names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
+        template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
+        configuration = directory / "nginx.conf"
+        configuration.write_text(template.safe_substitute(names))
+        # "-e" as well: nginx opens its compiled-in error log before it has read the configuration.
+        arguments = [executable, "-c", configuration, "-p", directory, "-e", directory / "error.log"]
+        process = self._workspace.start(f"{self._name}-nginx-process", arguments + ["-g", "daemon off;"])
+        self.processes["nginx"] = process
+        await_health(process, self)
+
+    def stop(self, with_signal=signal.SIGINT):
+        """Stops all of them; name -> exit code. nginx ends cleanly on an interrupt too."""
+        return {name: process.stop(with_signal) for name, process in reversed(list(self.processes.items()))}

@@ -1,0 +1,51 @@
+"""Runs the system tests: `python3 Tests/SystemTests [--results FILE] [NAME...]`.
+
+MIMEO_BIN names the directory of the executables (default `.build/debug`). A NAME is a module, class or test, such as
+`test_kill` or `test_http.Refusals.test_unknown_database`. `--results FILE` writes the counts as JSON for `make test`.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import unittest
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "Support")]
+sys.dont_write_bytecode = True
+
+
+class CountingResult(unittest.TextTestResult):
+    """Counts every test once; a failed set-up of a class counts as one failure."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
+
+    def counts(self):
+        failed = len(self.failures) + len(self.errors) + len(self.unexpectedSuccesses)
+        return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    loader = unittest.TestLoader()
+    if arguments.names:
+        suite = loader.loadTestsFromNames(arguments.names)
+    else:
+        suite = loader.discover(str(FOLDER), pattern="test_*.py")
+    result = unittest.TextTestRunner(verbosity=2, resultclass=CountingResult).run(suite)
+    if arguments.results:
+        arguments.results.write_text(json.dumps(result.counts()))
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""The last line of `make test`: the sum must never look better than the run was."""
+
+import importlib.util
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+
+from mimeo_harness import ROOT
+
+SPECIFICATION = importlib.util.spec_from_file_location("summary", ROOT / "scripts" / "summary.py")
+summary = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(summary)
+
+
+def test_record(name, kind="function"):
+    return {"kind": "test", "payload": {"id": name, "kind": kind}}
+
+
+def event(kind, name, **more):
+    return {"kind": "event", "payload": {"kind": kind, "testID": name, **more}}
+
+
+class Summary(unittest.TestCase):
+    def summarize(self, parts, records=(), cut="", system=None):
+        """The exit code and the lines of a summary over these results."""
+        with tempfile.TemporaryDirectory() as name:
+            directory = pathlib.Path(name)
+            (directory / "parts").write_text("".join(f"{part} {status}\n" for part, status in parts.items()))
+            text = "".join(json.dumps(record) + "\n" for record in records) + cut
+            (directory / "swift.jsonl").write_text(text)
+            if system:
+                (directory / "system.json").write_text(json.dumps(system))
+            output = io.StringIO()
+            with redirect_stdout(output):
+                code = summary.main(directory)
+            return code, output.getvalue().splitlines()
+
+    def test_functions_count_once_and_suites_not_at_all(self):
+        records = [test_record("S", "suite"), test_record("a"), test_record("b"), test_record("c")]
+        records += [event("testStarted", "S")]
+        records += [event("testStarted", "a"), event("testCaseEnded", "a"), event("testEnded", "a")]
+        records += [event("testStarted", "b"), event("issueRecorded", "b"), event("issueRecorded", "b")]
+        records += [event("testEnded", "b"), event("testSkipped", "c"), event("testEnded", "S")]
+        code, lines = self.summarize({"lint": 0, "build": 0, "swift": 1, "system": 0}, records,
+                                     system={"passed": 5, "failed": 0, "skipped": 1})
+        self.assertEqual((code, lines[-1]), (1, "6 passed, 1 failed, 2 skipped"))
+
+    def test_a_crash_is_a_failure_even_if_every_finished_test_passed(self):
+        records = [test_record("a"), test_record("b"), event("testStarted", "a"), event("testEnded", "a")]
+        records += [event("testStarted", "b")]
+        code, lines = self.summarize({"swift": 1}, records, cut='{"kind": "ev')
+        self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_part_that_failed_without_a_test_is_one_failure(self):
+        code, lines = self.summarize({"lint": 1, "build": 0, "swift": 0})
+        self.assertEqual((code, lines), (1, ["make test: lint failed", "0 passed, 1 failed, 0 skipped"]))
+
+    def test_all_is_well(self):
+        records = [test_record("a"), event("testStarted", "a"), event("testEnded", "a")]
+        code, lines = self.summarize({"lint": 0, "build": 0, "swift": 0, "system": 0}, records)
+        self.assertEqual((code, lines), (0, ["1 passed, 0 failed, 0 skipped"]))

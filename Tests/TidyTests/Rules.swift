@@ -1,0 +1,138 @@
+/// The rules this target holds the sources against. Each takes a file and names every place that breaks it,
+/// so that a bad sample can show that the rule is able to fail.
+enum Rules {
+    // MARK: imports
+
+    /// Every direct import of a module's file stands in the module's row of the table.
+    static func imports(_ file: SourceFile, table: ImportTable = .mimeo) -> [Violation] {
+        guard let allowed = table.allowed(in: file.module) else {
+            return [
+                Violation(path: file.path, line: 1, message: "\(file.module) has no row in the import table")
+            ]
+        }
+        return file.swift.lines.enumerated().compactMap { index, line in
+            guard let name = importedModule(line), !allowed.contains(name) else { return nil }
+            return Violation(
+                path: file.path, line: index + 1, message: "\(file.module) may not import \(name)")
+        }
+    }
+
+    /// The module an import declaration names: `GRDB` for `@preconcurrency import struct GRDB.Row`.
+    static func importedModule(_ line: String) -> String? {
+        let words = line.split(whereSeparator: { $0 == " " || $0 == ";" })
+        guard let at = words.firstIndex(of: "import"), at + 1 < words.count else { return nil }
+        let modifiers: Set<Substring> = ["public", "package", "internal", "fileprivate", "private"]
+        guard words[..<at].allSatisfy({ $0.hasPrefix("@") || modifiers.contains($0) }) else { return nil }
+        let kinds: Set<Substring> = [
+            "struct", "class", "enum", "protocol", "typealias", "func", "var", "let", "actor",
+        ]
+        let path = kinds.contains(words[at + 1]) ? words[min(at + 2, words.count - 1)] : words[at + 1]
+        return path.split(separator: ".").first.map(String.init)
+    }
+
+    // MARK: calls that hide time, randomness or I/O
+
+    static let purelyInjected: Set<String> = [
+        "Shared/CRDT", "Shared/DQL", "Shared/Replica", "Shared/Sync", "Shared/Attachments",
+    ]
+    static let bannedCalls = ["Date()", "Date.now", "Task.sleep", "UUID()", "print(", "Swift.print("]
+
+    /// Time, randomness, identity and I/O are injected there.
+    static func bannedCalls(_ file: SourceFile) -> [Violation] {
+        guard purelyInjected.contains(file.module) else { return [] }
+        return file.swift.lines.enumerated().flatMap { index, line in
+            let found =
+                bannedCalls.filter { containsCall($0, in: line) } + (containsBareTask(line) ? ["Task {"] : [])
+            return found.map { Violation(path: file.path, line: index + 1, message: "\($0) is banned here") }
+        }
+    }
+
+    /// Whether `call` stands in the line as a whole name, not as the end of another name or as a method.
+    private static func containsCall(_ call: String, in line: String) -> Bool {
+        let isDeclaration = line.contains("func \(call)")
+        return !isDeclaration
+            && occurrences(of: call, in: line).contains { !isNamePart($0) && $0 != UInt8(ascii: ".") }
+    }
+
+    /// `Task {`, `Task<Void, Never> {` and `Task.detached {`. With an executor preference it is no bare one.
+    private static func containsBareTask(_ line: String) -> Bool {
+        let squeezed = line.filter { $0 != " " }
+        return ["Task{", "Task<Void,Never>{", "Task<Void,anyError>{", "Task.detached{"].contains { form in
+            occurrences(of: form, in: squeezed).contains { !isNamePart($0) && $0 != UInt8(ascii: ".") }
+        }
+    }
+
+    /// The byte before each occurrence; a space for one at the start of the line.
+    private static func occurrences(of needle: String, in line: String) -> [UInt8] {
+        guard line.contains(needle) else { return [] }
+        let bytes = Array(line.utf8)
+        let wanted = Array(needle.utf8)
+        guard bytes.count >= wanted.count else { return [] }
+        return (0...(bytes.count - wanted.count)).compactMap { start in
+            guard bytes[start..<(start + wanted.count)].elementsEqual(wanted) else { return nil }
+            return start == 0 ? UInt8(ascii: " ") : bytes[start - 1]
+        }
+    }
+
+    private static func isNamePart(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "_") || (byte >= 0x30 && byte <= 0x39)
+            || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
+            || byte >= 0x80
+    }
+
+    // MARK: promises the compiler cannot check
+
+    static let promises = ["@unchecked Sendable", "nonisolated(unsafe)", "try!"]
+
+    /// Each needs a comment on its own line or the one before that says why it is safe.
+    static func unexplainedPromises(_ file: SourceFile) -> [Violation] {
+        let text = file.swift
+        return text.lines.enumerated().flatMap { index, line in
+            let isExplained = text.commented[index] || (index > 0 && text.commented[index - 1])
+            let found = isExplained ? [] : promises.filter(line.contains)
+            return found.map { promise in
+                Violation(
+                    path: file.path, line: index + 1,
+                    message: "\(promise) without a comment that says why it is safe")
+            }
+        }
+    }
+
+    // MARK: leftovers
+
+    // In pieces, so that this file does not break its own rule.
+    private static let marks = ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]
+    private static let machineFolders = [
+        "/wo" + "rk/", "/ro" + "ot/", "/tmp/pl" + "an", "/ho" + "me/", "/Us" + "ers/",
+    ]
+
+    /// Work that is left belongs in the issue list.
+    static func leftoverMarks(_ file: SourceFile) -> [Violation] {
+        eachLine(file) { line in
+            marks.first { mark in
+                occurrences(of: mark, in: line).contains { !isNamePart($0) } && isWholeWord(mark, line)
+            }
+            .map { "leftover mark \($0)" }
+        }
+    }
+
+    /// Nothing names a folder of the machine it was written on.
+    static func machinePaths(_ file: SourceFile) -> [Violation] {
+        eachLine(file) { line in
+            machineFolders.first { folder in
+                occurrences(of: folder, in: line).contains { !isNamePart($0) && !".-}])$*".utf8.contains($0) }
+            }
+            .map { "the path \($0) of one machine" }
+        }
+    }
+
+    private static func isWholeWord(_ word: String, _ line: String) -> Bool {
+        line.split { !($0.isLetter || $0.isNumber || $0 == "_") }.contains { $0 == word }
+    }
+
+    private static func eachLine(_ file: SourceFile, _ check: (String) -> String?) -> [Violation] {
+        file.lines.compactMap { line in
+            check(line.text).map { Violation(path: file.path, line: line.number, message: $0) }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Testing
+
+@Suite("Source rules")
+struct SourceRuleTests {
+    // MARK: the sources
+
+    @Test("time, randomness, identity and I/O are injected in the pure modules")
+    func bannedCalls() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.bannedCalls).map(\.description) == [])
+    }
+
+    @Test("every promise the compiler cannot check says why it is safe")
+    func promises() {
+        #expect(SourceTree.swiftFiles.flatMap(Rules.unexplainedPromises).map(\.description) == [])
+    }
+
+    @Test("no file holds leftover marks")
+    func marks() {
+        #expect(SourceTree.files.flatMap(Rules.leftoverMarks).map(\.description) == [])
+    }
+
+    @Test("no file names a folder of the machine it was written on")
+    func machinePaths() {
+        #expect(SourceTree.files.flatMap(Rules.machinePaths).map(\.description) == [])
+    }
+
+    // MARK: the rules can fail
+
+    @Test(
+        "a banned call is found",
+        arguments: [
+            "let now = Date()", "try await Task.sleep(for: .seconds(1))", "let id = UUID().uuidString",
+            "print(1)",
+            "Task { await run() }", "Task<Void, Never> { }", "Task.detached { }", "let text = \"\\(Date())\"",
+            "x = Date.now",
+        ])
+    func findsBannedCall(line: String) {
+        #expect(
+            Rules.bannedCalls(SourceFile(path: "Shared/Replica/A.swift", text: "\n\(line)\n")).map(\.line)
+                == [2])
+    }
+
+    @Test(
+        "what only looks like a banned call is not",
+        arguments: [
+            "// Date()", "let a = \"print(\"", "func print(_ value: Value)", "JSONText.print(value)",
+            "MyDate()",
+            "debug_print(1)", "UploadTask {", "Task(executorPreference: executor) { }", "withTaskGroup { }",
+        ])
+    func toleratesLookalike(line: String) {
+        #expect(
+            Rules.bannedCalls(SourceFile(path: "Shared/Replica/A.swift", text: line)).map(\.description) == []
+        )
+    }
+
+    @Test("a service may look at the clock")
+    func clockInServices() {
+        #expect(
+            Rules.bannedCalls(SourceFile(path: "Services/Mimeo/A.swift", text: "Date()")).map(\.description)
+                == [])
+    }
+
+    @Test(
+        "a promise without a comment is found",
+        arguments: ["class A: @unchecked Sendable {}", "nonisolated(unsafe) var a = 1", "let a = try! b()"])
+    func findsPromise(line: String) {
+        let path = "Shared/Replica/A.swift"
+        #expect(
+            Rules.unexplainedPromises(SourceFile(path: path, text: "import B\n\n\(line)\n")).map(\.line) == [
+                3
+            ])
+        #expect(
+            Rules.unexplainedPromises(SourceFile(path: path, text: "// Guarded.\n\(line)\n")).map(\.line)
+                == [])
+        #expect(
+            Rules.unexplainedPromises(SourceFile(path: path, text: "\(line)  // why\n")).map(\.line) == [])
+    }
+
+    @Test("a leftover mark is found in any file, as a whole word only")
+    func findsMark() {
+        let mark = "TO" + "DO"
+        #expect(
+            Rules.leftoverMarks(SourceFile(path: "README.md", text: "a\n- \(mark): b\n")).map(\.line) == [2])
+        #expect(
+            Rules.leftoverMarks(SourceFile(path: "README.md", text: "\(mark)S and A\(mark)\n")).map(\.line)
+                == [])
+    }
+
+    @Test("a path of one machine is found, an address that contains the word is not")
+    func findsMachinePath() {
+        let folder = "/wo" + "rk/"
+        let bad = SourceFile(path: "scripts/a", text: "cd \(folder)main\n")
+        let good = SourceFile(path: "scripts/a", text: "https://example.org\(folder)main ./net\(folder)a\n")
+        #expect(Rules.machinePaths(bad).map(\.line) == [1])
+        #expect(Rules.machinePaths(good).map(\.line) == [])
+    }
+}
