@@ -8,8 +8,9 @@ import Synchronization
 
 /// Blobs over HTTP, for clients without a sync session and as the store every peer falls back to.
 ///
-/// Each database has a folder of its own, so an id learned in one database opens nothing in another. `stores` holds
-/// the opened ones and guards opening: two stores on one folder would remove each other's uploads.
+/// Each database has a folder of its own, so an id learned in one database opens nothing in another.
+/// `stores` holds the opened ones and guards opening: two stores on one folder would remove each other's
+/// uploads.
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
@@ -38,7 +39,9 @@ public final class AttachmentStore: ServicePart {
         for version in ["v4", "v5"] {
             mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
                 let identity = try await self.authenticator.identity(for: request)
-                guard identity.grant.allowsWritingAnything else { throw IdentityError.notPermitted("write attachments") }
+                guard identity.grant.allowsWritingAnything else {
+                    throw IdentityError.notPermitted("write attachments")
+                }
                 return try await UploadRoute(store: self.store(of: identity), maximumBytes: self.maximumBytes)
                     .respond(to: request)
             }
@@ -74,7 +77,8 @@ public final class AttachmentStore: ServicePart {
         try stores.withLock { stores in
             if let store = stores[identity.databaseID] { return store }
             do {
-                let store = try BlobStore(folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
+                let store = try BlobStore(
+                    folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
                 stores[identity.databaseID] = store
                 return store
             } catch let error as AttachmentError {

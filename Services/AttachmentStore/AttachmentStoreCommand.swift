@@ -20,7 +20,8 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
 
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
-        let configuration = try ServiceConfiguration(options, issuer: issuer, port: AttachmentStore.defaultPort)
+        let configuration = try ServiceConfiguration(
+            options, issuer: issuer, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"),

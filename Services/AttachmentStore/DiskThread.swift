@@ -6,7 +6,8 @@ import Dispatch
 enum DiskThread {
     private static let queue = DispatchQueue(label: "attachments.disk", attributes: .concurrent)
 
-    static func run<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result {
+    static func run<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result
+    {
         try await withCheckedThrowingContinuation { continuation in
             queue.async {
                 do {

@@ -3,8 +3,8 @@ import Hummingbird
 import NIOCore
 import ServiceKit
 
-/// `GET` and `HEAD /api/v4|v5/attachments/{id}`: the whole blob, or one range of it. A blob never changes, so its
-/// id is its entity tag.
+/// `GET` and `HEAD /api/v4|v5/attachments/{id}`: the whole blob, or one range of it. A blob never changes,
+/// so its id is its entity tag.
 struct DownloadRoute {
     let store: BlobStore
 
@@ -43,7 +43,8 @@ struct DownloadRoute {
                 let count = Int(min(Int64(Attachments.Limits.readChunkBytes), bytes.upperBound - offset))
                 let chunk = try await DiskThread.run { try reader.read(at: place, count: count) }
                 guard !chunk.isEmpty else {
-                    throw BlobFailure(error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))
+                    throw BlobFailure(
+                        error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))
                 }
                 try await writer.write(ByteBuffer(bytes: chunk))
                 offset += Int64(chunk.count)
@@ -66,7 +67,9 @@ enum ByteRange: Equatable {
     init?(_ text: String) {
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
         let parts = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ part in part.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
+        guard parts.count == 2,
+            parts.allSatisfy({ part in part.utf8.allSatisfy { (0x30...0x39).contains($0) } })
+        else {
             return nil
         }
         switch (Int64(parts[0]), Int64(parts[1])) {

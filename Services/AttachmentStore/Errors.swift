@@ -30,7 +30,9 @@ public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStrin
     }
 
     /// The status that goes with the code.
-    public var httpStatus: HTTPResponse.Status { code == .rangeNotSatisfiable ? .rangeNotSatisfiable : .badRequest }
+    public var httpStatus: HTTPResponse.Status {
+        code == .rangeNotSatisfiable ? .rangeNotSatisfiable : .badRequest
+    }
     /// The stable code as text.
     public var publicCode: String { code.rawValue }
     /// The message.

@@ -1,8 +1,8 @@
-/// Reads multipart/form-data (RFC 7578) as it arrives, in pieces of any size, without ever holding more than one
-/// piece and the longest delimiter.
+/// Reads multipart/form-data (RFC 7578) as it arrives, in pieces of any size, without ever holding more than
+/// one piece and the longest delimiter.
 ///
-/// Invariant: `pending` holds what has arrived and could not be decided yet; between two calls that is at most an
-/// unfinished header block, or the bytes that may be the beginning of a delimiter.
+/// Invariant: `pending` holds what has arrived and could not be decided yet; between two calls that is at
+/// most an unfinished header block, or the bytes that may be the beginning of a delimiter.
 struct MultipartParser {
     enum Event: Equatable {
         /// A part's headers, names in lower case.
@@ -18,7 +18,8 @@ struct MultipartParser {
     private enum State { case preamble, delimiter, headers, body, finished }
 
     private let delimiter: [UInt8]
-    // The first delimiter may stand at the very beginning, without the line break that is part of all others.
+    // The first delimiter may stand at the very beginning, without the line break that is part of all
+    // others.
     private var pending: [UInt8] = [0x0D, 0x0A]
     private var state = State.preamble
     /// Whether the two bytes at the front of `pending` belong to the headers and not to the body.
@@ -29,7 +30,10 @@ struct MultipartParser {
     init(contentType: String) throws {
         guard let boundary = HeaderParameters(contentType)["boundary"], !boundary.isEmpty,
             boundary.utf8.count <= Limits.boundaryBytes, boundary.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
-        else { throw Self.malformed("multipart/form-data needs a boundary of 1 to \(Limits.boundaryBytes) characters") }
+        else {
+            throw Self.malformed(
+                "multipart/form-data needs a boundary of 1 to \(Limits.boundaryBytes) characters")
+        }
         delimiter = Array("\r\n--\(boundary)".utf8)
     }
 
@@ -55,7 +59,9 @@ struct MultipartParser {
         case .preamble:
             let found = takeUpToDelimiter()
             preambleBytes += found.bytes.count
-            guard preambleBytes <= Limits.preambleBytes else { throw Self.malformed("the form does not begin") }
+            guard preambleBytes <= Limits.preambleBytes else {
+                throw Self.malformed("the form does not begin")
+            }
             if found.isComplete { state = .delimiter }
             return found.isComplete
         case .body:
@@ -86,7 +92,9 @@ struct MultipartParser {
         }
         let blanks = pending.prefix { $0 == 0x20 || $0 == 0x09 }.count
         guard pending.count >= blanks + 2 else {
-            guard pending.count <= Limits.partHeaderBytes else { throw Self.malformed("a delimiter does not end") }
+            guard pending.count <= Limits.partHeaderBytes else {
+                throw Self.malformed("a delimiter does not end")
+            }
             return false
         }
         guard pending[blanks] == 0x0D, pending[blanks + 1] == 0x0A else {
@@ -101,18 +109,25 @@ struct MultipartParser {
     private mutating func readHeaders(_ events: inout [Event]) throws -> Bool {
         let end: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
         guard let place = Self.find(end, in: pending) else {
-            guard pending.count <= Limits.partHeaderBytes else { throw Self.malformed("a part's headers are too large") }
+            guard pending.count <= Limits.partHeaderBytes else {
+                throw Self.malformed("a part's headers are too large")
+            }
             return false
         }
-        guard place <= Limits.partHeaderBytes, let text = String(validating: pending[..<place], as: UTF8.self) else {
+        guard place <= Limits.partHeaderBytes, let text = String(validating: pending[..<place], as: UTF8.self)
+        else {
             throw Self.malformed("a part's headers are too large or no UTF-8")
         }
         var headers: [String: String] = [:]
         for line in text.split(separator: "\r\n") {
-            guard let colon = line.firstIndex(of: ":") else { throw Self.malformed("a part has a malformed header") }
-            headers[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
+            guard let colon = line.firstIndex(of: ":") else {
+                throw Self.malformed("a part has a malformed header")
+            }
+            headers[line[..<colon].lowercased()] = String(
+                line[line.index(after: colon)...].drop { $0 == " " })
         }
-        // An empty part's delimiter begins with the headers' last line break, so that stays; the body drops it.
+        // An empty part's delimiter begins with the headers' last line break, so that stays; the body drops
+        // it.
         pending.removeFirst(place + end.count - 2)
         holdsHeaderBreak = true
         events.append(.partBegins(headers))

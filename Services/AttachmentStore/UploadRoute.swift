@@ -5,8 +5,8 @@ import Identity
 import NIOCore
 import ServiceKit
 
-/// `POST /api/v4|v5/attachments/upload`: a form with one file, or the bytes themselves under any other content
-/// type. Streams to disk; whatever goes wrong on the way leaves nothing behind.
+/// `POST /api/v4|v5/attachments/upload`: a form with one file, or the bytes themselves under any other
+/// content type. Streams to disk; whatever goes wrong on the way leaves nothing behind.
 struct UploadRoute {
     let store: BlobStore
     let maximumBytes: Int64
@@ -22,7 +22,8 @@ struct UploadRoute {
         let isForm = HeaderParameters(contentType).value == "multipart/form-data"
         // A form is larger than its file, so its length alone does not convict it.
         if let announced, !isForm, announced > maximumBytes {
-            throw BlobFailure(error: AttachmentError(.tooLarge, "an attachment may have \(maximumBytes) bytes"))
+            throw BlobFailure(
+                error: AttachmentError(.tooLarge, "an attachment may have \(maximumBytes) bytes"))
         }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
         let encoder = JSONEncoder()
@@ -52,8 +53,8 @@ struct UploadRoute {
     }
 }
 
-/// Takes the one file out of a form's parts. A part with a file name is the file; so is one named `file`. Other
-/// fields are read over.
+/// Takes the one file out of a form's parts. A part with a file name is the file; so is one named `file`.
+/// Other fields are read over.
 private struct FormReader {
     let store: BlobStore
     private var upload: Upload?
@@ -70,7 +71,8 @@ private struct FormReader {
         case .data(let bytes):
             fieldBytes += bytes.count
             guard fieldBytes <= Limits.fieldBytes else {
-                throw AttachmentStoreError(.formMalformed, "the form's fields are larger than \(Limits.fieldBytes) bytes")
+                throw AttachmentStoreError(
+                    .formMalformed, "the form's fields are larger than \(Limits.fieldBytes) bytes")
             }
         case .partEnds: isInFile = false
         case .finished: break
@@ -82,17 +84,22 @@ private struct FormReader {
         guard parts <= Limits.parts else {
             throw AttachmentStoreError(.formMalformed, "the form has more than \(Limits.parts) parts")
         }
-        guard disposition["filename"] != nil || disposition["filename*"] != nil || disposition["name"] == "file" else {
+        guard
+            disposition["filename"] != nil || disposition["filename*"] != nil || disposition["name"] == "file"
+        else {
             return
         }
-        guard upload == nil else { throw AttachmentStoreError(.formFileCount, "the form has more than one file") }
+        guard upload == nil else {
+            throw AttachmentStoreError(.formFileCount, "the form has more than one file")
+        }
         upload = try await Upload.begin(in: store)
         isInFile = true
     }
 
     func finish() async throws -> BlobInfo {
         guard let upload else {
-            throw AttachmentStoreError(.formFileCount, "the form has no file (a part with a file name, or named 'file')")
+            throw AttachmentStoreError(
+                .formFileCount, "the form has no file (a part with a file name, or named 'file')")
         }
         return try await upload.finish()
     }

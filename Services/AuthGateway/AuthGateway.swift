@@ -5,8 +5,8 @@ import ServiceKit
 
 /// Turns logins into access tokens, and publishes the keys that verify them.
 ///
-/// Keeps databases, development tokens and signing keys in its folder (`StateFile`). On start it registers every
-/// database with the operation log, which is where the other services learn that it exists.
+/// Keeps databases, development tokens and signing keys in its folder (`StateFile`). On start it registers
+/// every database with the operation log, which is where the other services learn that it exists.
 public struct AuthGateway: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4001
@@ -54,7 +54,9 @@ public struct AuthGateway: ServicePart {
     public func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/_ditto/auth/login") { request, _ in
             let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
-            return .json(try login(LoginRequest(json: body.readableBytesView)).json(), headers: [.cacheControl: "no-store"])
+            return .json(
+                try login(LoginRequest(json: body.readableBytesView)).json(),
+                headers: [.cacheControl: "no-store"])
         }
         mount.on(.get, "/_ditto/auth/jwks.json") { _, _ in
             .json(registry.publicKeys.current.json())
@@ -69,7 +71,8 @@ public struct AuthGateway: ServicePart {
             throw AuthGatewayError(.providerUnknown, "the database has no provider of this name")
         }
         guard DevelopmentProvider.accepts(request.token, secret: secret) else {
-            logger.info("login refused", metadata: ["database": "\(request.databaseID)", "provider": "development"])
+            logger.info(
+                "login refused", metadata: ["database": "\(request.databaseID)", "provider": "development"])
             throw AuthGatewayError(.loginRefused, "the provider did not accept the token")
         }
         let now = nowSeconds()

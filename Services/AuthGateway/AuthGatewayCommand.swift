@@ -6,7 +6,8 @@ import ServiceKit
 public struct AuthGatewayCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "auth-gateway", abstract: "Turns logins into access tokens for the other services of Mimeo.")
+        commandName: "auth-gateway",
+        abstract: "Turns logins into access tokens for the other services of Mimeo.")
 
     @OptionGroup private var options: ServiceOptions
 
@@ -23,7 +24,8 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         }
         let host = ServiceHost(parts: [gateway], listen: configuration.listen, logger: logger) { address in
             ServiceMain.say(
-                "url: \(address.origin)", "database: \(gateway.development.id)", "token: \(gateway.development.token)")
+                "url: \(address.origin)", "database: \(gateway.development.id)",
+                "token: \(gateway.development.token)")
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)

@@ -12,8 +12,8 @@ public struct DevelopmentDatabase: Sendable, Equatable {
     public let token: String
 }
 
-/// The databases of this server with their secrets. The file is the truth; `state` is what it says, and guards
-/// every change of it, so that two first uses make one key.
+/// The databases of this server with their secrets. The file is the truth; `state` is what it says, and
+/// guards every change of it, so that two first uses make one key.
 final class DatabaseRegistry: Sendable {
     private struct Loaded: Sendable {
         var state: StateFile.State
@@ -38,7 +38,8 @@ final class DatabaseRegistry: Sendable {
                     keys[database.id, default: []].append(signing)
                     publicKeys.insert(signing.publicKey)
                 } catch {
-                    throw AuthGatewayError(.stateUnreadable, "key \(key.number) of \(database.id): \(error.message)")
+                    throw AuthGatewayError(
+                        .stateUnreadable, "key \(key.number) of \(database.id): \(error.message)")
                 }
             }
         }
@@ -58,7 +59,9 @@ final class DatabaseRegistry: Sendable {
                 return DevelopmentDatabase(id: database.id, token: database.developmentToken)
             }
             var generator = SystemRandomNumberGenerator()
-            let secret = (0..<Limits.developmentTokenBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+            let secret = (0..<Limits.developmentTokenBytes).map { _ in
+                UInt8.random(in: .min ... .max, using: &generator)
+            }
             let database = StateFile.Database(
                 id: UUID().uuidString.lowercased(), developmentToken: Base64URL.encode(secret))
             var state = loaded.state
@@ -80,7 +83,8 @@ final class DatabaseRegistry: Sendable {
     func signingKey(of databaseID: String) throws(AuthGatewayError) -> DatabaseSigningKey {
         try loaded.withLock { loaded throws(AuthGatewayError) in
             if let key = loaded.keys[databaseID]?.last { return key }
-            guard let index = loaded.state.databases.firstIndex(where: { utf8Equal($0.id, databaseID) }) else {
+            guard let index = loaded.state.databases.firstIndex(where: { utf8Equal($0.id, databaseID) })
+            else {
                 throw AuthGatewayError(.databaseUnknown, "there is no such database")
             }
             let made: DatabaseSigningKey

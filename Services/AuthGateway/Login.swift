@@ -43,8 +43,8 @@ struct LoginRequest: Sendable {
     }
 }
 
-/// The answer to a login that succeeded. `clientInfo` is what a provider has for the application; the development
-/// provider has nothing, an empty object.
+/// The answer to a login that succeeded. `clientInfo` is what a provider has for the application; the
+/// development provider has nothing, an empty object.
 struct LoginAnswer: Encodable {
     var accessToken: String
     var expiresIn: Int64

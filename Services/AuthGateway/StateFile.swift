@@ -3,8 +3,8 @@ import Identity
 
 /// What the gateway keeps: databases with their development tokens and signing keys, as one JSON file.
 ///
-/// `DIR/state.json`, mode 0600, in a folder of mode 0700. Every change writes a new file, fsyncs it, renames it over
-/// the old one and fsyncs the folder, so there is always one whole state. One process writes it.
+/// `DIR/state.json`, mode 0600, in a folder of mode 0700. Every change writes a new file, fsyncs it, renames
+/// it over the old one and fsyncs the folder, so there is always one whole state. One process writes it.
 struct StateFile: Sendable {
     /// The form of the file. A newer one is refused and left as it is.
     static let version = 1
@@ -39,7 +39,8 @@ struct StateFile: Sendable {
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder)
         } catch {
-            throw AuthGatewayError(.stateUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
+            throw AuthGatewayError(
+                .stateUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
         }
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The name of a blob: the SHA-256 of its bytes in unpadded base64url, 43 characters. Valid by construction, so it
-/// is safe as a file name.
+/// The name of a blob: the SHA-256 of its bytes in unpadded base64url, 43 characters. Valid by construction,
+/// so it is safe as a file name.
 public struct BlobID: Sendable, Hashable, CustomStringConvertible {
     /// 43 characters.
     public let text: String

@@ -21,8 +21,10 @@ public final class BlobReader: Sendable {
         at offset: Int64, count: Int = Limits.readChunkBytes
     ) throws(AttachmentError) -> [UInt8] {
         guard offset >= 0, offset <= length, count >= 0 else {
-            throw AttachmentError(.rangeInvalid, "the attachment has \(length) bytes; there is nothing at \(offset)")
+            throw AttachmentError(
+                .rangeInvalid, "the attachment has \(length) bytes; there is nothing at \(offset)")
         }
-        return try file.read(at: offset, count: Int(min(Int64(min(count, Limits.readChunkBytes)), length - offset)))
+        return try file.read(
+            at: offset, count: Int(min(Int64(min(count, Limits.readChunkBytes)), length - offset)))
     }
 }

@@ -3,10 +3,11 @@ import Synchronization
 
 /// A folder of blobs, each named after the SHA-256 of its bytes.
 ///
-/// Layout: `<folder>/<first two characters of the id>/<id>` and `<folder>/incoming/<number>` for what is arriving.
-/// Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder fsynced), and never
-/// changes; what lies in `incoming` when the store is opened is left over from a crash and is removed. One store
-/// has a folder at a time. Memory per transfer is one chunk. `incoming` numbers count from 1 in each opening.
+/// Layout: `<folder>/<first two characters of the id>/<id>` and `<folder>/incoming/<number>` for what is
+/// arriving. Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder
+/// fsynced), and never changes; what lies in `incoming` when the store is opened is left over from a crash
+/// and is removed. One store has a folder at a time. Memory per transfer is one chunk. `incoming` numbers
+/// count from 1 in each opening.
 public final class BlobStore: Sendable {
     private let folder: String
     private let maximumBytes: Int64

@@ -1,8 +1,8 @@
 import Crypto
 import Foundation
 
-/// Takes the bytes of one blob, in order, and stores them when `finish` is called; until then, and when the writer
-/// is dropped, nothing is stored. One task uses it. Blocks for the disk, a chunk at a time.
+/// Takes the bytes of one blob, in order, and stores them when `finish` is called; until then, and when the
+/// writer is dropped, nothing is stored. One task uses it. Blocks for the disk, a chunk at a time.
 public final class BlobWriter {
     private let store: BlobStore
     private let path: String

@@ -1,9 +1,9 @@
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #elseif canImport(Musl)
-import Musl
+    import Musl
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// The few system calls the store needs, with errors that name the call and the path.
@@ -35,7 +35,8 @@ struct File: ~Copyable {
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             filled = 0
             while filled < count {
-                let got = pread(descriptor, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                let got = pread(
+                    descriptor, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
                 if got < 0, errno == EINTR { continue }
                 if got < 0 { failed = true }
                 guard got > 0 else { break }

@@ -87,7 +87,16 @@ public struct ObjectValue: Sendable {
             return
         }
         entries = []
-        for pair in all { self[pair.key] = pair.value }
+        var places: [[UInt8]: Int] = [:]
+        for pair in all {
+            let place = places.updateValue(entries.count, forKey: Array(pair.key.utf8))
+            if let place {
+                places[Array(pair.key.utf8)] = place
+                entries[place].value = pair.value
+            } else {
+                entries.append(pair)
+            }
+        }
     }
 
     /// From pairs whose keys the caller knows to be unique: a decoder that has checked their order, a

@@ -70,6 +70,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case nestingTooDeep = "DQL-0402"
     /// An IN list longer than `DQLLimits.inListElements`.
     case inListTooLong = "DQL-0403"
+    /// A clause with more than `DQLLimits.clauseTerms` terms.
+    case tooManyTerms = "DQL-0404"
 
     /// A parameter without its argument.
     case missingArgument = "DQL-0501"

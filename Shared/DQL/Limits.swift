@@ -4,10 +4,13 @@ public enum DQLLimits {
     /// attack.
     public static let statementBytes = 1_048_576
     /// How deep expressions and type definitions may nest, in levels, counted on the tree: parser, analyzer,
-    /// evaluator and printer are recursive and must stay far from the end of a 512 KiB stack.
+    /// evaluator and printer are recursive and must fit a 512 KiB stack (optimized).
     public static let nestingDepth = 128
     /// The most elements of an `IN (…)` list; a longer list belongs into an array argument.
     public static let inListElements = 65_536
+    /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They are compared
+    /// with one another; a statement with more was not written by anyone.
+    public static let clauseTerms = 4_096
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
     static let suggestionDistance = 2
     /// From how many elements on `IN :array` is looked up in a set rather than compared one by one: below it,

@@ -5,8 +5,8 @@ import JWTKit
 
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
-/// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`? (peer key),
-/// `grant`, `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
+/// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
+/// (peer key), `grant`, `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
 public enum AccessToken {
     /// The `iss` of every token: names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
@@ -15,10 +15,13 @@ public enum AccessToken {
     /// - Parameters:
     ///   - identity: its database must be the key's; anything else is a defect of the caller.
     ///   - nowSeconds: seconds since 1970.
-    public static func issue(_ identity: Identity, with key: DatabaseSigningKey, nowSeconds: Int64) -> String {
-        precondition(identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
+    public static func issue(_ identity: Identity, with key: DatabaseSigningKey, nowSeconds: Int64) -> String
+    {
+        precondition(
+            identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
         let claims = Claims(
-            iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey, grant: identity.grant,
+            iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey,
+            grant: identity.grant,
             iat: nowSeconds, nbf: nil, exp: identity.expiresAtSeconds)
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
     }
@@ -65,7 +68,8 @@ public enum AccessToken {
         _ claims: Claims, keyID: KeyID, databaseID: String?, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
         guard claims.iss == issuer else { throw .refused(.tokenIssuer) }
-        guard utf8Equal(claims.db, keyID.databaseID), databaseID.map({ utf8Equal($0, claims.db) }) ?? true else {
+        guard utf8Equal(claims.db, keyID.databaseID), databaseID.map({ utf8Equal($0, claims.db) }) ?? true
+        else {
             throw .refused(.tokenDatabase)
         }
         let skew = Limits.clockSkew.components.seconds
@@ -82,7 +86,9 @@ public enum AccessToken {
     }
 
     /// Separate from `issue` so that tests can forge what no honest issuer makes.
-    static func sign(_ claims: Claims, keyID: String?, algorithm: String, with key: DatabaseSigningKey) -> String {
+    static func sign(_ claims: Claims, keyID: String?, algorithm: String, with key: DatabaseSigningKey)
+        -> String
+    {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let header = Header(alg: algorithm, kid: keyID, typ: "JWT", crit: nil)

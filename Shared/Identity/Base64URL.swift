@@ -10,7 +10,8 @@ public enum Base64URL {
         return String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
     }
 
-    /// The bytes of a text, or nil when it is not canonical: a foreign character, padding, or stray low bits.
+    /// The bytes of a text, or nil when it is not canonical: a foreign character, padding, or stray low
+    /// bits.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var standard: [UInt8] = []
         standard.reserveCapacity(text.utf8.count + 3)

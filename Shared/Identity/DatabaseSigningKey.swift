@@ -3,7 +3,8 @@ import Foundation
 
 /// A database's private P-256 key: signs the access tokens of that database and of no other.
 ///
-/// Its id, `<database>.<number>`, names the database, so a key found by id also says whose tokens it may sign.
+/// Its id, `<database>.<number>`, names the database, so a key found by id also says whose tokens it may
+/// sign.
 public struct DatabaseSigningKey: Sendable {
     /// `<database>.<number>`; the number counts the database's keys from 1.
     public let keyID: KeyID
@@ -24,7 +25,8 @@ public struct DatabaseSigningKey: Sendable {
         do {
             privateKey = try P256.Signing.PrivateKey(pemRepresentation: pem)
         } catch {
-            throw IdentityError(.signingKeyInvalid, "the signing key \(keyID) is not a P-256 private key in PEM")
+            throw IdentityError(
+                .signingKeyInvalid, "the signing key \(keyID) is not a P-256 private key in PEM")
         }
     }
 

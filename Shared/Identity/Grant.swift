@@ -2,11 +2,11 @@ import CRDT
 
 /// What an identity may read and write: the permissions object of a login answer, a webhook and an API key.
 ///
-/// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery": Bool,
-/// "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
+/// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery":
+/// Bool, "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
 ///
-/// This version enforces `everything` and whole collections (the query `true`). A grant with any other query is
-/// refused by `requireEnforceable()`: half a right is worse than none.
+/// This version enforces `everything` and whole collections (the query `true`). A grant with any other query
+/// is refused by `requireEnforceable()`: half a right is worse than none.
 public struct Grant: Sendable, Hashable {
     /// What may be read.
     public var read: AccessRules
@@ -19,7 +19,8 @@ public struct Grant: Sendable, Hashable {
 
     /// A grant of the given rules.
     public init(
-        read: AccessRules = .nothing, write: AccessRules = .nothing, remoteQuery: Bool = false, queryLanguage: Int = 0
+        read: AccessRules = .nothing, write: AccessRules = .nothing, remoteQuery: Bool = false,
+        queryLanguage: Int = 0
     ) {
         self.read = read
         self.write = write
@@ -40,14 +41,15 @@ public struct Grant: Sendable, Hashable {
     /// Whether every document of a collection may be written.
     public func allowsWriting(collection: String) -> Bool { write.allows(collection: collection) }
 
-    /// Whether something at all may be read: what a session or an attachment needs before documents are looked at.
+    /// Whether something at all may be read: what a session or an attachment needs before documents are
+    /// looked at.
     public var allowsReadingAnything: Bool { read.allowsAnything }
 
     /// Whether something at all may be written.
     public var allowsWritingAnything: Bool { write.allowsAnything }
 
-    /// - Throws: `AUTH-0201` when the grant holds a query other than `true`, `AUTH-0202` when it holds more than
-    ///   `Limits.queriesPerGrant` queries or names an unknown query language.
+    /// - Throws: `AUTH-0201` when the grant holds a query other than `true`, `AUTH-0202` when it holds more
+    ///   than `Limits.queriesPerGrant` queries or names an unknown query language.
     public func requireEnforceable() throws(IdentityError) {
         guard queryLanguage == 0 || queryLanguage == 1 else {
             throw IdentityError(.grantMalformed, "qlVersion is 0 or 1, not \(queryLanguage)")

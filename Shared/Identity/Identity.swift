@@ -27,7 +27,8 @@ public enum DatabaseID {
     public static func validate(_ text: String) throws(IdentityError) {
         guard isValid(text) else {
             throw IdentityError(
-                .databaseIDInvalid, "a database id is 1 to \(Limits.databaseIDBytes) letters, digits, '-' or '_'")
+                .databaseIDInvalid,
+                "a database id is 1 to \(Limits.databaseIDBytes) letters, digits, '-' or '_'")
         }
     }
 

@@ -22,7 +22,9 @@ public struct KeySet: Sendable, Equatable {
 
     /// The JSON text of the set, keys in the order of their ids.
     public func json() -> [UInt8] {
-        let sorted = keys.values.sorted { ($0.keyID.databaseID, $0.keyID.number) < ($1.keyID.databaseID, $1.keyID.number) }
+        let sorted = keys.values.sorted {
+            ($0.keyID.databaseID, $0.keyID.number) < ($1.keyID.databaseID, $1.keyID.number)
+        }
         let set = JWKS(
             keys: sorted.map { key in
                 let point = key.key.rawRepresentation
@@ -38,7 +40,8 @@ public struct KeySet: Sendable, Equatable {
     }
 
     /// Reads a key set. Keys of other types or with ids that are not ours are passed over, as RFC 7517 asks.
-    /// - Throws: `AUTH-0303` when the text is no key set, a key of ours is no P-256 point, or there are too many.
+    /// - Throws: `AUTH-0303` when the text is no key set, a key of ours is no P-256 point, or there are too
+    ///   many.
     public init(json: some Sequence<UInt8>) throws(IdentityError) {
         guard let set = try? JSONDecoder().decode(JWKS.self, from: Data(json)) else {
             throw IdentityError(.keySetInvalid, "the key set is not a JWKS document")
@@ -49,7 +52,8 @@ public struct KeySet: Sendable, Equatable {
         for key in set.keys where key.keyType.rawValue == JWK.KeyType.ecdsa.rawValue {
             guard let id = key.keyIdentifier.flatMap({ KeyID($0.string) }) else { continue }
             guard key.curve?.rawValue == JWK.Curve.ecdsa(.p256).rawValue,
-                let x = key.x.flatMap({ Base64URL.decode($0) }), let y = key.y.flatMap({ Base64URL.decode($0) }),
+                let x = key.x.flatMap({ Base64URL.decode($0) }),
+                let y = key.y.flatMap({ Base64URL.decode($0) }),
                 let point = try? P256.Signing.PublicKey(rawRepresentation: x + y)
             else { throw IdentityError(.keySetInvalid, "key \(id) of the key set is not a P-256 point") }
             insert(DatabasePublicKey(keyID: id, key: point))

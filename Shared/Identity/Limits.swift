@@ -1,7 +1,7 @@
 /// The module's numbers, with their reasons.
 public enum Limits {
-    /// A grant with some hundred queries fits; the limit keeps what an unauthenticated caller can make us parse
-    /// far below the 80 KiB a header may have.
+    /// A grant with some hundred queries fits; the limit keeps what an unauthenticated caller can make us
+    /// parse far below the 80 KiB a header may have.
     public static let tokenBytes = 16 * 1024
     /// How far the clocks of two servers may differ before a token of one is refused by the other.
     public static let clockSkew: Duration = .seconds(60)

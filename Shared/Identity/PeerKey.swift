@@ -23,7 +23,9 @@ public struct PeerKey: Sendable {
     public init(base64DER text: String) throws(IdentityError) {
         guard let der = Data(base64Encoded: text),
             let key = try? P256.Signing.PrivateKey(derRepresentation: der)
-        else { throw IdentityError(.peerKeyInvalid, "the private key is not base64 of a P-256 key in PKCS#8 DER") }
+        else {
+            throw IdentityError(.peerKeyInvalid, "the private key is not base64 of a P-256 key in PKCS#8 DER")
+        }
         privateKey = key
     }
 
@@ -43,7 +45,8 @@ public struct PeerKey: Sendable {
         guard text.hasPrefix(prefix), let point = Base64URL.decode(text.dropFirst(prefix.count)),
             (try? P256.Signing.PublicKey(compressedRepresentation: point)) != nil
         else {
-            throw IdentityError(.peerKeyInvalid, "a peer key is 'pk' and a compressed P-256 point in base64url")
+            throw IdentityError(
+                .peerKeyInvalid, "a peer key is 'pk' and a compressed P-256 point in base64url")
         }
     }
 }

@@ -1,7 +1,7 @@
 /// Verifies access tokens against a replaceable key set and remembers the ones it has accepted.
 ///
-/// Invariants: a remembered token was accepted under a key that is still in the key set; the memory holds at most
-/// `Limits.verifiedTokens` tokens. A value type without clock or lock: whoever shares it guards it.
+/// Invariants: a remembered token was accepted under a key that is still in the key set; the memory holds at
+/// most `Limits.verifiedTokens` tokens. A value type without clock or lock: whoever shares it guards it.
 public struct TokenVerifier: Sendable {
     /// The keys that are believed. Replacing them forgets the tokens whose keys have gone.
     public private(set) var keys: KeySet
@@ -25,7 +25,9 @@ public struct TokenVerifier: Sendable {
     public mutating func replaceKeys(_ new: KeySet) {
         let old = keys
         keys = new
-        accepted = accepted.filter { new[$0.value.keyID] != nil && new[$0.value.keyID] == old[$0.value.keyID] }
+        accepted = accepted.filter {
+            new[$0.value.keyID] != nil && new[$0.value.keyID] == old[$0.value.keyID]
+        }
     }
 
     /// The identity of a token.
@@ -37,8 +39,11 @@ public struct TokenVerifier: Sendable {
     public mutating func verify(
         _ token: String, databaseID: String? = nil, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
-        if let identity = try remembered(token, databaseID: databaseID, nowSeconds: nowSeconds) { return identity }
-        let identity = try AccessToken.verify(token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds)
+        if let identity = try remembered(token, databaseID: databaseID, nowSeconds: nowSeconds) {
+            return identity
+        }
+        let identity = try AccessToken.verify(
+            token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds)
         remember(token, identity)
         return identity
     }
@@ -60,13 +65,16 @@ public struct TokenVerifier: Sendable {
             accepted[token] = nil
             throw .refused(.tokenExpired)
         }
-        guard databaseID.map({ $0 == found.identity.databaseID }) ?? true else { throw .refused(.tokenDatabase) }
+        guard databaseID.map({ $0 == found.identity.databaseID }) ?? true else {
+            throw .refused(.tokenDatabase)
+        }
         return found.identity
     }
 
     private mutating func remember(_ token: String, _ identity: Identity) {
         guard capacity > 0, let keyID = try? AccessToken.keyID(of: token) else { return }
-        // Half of it goes at once, in no particular order: one sweep per thousands of logins, and no order to keep.
+        // Half of it goes at once, in no particular order: one sweep per thousands of logins, and no order
+        // to keep.
         if accepted.count >= capacity {
             for token in accepted.keys.prefix((capacity + 1) / 2) { accepted[token] = nil }
         }

@@ -1,9 +1,11 @@
+import CRDT
+
 /// The bounds of this module, each with its unit and reason.
 public enum LogLimits {
     /// Characters of a database id. Long enough for a UUID with a prefix, short enough for a folder name.
     public static let databaseIDCharacters = 128
-    /// Bytes of one operation: one transaction may load a large file, but must fit into memory several times.
-    public static let operationBytes = 64 << 20
+    /// Bytes of one operation: what its author may make of one transaction.
+    public static let operationBytes = CRDT.Limits.operationBytes
     /// UTF-8 bytes of an author key: a P-256 public key as base64 has 124.
     public static let authorKeyBytes = 512
 

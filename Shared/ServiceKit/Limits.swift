@@ -14,8 +14,8 @@ public enum Limits {
     public static let keyRefreshInterval: Duration = .seconds(2)
     /// Longest wait after repeated failures to fetch the keys.
     public static let keyRefreshBackoff: Duration = .seconds(30)
-    /// How long the issuer may take to answer.
-    public static let keyFetchTimeout: Duration = .seconds(5)
+    /// How long the issuer may take to answer; the requests that need its keys wait for it.
+    public static let keyFetchTimeout: Duration = .seconds(3)
     /// Largest key set: some hundred bytes a key.
     public static let keySetBytes = 4 * 1024 * 1024
     /// Label combinations one metric may have; further ones share a series marked `overflow`.

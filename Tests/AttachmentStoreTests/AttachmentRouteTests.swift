@@ -21,7 +21,8 @@ struct AttachmentRouteTests {
         try await StoreFixture().serving { client async throws in
             #expect(try await client.upload(.bytes(bytes)).stored == expected)
             let parts = form((#"Content-Disposition: form-data; name="note""#, [1, 2]), (Self.file, bytes))
-            #expect(try await client.upload(.bytes(parts), type: Self.formType, version: "v4").stored == expected)
+            #expect(
+                try await client.upload(.bytes(parts), type: Self.formType, version: "v4").stored == expected)
             let answer = try await client.get(expected.id)
             #expect(answer.status == 200)
             #expect(answer.body == bytes)
@@ -67,7 +68,8 @@ struct AttachmentRouteTests {
             #expect(try await client.get(id, ["If-None-Match": "\"\(id)\""]).status == 304)
             #expect(try await client.get(id, ["If-None-Match": "\"other\""]).status == 200)
             #expect(try await client.get(id, ["Range": "bytes=1-", "If-Range": "\"\(id)\""]).body == [2, 3])
-            #expect(try await client.get(id, ["Range": "bytes=1-", "If-Range": "\"other\""]).body == [1, 2, 3])
+            #expect(
+                try await client.get(id, ["Range": "bytes=1-", "If-Range": "\"other\""]).body == [1, 2, 3])
             let head = try await client.get(id, method: "HEAD")
             #expect(head.status == 200)
             #expect(head.headers["content-length"] == "3")
@@ -116,7 +118,8 @@ struct AttachmentRouteTests {
         }
     }
 
-    @Test("an attachment over the limit is a 413, announced or streamed, raw or in a form, and leaves nothing")
+    @Test(
+        "an attachment over the limit is a 413, announced or streamed, raw or in a form, and leaves nothing")
     func tooLarge() async throws {
         let fixture = try StoreFixture(maximumBytes: 1000)
         try await fixture.serving { client async throws in
@@ -128,8 +131,12 @@ struct AttachmentRouteTests {
             #expect(try await client.upload(.bytes(bytes)).code == "BLOB-0103")
             let streamed = try await client.upload(.stream(stream, length: .unknown))
             #expect(streamed.status == 413)
-            #expect(try await client.upload(.bytes(form((Self.file, bytes))), type: Self.formType).status == 413)
-            #expect(try await client.upload(.bytes(form((Self.file, Array(bytes.dropLast())))), type: Self.formType).status == 200)
+            #expect(
+                try await client.upload(.bytes(form((Self.file, bytes))), type: Self.formType).status == 413)
+            #expect(
+                try await client.upload(
+                    .bytes(form((Self.file, Array(bytes.dropLast())))), type: Self.formType
+                ).status == 200)
         }
         #expect(fixture.files.count == 1)
     }
@@ -147,7 +154,10 @@ struct AttachmentRouteTests {
             (form((#"Content-Disposition: form-data; name="note""#, [1])), Self.formType, "ATT-0102"),
             (two, Self.formType, "ATT-0102"),
             ([], Self.formType, "ATT-0101"),
-            (form((#"Content-Disposition: form-data; name="n""#, [UInt8](repeating: 1, count: 70_000))), Self.formType, "ATT-0101"),
+            (
+                form((#"Content-Disposition: form-data; name="n""#, [UInt8](repeating: 1, count: 70_000))),
+                Self.formType, "ATT-0101"
+            ),
             (Array("--b\r\n\(String(repeating: "h", count: 9000))".utf8), Self.formType, "ATT-0101"),
         ]
         try await fixture.serving { client async throws in

@@ -1,16 +1,21 @@
-import AttachmentStore
+import Attachments
 import Foundation
+import Hummingbird
 import Identity
 import NIOCore
 import NIOPosix
 import ServiceKit
 import Testing
 
+@testable import AttachmentStore
+
 @Suite("Broken uploads")
 struct BrokenUploadTests {
-    @Test("a connection that ends in the middle of an upload leaves nothing", arguments: [
-        "Content-Length: 1000000\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-    ])
+    @Test(
+        "a connection that ends in the middle of an upload leaves nothing",
+        arguments: [
+            "Content-Length: 1000000\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        ])
     func broken(rest: String) async throws {
         let fixture = try StoreFixture()
         try await fixture.serving { client async throws in
@@ -25,5 +30,17 @@ struct BrokenUploadTests {
             #expect(try await client.upload(.bytes([1])).status == 200)
         }
         #expect(fixture.files.count == 1)
+    }
+
+    @Test("a body that ends before its announced length is a 400 and leaves nothing")
+    func incomplete() async throws {
+        let fixture = try StoreFixture()
+        let route = UploadRoute(store: try BlobStore(folder: fixture.folder), maximumBytes: 1000)
+        let head = HTTPRequest(
+            method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentLength: "10"])
+        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "five!")))
+        let error = await #expect(throws: AttachmentStoreError.self) { try await route.respond(to: request) }
+        #expect(error?.code == .uploadIncomplete)
+        #expect(fixture.files == [])
     }
 }

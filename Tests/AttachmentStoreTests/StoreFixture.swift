@@ -10,7 +10,8 @@ import ServiceKit
 /// A store with a folder of its own and keys of two databases.
 final class StoreFixture: Sendable {
     static let now: Int64 = 1_800_000_000
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)").path
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)")
+        .path
     let key: DatabaseSigningKey
     let otherKey: DatabaseSigningKey
     let part: AttachmentStore
@@ -109,6 +110,8 @@ struct StoreClient: Sendable {
 /// A form of the given parts, with the boundary `b`.
 func form(_ parts: (headers: String, body: [UInt8])...) -> [UInt8] {
     var bytes: [UInt8] = []
-    for part in parts { bytes += Array("--b\r\n\(part.headers)\r\n\r\n".utf8) + part.body + Array("\r\n".utf8) }
+    for part in parts {
+        bytes += Array("--b\r\n\(part.headers)\r\n\r\n".utf8) + part.body + Array("\r\n".utf8)
+    }
     return bytes + Array("--b--\r\n".utf8)
 }

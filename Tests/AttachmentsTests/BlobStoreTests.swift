@@ -5,7 +5,8 @@ import Testing
 
 @Suite("Blob store")
 final class BlobStoreTests {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("blobs-\(UUID().uuidString)").path
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("blobs-\(UUID().uuidString)")
+        .path
     let store: BlobStore
 
     init() throws { store = try BlobStore(folder: folder, maximumBytes: 1_000_000) }
@@ -108,10 +109,13 @@ final class BlobStoreTests {
         #expect(try again.info(kept.id) == kept)
     }
 
-    @Test("an id that is none, or has a second spelling, is refused", arguments: [
-        "", "short", "../../../../../../etc/passwd", String(repeating: "A", count: 44),
-        String(repeating: "+", count: 43), String(repeating: "A", count: 42) + "B", String(repeating: "é", count: 21) + "x",
-    ])
+    @Test(
+        "an id that is none, or has a second spelling, is refused",
+        arguments: [
+            "", "short", "../../../../../../etc/passwd", String(repeating: "A", count: 44),
+            String(repeating: "+", count: 43), String(repeating: "A", count: 42) + "B",
+            String(repeating: "é", count: 21) + "x",
+        ])
     func idMalformed(text: String) {
         #expect(code { _ = try BlobID(text) } == .idMalformed)
     }

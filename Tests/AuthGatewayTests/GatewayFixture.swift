@@ -10,7 +10,8 @@ import Synchronization
 /// A state folder that lives as long as a test.
 final class GatewayFixture: Sendable {
     static let now: Int64 = 1_800_000_000
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("auth-\(UUID().uuidString)").path
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("auth-\(UUID().uuidString)")
+        .path
     private let names = Mutex<[String]>([])
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
@@ -19,7 +20,8 @@ final class GatewayFixture: Sendable {
     var registered: [String] { names.withLock { $0 } }
 
     func gateway(session: Duration = .seconds(3600)) throws -> AuthGateway {
-        try AuthGateway(folder: folder, session: session, nowSeconds: { Self.now }, logger: Self.quiet) { id in
+        try AuthGateway(folder: folder, session: session, nowSeconds: { Self.now }, logger: Self.quiet) {
+            id in
             self.names.withLock { $0.append(id) }
         }
     }
@@ -55,11 +57,21 @@ struct Answer: Sendable {
     }
 }
 
+extension DevelopmentDatabase {
+    /// The login of an honest client.
+    func loginBody(provider: String = "development", member: String = "databaseID", more: String = "")
+        -> String
+    {
+        #"{"\#(member)":"\#(id)","provider":"\#(provider)","token":"\#(token)"\#(more)}"#
+    }
+}
+
 func login(_ address: ListenAddress, _ body: String) async throws -> Answer {
     var request = HTTPClientRequest(url: "\(address.origin)/_ditto/auth/login")
     request.method = .POST
     request.body = .bytes(Array(body.utf8))
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
     return Answer(
-        status: Int(response.status.code), body: Array(buffer: try await response.body.collect(upTo: 1_000_000)))
+        status: Int(response.status.code),
+        body: Array(buffer: try await response.body.collect(upTo: 1_000_000)))
 }

@@ -10,16 +10,16 @@ import Testing
 struct LoginTests {
     let fixture = GatewayFixture()
 
-    @Test("the development token buys an access token that the published keys verify",
+    @Test(
+        "the development token buys an access token that the published keys verify",
         arguments: ["development", "__playgroundProvider"], ["databaseID", "appID"])
     func success(provider: String, name: String) async throws {
         let gateway = try fixture.gateway()
         try await fixture.serving(gateway) { address async throws in
             let peer = PeerKey().publicKeyString
             let database = gateway.development
-            let answer = try await login(
-                address,
-                #"{"\#(name)":"\#(database.id)","provider":"\#(provider)","token":"\#(database.token)","peerKey":"\#(peer)"}"#)
+            let body = database.loginBody(provider: provider, member: name, more: #","peerKey":"\#(peer)""#)
+            let answer = try await login(address, body)
             #expect(answer.status == 200)
             #expect(answer.object["expiresIn"] == "3600")
             #expect(answer.object["userID"] == "development")
@@ -41,7 +41,8 @@ struct LoginTests {
         try await fixture.serving(gateway) { address async throws in
             let database = gateway.development
             let answer = try await login(
-                address, #"{"databaseID":"\#(database.id)","provider":"development","token":"\#(database.token)"}"#)
+                address,
+                #"{"databaseID":"\#(database.id)","provider":"development","token":"\#(database.token)"}"#)
             let identity = try await authenticator.identity(token: answer.object["accessToken"] ?? "")
             #expect(identity.userID == "development")
             #expect(identity.peerKey == nil)
@@ -77,7 +78,8 @@ struct LoginTests {
         let gateway = try fixture.gateway()
         try await fixture.serving(gateway) { address async throws in
             let bodies = [
-                "", "[]", "{", #"{"databaseID":7,"provider":"p","token":"t"}"#, #"{"provider":"p","token":"t"}"#,
+                "", "[]", "{", #"{"databaseID":7,"provider":"p","token":"t"}"#,
+                #"{"provider":"p","token":"t"}"#,
                 #"{"databaseID":"a","appID":"b","provider":"p","token":"t"}"#,
                 #"{"databaseID":"a","provider":"p","token":"t","peerKey":"pkAAAA"}"#,
             ]

@@ -26,8 +26,7 @@ struct StateTests {
     func restart() async throws {
         let first = try fixture.gateway()
         let token = try await fixture.serving(first) { address async throws in
-            let body = #"{"databaseID":"\#(first.development.id)","provider":"development","token":"\#(first.development.token)"}"#
-            return try await login(address, body).object["accessToken"] ?? ""
+            return try await login(address, first.development.loginBody()).object["accessToken"] ?? ""
         }
         let second = try fixture.gateway()
         #expect(second.development == first.development)
@@ -55,10 +54,12 @@ struct StateTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder) == ["state.json"])
     }
 
-    @Test("a damaged state is refused and not overwritten", arguments: [
-        "", "{}", #"{"version":1}"#, #"{"version":99,"databases":[]}"#,
-        #"{"version":1,"databases":[{"id":"a","developmentToken":"t","keys":[{"number":1,"pem":"x"}]}]}"#,
-    ])
+    @Test(
+        "a damaged state is refused and not overwritten",
+        arguments: [
+            "", "{}", #"{"version":1}"#, #"{"version":99,"databases":[]}"#,
+            #"{"version":1,"databases":[{"id":"a","developmentToken":"t","keys":[{"number":1,"pem":"x"}]}]}"#,
+        ])
     func damaged(text: String) throws {
         _ = try fixture.gateway()
         let path = "\(fixture.folder)/state.json"

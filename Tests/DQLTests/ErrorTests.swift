@@ -41,6 +41,9 @@ struct ErrorTests {
             .inListTooLong,
             "SELECT * FROM c WHERE a IN (" + Array(repeating: "1", count: 65_537).joined(separator: ",") + ")"
         ),
+        (
+            .tooManyTerms, "SELECT " + Array(repeating: "a", count: 4_097).joined(separator: ",") + " FROM c"
+        ),
         (.missingArgument, "SELECT * FROM c WHERE a = :a"),
         (.invalidArgument, "SELECT * FROM c LIMIT 1.5"),
         (.duplicateIDs, "INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 1})"),

@@ -22,6 +22,8 @@ struct ParserTests {
         let composed = try StatementCompiler.parse("SELECT * FROM `\u{e9}`")
         let decomposed = try StatementCompiler.parse("SELECT * FROM `e\u{301}`")
         #expect(composed != decomposed)
+        let path = try StatementCompiler.parse("SELECT a.`\u{e9}` FROM c")
+        #expect(try path != StatementCompiler.parse("SELECT a.`e\u{301}` FROM c"))
     }
 
     @Test(

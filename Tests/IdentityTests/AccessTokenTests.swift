@@ -28,7 +28,9 @@ struct AccessTokenTests {
         #expect(try fixture.verify(token, databaseID: "cars") == identity)
     }
 
-    @Test("what is no token is refused as malformed", arguments: ["", "a.b", "a.b.c", "a.b.c.d", "{}.{}.{}", "é.é.é"])
+    @Test(
+        "what is no token is refused as malformed",
+        arguments: ["", "a.b", "a.b.c", "a.b.c.d", "{}.{}.{}", "é.é.é"])
     func malformed(text: String) {
         #expect(code { _ = try fixture.verify(text) } == .tokenMalformed)
     }
@@ -43,7 +45,9 @@ struct AccessTokenTests {
         #expect(code { _ = try fixture.verify(token) } == .tokenMalformed)
     }
 
-    @Test("an algorithm other than ES256 is refused, also with our signature", arguments: ["none", "HS256", "ES384", "es256"])
+    @Test(
+        "an algorithm other than ES256 is refused, also with our signature",
+        arguments: ["none", "HS256", "ES384", "es256"])
     func algorithm(name: String) {
         #expect(code { _ = try fixture.verify(forged(algorithm: name)) } == .tokenAlgorithm)
     }
@@ -63,7 +67,8 @@ struct AccessTokenTests {
         #expect(code { _ = try fixture.verify("\(header).\(rest)") } == .tokenAlgorithm)
     }
 
-    @Test("a key id that is not in the set, is missing or is no key id is refused",
+    @Test(
+        "a key id that is not in the set, is missing or is no key id is refused",
         arguments: ["cars.2", "boats.1", nil, "", "../cars.1", "cars.01", "cars.1.1"])
     func keyID(text: String?) {
         #expect(code { _ = try fixture.verify(forged(keyID: text)) } == .tokenKeyUnknown)

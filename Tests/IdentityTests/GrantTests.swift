@@ -4,7 +4,9 @@ import Testing
 
 @Suite("Grants")
 struct GrantTests {
-    private func grant(_ json: String) throws -> Grant { try JSONDecoder().decode(Grant.self, from: Data(json.utf8)) }
+    private func grant(_ json: String) throws -> Grant {
+        try JSONDecoder().decode(Grant.self, from: Data(json.utf8))
+    }
 
     @Test("everything reads and writes every collection, nothing none")
     func extremes() {

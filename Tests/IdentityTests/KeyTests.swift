@@ -64,14 +64,18 @@ struct KeyTests {
 
     @Test("keys of others in a key set are passed over")
     func foreignKeys() throws {
-        let text = #"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"},{"kty":"EC","crv":"P-256","kid":"x","x":"","y":""}]}"#
+        let text =
+            #"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"},"#
+            + #"{"kty":"EC","crv":"P-256","kid":"x","x":"","y":""}]}"#
         #expect(try KeySet(json: Array(text.utf8)).count == 0)
     }
 
-    @Test("what is no key set is refused", arguments: [
-        "", "[]", "{}", #"{"keys":[{"kty":"EC","crv":"P-256","kid":"cars.1","x":"AA","y":"AA"}]}"#,
-        #"{"keys":[{"kty":"EC","crv":"P-384","kid":"cars.1","x":"AA","y":"AA"}]}"#,
-    ])
+    @Test(
+        "what is no key set is refused",
+        arguments: [
+            "", "[]", "{}", #"{"keys":[{"kty":"EC","crv":"P-256","kid":"cars.1","x":"AA","y":"AA"}]}"#,
+            #"{"keys":[{"kty":"EC","crv":"P-384","kid":"cars.1","x":"AA","y":"AA"}]}"#,
+        ])
     func keySetInvalid(text: String) {
         #expect(code { _ = try KeySet(json: Array(text.utf8)) } == .keySetInvalid)
     }
@@ -81,6 +85,8 @@ struct KeyTests {
         #expect(Base64URL.encode([251, 255]) == "-_8")
         #expect(Base64URL.decode("-_8") == [251, 255])
         #expect(Base64URL.decode("") == [])
-        for text in ["-_8=", "+/8", "-_9", "a", "a b", "é"] { #expect(Base64URL.decode(text) == nil, "\(text)") }
+        for text in ["-_8=", "+/8", "-_9", "a", "a b", "é"] {
+            #expect(Base64URL.decode(text) == nil, "\(text)")
+        }
     }
 }

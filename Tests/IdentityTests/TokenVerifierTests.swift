@@ -17,7 +17,9 @@ struct TokenVerifierTests {
         #expect(try verifier.verify(token, nowSeconds: Fixture.now).userID == "ada")
         #expect(verifier.rememberedCount == 1)
         #expect(try verifier.verify(token, databaseID: "cars", nowSeconds: Fixture.now).userID == "ada")
-        #expect(code { _ = try verifier.verify(token, databaseID: "boats", nowSeconds: Fixture.now) } == .tokenDatabase)
+        #expect(
+            code { _ = try verifier.verify(token, databaseID: "boats", nowSeconds: Fixture.now) }
+                == .tokenDatabase)
         #expect(code { _ = try verifier.verify(token, nowSeconds: Fixture.now + 3600) } == .tokenExpired)
         #expect(verifier.rememberedCount == 0)
     }

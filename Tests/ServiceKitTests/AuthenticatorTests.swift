@@ -16,7 +16,8 @@ struct AuthenticatorTests {
         key = try DatabaseSigningKey(databaseID: "cars", number: 1)
         token = AccessToken.issue(
             Identity(
-                userID: "ada", databaseID: "cars", peerKey: nil, grant: .everything, expiresAtSeconds: now + 100),
+                userID: "ada", databaseID: "cars", peerKey: nil, grant: .everything,
+                expiresAtSeconds: now + 100),
             with: key, nowSeconds: now)
     }
 
@@ -38,11 +39,14 @@ struct AuthenticatorTests {
     @Test("a bearer token is an identity, and anything else a 401 with a code and the scheme")
     func header() async throws {
         let now = now
-        let authenticator = Authenticator(source: InMemoryKeySource(KeySet([key.publicKey])), nowSeconds: { now })
+        let authenticator = Authenticator(
+            source: InMemoryKeySource(KeySet([key.publicKey])), nowSeconds: { now })
         let token = token
         try await serving([Self.part(authenticator)]) { address async throws in
-            #expect(try await ask(address, "/who", headers: ["Authorization": "Bearer \(token)"]).body == "ada")
-            #expect(try await ask(address, "/who", headers: ["Authorization": "bearer \(token)"]).body == "ada")
+            #expect(
+                try await ask(address, "/who", headers: ["Authorization": "Bearer \(token)"]).body == "ada")
+            #expect(
+                try await ask(address, "/who", headers: ["Authorization": "bearer \(token)"]).body == "ada")
             let missing = try await ask(address, "/who")
             #expect(missing.status == 401)
             #expect(missing.code == "AUTH-0109")
@@ -61,9 +65,11 @@ struct AuthenticatorTests {
         let now = now
         let grant = Grant(read: AccessRules(queriesByCollection: ["cars": ["_id == 1"]]))
         let token = AccessToken.issue(
-            Identity(userID: "ada", databaseID: "cars", peerKey: nil, grant: grant, expiresAtSeconds: now + 100),
+            Identity(
+                userID: "ada", databaseID: "cars", peerKey: nil, grant: grant, expiresAtSeconds: now + 100),
             with: key, nowSeconds: now)
-        let authenticator = Authenticator(source: InMemoryKeySource(KeySet([key.publicKey])), nowSeconds: { now })
+        let authenticator = Authenticator(
+            source: InMemoryKeySource(KeySet([key.publicKey])), nowSeconds: { now })
         try await serving([Self.part(authenticator)]) { address async throws in
             let answer = try await ask(address, "/who", headers: ["Authorization": "Bearer \(token)"])
             #expect(answer.status == 403)
@@ -86,7 +92,9 @@ struct AuthenticatorTests {
         } _: { address async throws in
             let source = JWKSKeySource(issuer: try Origin(address.origin), interval: .milliseconds(50))
             let authenticator = Authenticator(source: source, nowSeconds: { now })
-            let unknown = await #expect(throws: IdentityError.self) { try await authenticator.identity(token: token) }
+            let unknown = await #expect(throws: IdentityError.self) {
+                try await authenticator.identity(token: token)
+            }
             #expect(unknown?.code == .tokenKeyUnknown)
             keys.insert(key.publicKey)
             try await Task.sleep(for: .milliseconds(60))
@@ -126,7 +134,8 @@ struct AuthenticatorTests {
                 let part = Self.part(Authenticator(source: source))
                 try await serving([part]) { address async throws in
                     for _ in 0..<2 {
-                        let answer = try await ask(address, "/who", headers: ["Authorization": "Bearer \(token)"])
+                        let answer = try await ask(
+                            address, "/who", headers: ["Authorization": "Bearer \(token)"])
                         #expect(answer.status == 503)
                         #expect(answer.code == "SRV-0601")
                     }

@@ -7,7 +7,8 @@ import Testing
 struct HTTPTests {
     @Sendable private static func routes(_ mount: inout ServiceMount) {
         mount.on(.post, "/echo") { request, _ in
-            Response(status: .ok, body: ResponseBody(byteBuffer: try await request.wholeBody(limitBytes: 100)))
+            Response(
+                status: .ok, body: ResponseBody(byteBuffer: try await request.wholeBody(limitBytes: 100)))
         }
         mount.on(.get, "/items/:id") { _, context in .json(Array(try context.parameters.require("id").utf8)) }
         mount.on(.head, "/items/:id") { _, _ in .json(Array("four".utf8)) }
@@ -18,7 +19,8 @@ struct HTTPTests {
     @Test("a route answers, with its parameters and its body")
     func routes() async throws {
         try await serving(Self.routes) { address async throws in
-            #expect(try await ask(address, "/echo", method: "POST", body: Array("hello".utf8)).body == "hello")
+            #expect(
+                try await ask(address, "/echo", method: "POST", body: Array("hello".utf8)).body == "hello")
             #expect(try await ask(address, "/items/7?x=1").body == "7")
         }
     }
@@ -43,7 +45,8 @@ struct HTTPTests {
             let answer = try await ask(address, "/echo", method: "POST", body: long)
             #expect(answer.status == 413)
             #expect(answer.code == "SRV-0413")
-            let request = "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nC8\r\n"
+            let headers = "Host: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+            let request = "POST /echo HTTP/1.1\r\n\(headers)\r\nC8\r\n"
             let chunk = String(repeating: "A", count: 200)
             let raw = try await RawConnection.exchange(address, "\(request)\(chunk)\r\n0\r\n\r\n")
             #expect(raw.hasPrefix("HTTP/1.1 413"))
@@ -80,10 +83,12 @@ struct HTTPTests {
         }
     }
 
-    @Test("bytes that are no HTTP end the connection and nothing else")
+    @Test("bytes that are no HTTP get a 400 and end the connection, and nothing else")
     func garbage() async throws {
         try await serving(Self.routes) { address async throws in
-            _ = try await RawConnection.exchange(address, "\u{1}\u{2} nonsense\r\n\r\n")
+            let raw = try await RawConnection.exchange(address, "\u{1}\u{2} nonsense\r\n\r\n")
+            #expect(raw.hasPrefix("HTTP/1.1 400"))
+            #expect(raw.contains("SRV-0400"))
             #expect(try await ask(address, "/items/7").status == 200)
         }
     }
@@ -108,7 +113,8 @@ struct HTTPTests {
             _ = try await ask(address, "/items/second")
             let text = try await ask(address, "/metrics")
             #expect(text.headers["content-type"]?.hasPrefix("text/plain; version=0.0.4") == true)
-            #expect(text.body.contains(#"http_requests_total{method="GET",route="/items/{id}",status="200"}"#))
+            #expect(
+                text.body.contains(#"http_requests_total{method="GET",route="/items/{id}",status="200"}"#))
             #expect(!text.body.contains("first"))
         }
     }

@@ -6,7 +6,8 @@ import Testing
 @Suite("Options")
 struct OptionsTests {
     private func configuration(_ arguments: [String]) throws -> ServiceConfiguration {
-        let options = try ServiceOptions.parse(arguments.filter { !$0.hasPrefix("--projection") && !$0.hasPrefix("--issuer") })
+        let options = try ServiceOptions.parse(
+            arguments.filter { !$0.hasPrefix("--projection") && !$0.hasPrefix("--issuer") })
         return try ServiceConfiguration(
             options, projection: ProjectionOptions.parse(arguments.filter { $0.hasPrefix("--projection") }),
             issuer: IssuerOptions.parse(arguments.filter { $0.hasPrefix("--issuer") }), port: 4001)
@@ -22,7 +23,8 @@ struct OptionsTests {
     }
 
     private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("options-\(UUID().uuidString).json")
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "options-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: file) }
         try Data(text.utf8).write(to: file)
         return try body(file.path)
@@ -39,7 +41,8 @@ struct OptionsTests {
 
     @Test("a flag wins over the file, the file over the default")
     func precedence() throws {
-        let text = #"{"data":"/d","listen":"0.0.0.0:1","issuer":"https://auth.example","projection":"sqlite:p"}"#
+        let text =
+            #"{"data":"/d","listen":"0.0.0.0:1","issuer":"https://auth.example","projection":"sqlite:p"}"#
         try withFile(text) { path in
             let configuration = try configuration(["--config=\(path)", "--listen=[::1]:2"])
             #expect(configuration.dataFolder == "/d")
@@ -50,7 +53,9 @@ struct OptionsTests {
         }
     }
 
-    @Test("a listen address is HOST:PORT", arguments: ["4000", "host", ":80", "a:b", "a:65536", "::1:80", "a/b:1"])
+    @Test(
+        "a listen address is HOST:PORT",
+        arguments: ["4000", "host", ":80", "a:b", "a:65536", "::1:80", "a/b:1"])
     func listen(text: String) {
         #expect(code("--listen=\(text)") == .listenInvalid)
     }
@@ -79,18 +84,22 @@ struct OptionsTests {
     func configurationInvalid() throws {
         #expect(code("--config=/nonexistent/file") == .configurationInvalid)
         for text in ["", "[]", #"{"data":7}"#, #"{"dat":"x"}"#] {
-            try withFile(text) { path in #expect(code("--config=\(path)") == .configurationInvalid, "\(text)") }
+            try withFile(text) { path in #expect(code("--config=\(path)") == .configurationInvalid, "\(text)")
+            }
         }
     }
 
     @Test("folders are made, or the reason is told")
     func folders() throws {
-        let base = FileManager.default.temporaryDirectory.appendingPathComponent("data-\(UUID().uuidString)").path
+        let base = FileManager.default.temporaryDirectory.appendingPathComponent("data-\(UUID().uuidString)")
+            .path
         defer { try? FileManager.default.removeItem(atPath: base) }
         let made = try configuration(["--data=\(base)"]).folder("a", "b")
         #expect(FileManager.default.fileExists(atPath: made))
         #expect(FileManager.default.createFile(atPath: "\(base)/file", contents: nil))
-        let error = #expect(throws: ServiceError.self) { try configuration(["--data=\(base)/file"]).folder("a") }
+        let error = #expect(throws: ServiceError.self) {
+            try configuration(["--data=\(base)/file"]).folder("a")
+        }
         #expect(error?.code == .dataFolderUnusable)
     }
 }

@@ -4,13 +4,15 @@ import ServiceKit
 
 /// A bare TCP client, for what no HTTP client would send.
 enum RawConnection {
-    /// Sends a text and returns what comes back until the server closes, which is what every test makes it do.
+    /// Sends a text and returns what comes back until the server closes, which is what every test makes it
+    /// do.
     static func exchange(_ address: ListenAddress, _ text: String) async throws -> String {
         String(decoding: try await exchange(address, steps: [Array(text.utf8)], pause: .zero), as: UTF8.self)
     }
 
     /// The same for several pieces with a pause after each, so that they arrive one by one.
-    static func exchange(_ address: ListenAddress, steps: [[UInt8]], pause: Duration) async throws -> [UInt8] {
+    static func exchange(_ address: ListenAddress, steps: [[UInt8]], pause: Duration) async throws -> [UInt8]
+    {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: address.host, port: address.port) { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -22,12 +24,19 @@ enum RawConnection {
             }
         return try await channel.executeThenClose { inbound, outbound in
             var received: [UInt8] = []
+            var iterator = inbound.makeAsyncIterator()
             do {
-                for step in steps {
+                for (number, step) in steps.enumerated() {
                     try await outbound.write(ByteBuffer(bytes: step))
                     try await Task.sleep(for: pause)
+                    // As every client does, the frames wait for the answer to the upgrade.
+                    while number == 0, !received.contains(header: "\r\n\r\n"),
+                        let part = try await iterator.next()
+                    {
+                        received += part.readableBytesView
+                    }
                 }
-                for try await part in inbound { received += part.readableBytesView }
+                while let part = try await iterator.next() { received += part.readableBytesView }
             } catch {
                 // The server has closed; a reset after the answer is as good as an end.
             }
@@ -36,11 +45,19 @@ enum RawConnection {
     }
 }
 
+extension [UInt8] {
+    fileprivate func contains(header text: String) -> Bool {
+        indices.contains { self[$0...].starts(with: text.utf8) }
+    }
+}
+
 private final class CloseWhenIdle: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event is IdleStateHandler.IdleStateEvent else { return context.fireUserInboundEventTriggered(event) }
+        guard event is IdleStateHandler.IdleStateEvent else {
+            return context.fireUserInboundEventTriggered(event)
+        }
         context.close(promise: nil)
     }
 }

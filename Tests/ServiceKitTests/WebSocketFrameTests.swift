@@ -38,7 +38,8 @@ struct WebSocketFrameTests {
             var configuration = WebSocketConfiguration()
             configuration.maximumMessageBytes = 1000
             configuration.closeTimeout = .milliseconds(200)
-            try? await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) { connection async throws in
+            try? await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
+                connection async throws in
                 for try await message in connection.inbound { try await connection.send(message) }
             }
         }
@@ -49,26 +50,33 @@ struct WebSocketFrameTests {
         try await serving(Self.echo) { address async throws in
             let answer = try await Self.exchange(
                 address,
-                [Self.frame(0x02, [1, 2]), Self.frame(0x89, [9]), Self.frame(0x00, [3]), Self.frame(0x80, [4]), Self.frame(0x88, [])])
+                [
+                    Self.frame(0x02, [1, 2]), Self.frame(0x89, [9]), Self.frame(0x00, [3]),
+                    Self.frame(0x80, [4]), Self.frame(0x88, []),
+                ])
             #expect(answer == [0x8A, 1, 9, 0x82, 4, 1, 2, 3, 4, 0x88, 0])
         }
     }
 
-    @Test("a broken rule closes with its code", arguments: [
-        ([frame(0x81, [104, 105])], 1003),
-        ([frame(0x80, [1])], 1002),
-        ([frame(0x02, [1]), frame(0x82, [2])], 1002),
-        ([frame(0xC2, [1])], 1002),
-        ([frame(0x83, [1])], 1002),
-        ([[0x82, 1, 7]], 1002),
-        ([frame(0x88, [3])], 1002),
-        ([frame(0x88, [0x03, 0xE8, 0xFF])], 1002),
-        ([frame(0x88, [0x03, 0xED])], 1002),
-        ([frame(0x09, [1])], 1002),
-        ([[0x82, 0xFF, 0, 0, 0, 0, 0x7F, 0, 0, 0, 0, 0, 0, 0]], 1009),
-        (Array(repeating: frame(0x02, [UInt8](repeating: 1, count: 120)), count: 1)
-            + Array(repeating: frame(0x00, [UInt8](repeating: 1, count: 120)), count: 8), 1009),
-    ])
+    @Test(
+        "a broken rule closes with its code",
+        arguments: [
+            ([frame(0x81, [104, 105])], 1003),
+            ([frame(0x80, [1])], 1002),
+            ([frame(0x02, [1]), frame(0x82, [2])], 1002),
+            ([frame(0xC2, [1])], 1002),
+            ([frame(0x83, [1])], 1002),
+            ([[0x82, 1, 7]], 1002),
+            ([frame(0x88, [3])], 1002),
+            ([frame(0x88, [0x03, 0xE8, 0xFF])], 1002),
+            ([frame(0x88, [0x03, 0xED])], 1002),
+            ([frame(0x09, [1])], 1002),
+            ([[0x82, 0xFF, 0, 0, 0, 0, 0x7F, 0, 0, 0, 0, 0, 0, 0]], 1009),
+            (
+                Array(repeating: frame(0x02, [UInt8](repeating: 1, count: 120)), count: 1)
+                    + Array(repeating: frame(0x00, [UInt8](repeating: 1, count: 120)), count: 8), 1009
+            ),
+        ])
     func violations(frames: [[UInt8]], expected: Int) async throws {
         try await serving(Self.echo) { address async throws in
             #expect(Self.closeCode(try await Self.exchange(address, frames)) == expected)
@@ -78,7 +86,8 @@ struct WebSocketFrameTests {
     @Test("a close frame is answered with its code, one without a code with none")
     func close() async throws {
         try await serving(Self.echo) { address async throws in
-            #expect(try await Self.exchange(address, [Self.frame(0x88, [0x03, 0xE8])]) == [0x88, 2, 0x03, 0xE8])
+            #expect(
+                try await Self.exchange(address, [Self.frame(0x88, [0x03, 0xE8])]) == [0x88, 2, 0x03, 0xE8])
             #expect(try await Self.exchange(address, [Self.frame(0x88, [])]) == [0x88, 0])
         }
     }
@@ -91,7 +100,9 @@ struct WebSocketFrameTests {
                 var configuration = WebSocketConfiguration()
                 configuration.keepAliveInterval = .milliseconds(50)
                 do {
-                    try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
+                    try await WebSocketConnection.run(
+                        over: channel, role: .server, configuration: configuration
+                    ) {
                         _ = try await $0.receive()
                     }
                 } catch {
@@ -110,11 +121,12 @@ struct WebSocketFrameTests {
     func alive() async throws {
         try await serving(Self.echo) { address async throws in
             var configuration = WebSocketConfiguration()
-            configuration.keepAliveInterval = .milliseconds(30)
+            configuration.keepAliveInterval = .milliseconds(300)
             let url = try #require(URL(string: "\(address.origin)/echo"))
             let client = WebSocketClient(address: try WebSocketAddress(url), configuration: configuration)
             try await client.run { connection async throws in
-                try await Task.sleep(for: .milliseconds(300))
+                // Longer than the intervals after which a silent peer would be given up.
+                try await Task.sleep(for: .milliseconds(1300))
                 try await connection.send([5])
                 #expect(try await connection.receive() == [5])
             }

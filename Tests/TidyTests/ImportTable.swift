@@ -68,7 +68,7 @@ struct ImportTable {
             "Shared/Presence": values.union(["CRDT", "Identity"]),
             "Shared/Sync": ["CRDT", "DQL", "Identity"],
             "Shared/Transport": platform.union(nio).union([
-                "Sync", "Replica", "OperationLog", "Presence", "Attachments", "Identity",
+                "CRDT", "DQL", "Sync", "Replica", "OperationLog", "Presence", "Attachments", "Identity",
             ]),
             "Shared/DittoSwift": domain.subtracting(["Postgres"]).union(platform).union(["AsyncHTTPClient"]),
             "Shared/ServiceKit": platform.union(hummingbird).union(nio).union([

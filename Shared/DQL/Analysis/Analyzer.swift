@@ -261,7 +261,7 @@ struct Analyzer {
         if let alias { return alias.text }
         let (root, steps) = Binder.steps(of: value)
         if case .name(let name) = root.kind {
-            if steps.isEmpty { return name }
+            if steps.isEmpty { return name.text }
             if case .key(let key)? = steps.last { return key }
         }
         return "($\(index + 1))"

@@ -5,6 +5,8 @@ struct Binder {
     let source: SourceText
     var scope = Scope()
     private(set) var parameters: [NameSyntax] = []
+    /// Where a parameter stands in `parameters`, by its name's bytes.
+    private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
 
     init(_ source: SourceText) { self.source = source }
@@ -24,7 +26,7 @@ struct Binder {
         switch expression.kind {
         case .literal(let value): return .constant(value)
         case .missing: return .constant(nil)
-        case .parameter(let name): return .parameter(parameter(name, expression.span))
+        case .parameter(let name): return .parameter(parameter(name.text, expression.span))
         case .name, .member, .element: return try bindPath(expression)
         case .negate(let operand): return .negate(try bind(operand))
         case .not(let operand): return .not(try bind(operand))
@@ -100,7 +102,9 @@ struct Binder {
     // MARK: Parameters
 
     private mutating func parameter(_ name: String, _ span: SourceSpan) -> Int {
-        if let known = parameters.firstIndex(where: { utf8Equal($0.text, name) }) { return known }
+        let key = Array(name.utf8)
+        if let known = places[key] { return known }
+        places[key] = parameters.count
         parameters.append(NameSyntax(text: name, span: span))
         return parameters.count - 1
     }

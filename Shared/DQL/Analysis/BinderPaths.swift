@@ -4,7 +4,8 @@ import CRDT
 extension Binder {
     mutating func bindPath(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         let (root, steps) = Self.steps(of: expression)
-        guard case .name(let name) = root.kind else { return try apply(steps[...], to: try bind(root)) }
+        guard case .name(let written) = root.kind else { return try apply(steps[...], to: try bind(root)) }
+        let name = written.text
         guard !scope.sources.isEmpty else {
             throw source.error(
                 .fieldWithoutDocument, "Cannot convert to a literal: no document has the field \(name) here",
@@ -49,7 +50,8 @@ extension Binder {
         }
         guard let field = names.first else { return try apply(rest, to: .document(source: binding.index)) }
         if utf8Equal(field, documentIDField) {
-            return try apply(rest, to: .documentID(source: binding.index, path: Array(names.dropFirst())))
+            let parts = names.dropFirst().map { PathStep.key($0) }
+            return try apply((parts + rest)[...], to: .documentID(source: binding.index))
         }
         return try apply(rest, to: .field(access(names, binding)))
     }
@@ -70,7 +72,7 @@ extension Binder {
         var result = base
         for step in steps {
             switch step {
-            case .key(let key): result = .member(result, key)
+            case .key(let key): result = .element(result, .constant(.string(key)))
             case .index(let index): result = .element(result, try bind(index))
             }
         }
@@ -84,7 +86,7 @@ extension Binder {
         while true {
             switch current.kind {
             case .member(let base, let name):
-                steps.append(.key(name))
+                steps.append(.key(name.text))
                 current = base
             case .element(let base, let index):
                 if case .literal(.string(let key)) = index.kind {
@@ -105,7 +107,7 @@ extension Binder {
         guard let grouping = scope.grouping, !grouping.keys.isEmpty, !containsAggregate(expression) else {
             return nil
         }
-        if case .name(let name) = Self.steps(of: expression).root.kind, projection(named: name) != nil {
+        if case .name(let name) = Self.steps(of: expression).root.kind, projection(named: name.text) != nil {
             return nil
         }
         var inner = self

@@ -22,16 +22,11 @@ struct Evaluator: Sendable {
         case .field(let access):
             guard let record = row.documents[access.source] else { return nil }
             return try fields.read(access, in: record)
-        case .documentID(let source, let path):
-            guard let record = row.documents[source] else { return nil }
-            var value: Value? = record.id.value
-            for name in path { value = value?[name] }
-            return value
+        case .documentID(let source): return row.documents[source]?.id.value
         case .document(let source):
             guard let record = row.documents[source] else { return nil }
             return .object(try fields.document(record, source: source))
         case .slot(let index): return row.slots[index]
-        case .member(let base, let name): return try evaluate(base, row)?[name]
         case .element(let base, let index):
             return Self.element(of: try evaluate(base, row), try evaluate(index, row))
         case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))

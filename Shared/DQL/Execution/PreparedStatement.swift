@@ -72,9 +72,12 @@ public struct PreparedStatement: Sendable {
 
     /// The arguments in the order of the parameters. Throws `missingArgument`.
     func bind(_ arguments: ObjectValue) throws(DQLError) -> [Value] {
+        guard !parameters.isEmpty else { return [] }
+        var byName: [[UInt8]: Value] = [:]
+        for entry in arguments.entries { byName[Array(entry.key.utf8)] = entry.value }
         var values: [Value] = []
         for parameter in parameters {
-            guard let value = arguments[parameter.text] else {
+            guard let value = byName[Array(parameter.text.utf8)] else {
                 throw source.error(
                     .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span)
             }
@@ -85,8 +88,10 @@ public struct PreparedStatement: Sendable {
 
     /// One warning per argument that no parameter names.
     func unusedArguments(_ arguments: ObjectValue) -> [DQLWarning] {
-        arguments.entries
-            .filter { entry in !parameters.contains { utf8Equal($0.text, entry.key) } }
+        guard !arguments.isEmpty else { return [] }
+        let used = Set(parameters.map { Array($0.text.utf8) })
+        return arguments.entries
+            .filter { !used.contains(Array($0.key.utf8)) }
             .map { DQLWarning(.unusedArgument, "the argument \($0.key) is not used by the statement") }
     }
 }

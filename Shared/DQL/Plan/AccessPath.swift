@@ -11,14 +11,14 @@ enum AccessPath {
                 if let ids = ids(in: operand, source: source) { return ids }
             }
             return nil
-        case .comparison(.equal, .documentID(source, path: []), let value) where isKnown(value),
-            .comparison(.equal, let value, .documentID(source, path: [])) where isKnown(value):
+        case .comparison(.equal, .documentID(source), let value) where isKnown(value),
+            .comparison(.equal, let value, .documentID(source)) where isKnown(value):
             return .list([value])
-        case .inList(.documentID(source, path: []), let values) where values.allSatisfy(isKnown):
+        case .inList(.documentID(source), let values) where values.allSatisfy(isKnown):
             return .list(values)
-        case .inCollection(.documentID(source, path: []), let values) where isKnown(values):
+        case .inCollection(.documentID(source), let values) where isKnown(values):
             return .array(values)
-        case .inSet(.documentID(source, path: []), let set):
+        case .inSet(.documentID(source), let set):
             return .list(set.values.map { .constant($0) })
         default: return nil
         }

@@ -11,13 +11,13 @@ indirect enum BoundExpression: Equatable, Sendable {
     case parameter(Int)
     /// A field of a document, read in place.
     case field(FieldAccess)
-    /// A document's id, or a part of it.
-    case documentID(source: Int, path: [String])
+    /// A document's id.
+    case documentID(source: Int)
     /// A whole document.
     case document(source: Int)
     /// A group key or aggregate of the current group.
     case slot(Int)
-    case member(BoundExpression, String)
+    /// An array's element or, the index being a string, an object's field.
     case element(BoundExpression, BoundExpression)
     case negate(BoundExpression)
     case not(BoundExpression)
@@ -114,7 +114,6 @@ extension BoundExpression {
     func mapChildren(_ transform: (BoundExpression) -> BoundExpression) -> BoundExpression {
         switch self {
         case .constant, .parameter, .field, .documentID, .document, .slot: self
-        case .member(let base, let name): .member(transform(base), name)
         case .element(let base, let index): .element(transform(base), transform(index))
         case .negate(let operand): .negate(transform(operand))
         case .not(let operand): .not(transform(operand))

@@ -6,9 +6,10 @@ extension ExpressionSyntax {
         switch kind {
         case .literal(let value): .node("literal", ("value", value))
         case .missing: .node("missing")
-        case .parameter(let name): .node("parameter", ("name", .string(name)))
-        case .name(let name): .node("name", ("name", .string(name)))
-        case .member(let base, let name): .node("member", ("of", base.jsonValue), ("name", .string(name)))
+        case .parameter(let name): .node("parameter", ("name", .string(name.text)))
+        case .name(let name): .node("name", ("name", .string(name.text)))
+        case .member(let base, let name):
+            .node("member", ("of", base.jsonValue), ("name", .string(name.text)))
         case .element(let base, let index): .node("element", ("of", base.jsonValue), ("at", index.jsonValue))
         case .negate(let operand): .node("negate", ("operand", operand.jsonValue))
         case .not(let operand): .node("not", ("operand", operand.jsonValue))

@@ -15,11 +15,11 @@ struct ExpressionPrinter {
         switch expression.kind {
         case .literal(let value): text += Self.literal(value)
         case .missing: text += "MISSING"
-        case .parameter(let name): text += ":\(name)"
-        case .name(let name): text += Self.name(name)
+        case .parameter(let name): text += ":\(name.text)"
+        case .name(let name): text += Self.name(name.text)
         case .member(let base, let name):
             write(base, atLeast: Precedence.primary)
-            text += ".\(Self.name(name))"
+            text += ".\(Self.name(name.text))"
         case .element(let base, let index):
             write(base, atLeast: Precedence.primary)
             enclose("[", "]") { $0.write(index) }

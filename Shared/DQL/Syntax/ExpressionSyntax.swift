@@ -18,11 +18,11 @@ public struct ExpressionSyntax: Equatable, Sendable {
         /// The word MISSING.
         case missing
         /// `:name`.
-        case parameter(String)
+        case parameter(NameSyntax)
         /// The first name of a path.
-        case name(String)
+        case name(NameSyntax)
         /// `base.name`.
-        case member(ExpressionSyntax, String)
+        case member(ExpressionSyntax, NameSyntax)
         /// `base[index]`.
         case element(ExpressionSyntax, ExpressionSyntax)
         /// `-x`.

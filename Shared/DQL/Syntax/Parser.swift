@@ -132,6 +132,18 @@ struct Parser {
         return items
     }
 
+    /// The terms of a clause: a list of at most `DQLLimits.clauseTerms` items.
+    mutating func terms<Item>(_ item: (inout Parser) throws(DQLError) -> Item) throws(DQLError) -> [Item] {
+        var count = 0
+        return try list { parser throws(DQLError) in
+            count += 1
+            if count > DQLLimits.clauseTerms {
+                throw parser.error(.tooManyTerms, "a clause has at most \(DQLLimits.clauseTerms) terms")
+            }
+            return try item(&parser)
+        }
+    }
+
     // MARK: Depth
 
     /// Runs a production one level deeper.

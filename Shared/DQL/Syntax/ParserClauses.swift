@@ -61,7 +61,7 @@ extension Parser {
 
     private mutating func fieldDeclarations() throws(DQLError) -> [FieldDeclarationSyntax] {
         try expect(.leftParenthesis)
-        let fields = try list { parser throws(DQLError) in
+        let fields = try terms { parser throws(DQLError) in
             try parser.nested { parser throws(DQLError) in try parser.fieldDeclaration() }
         }
         try expect(.rightParenthesis)
@@ -119,7 +119,7 @@ extension Parser {
             if isAt(.order), selection.order.isEmpty {
                 try advance()
                 try expect(.by)
-                selection.order = try list { parser throws(DQLError) in try parser.orderTerm() }
+                selection.order = try terms { parser throws(DQLError) in try parser.orderTerm() }
             } else if isAt(.limit), selection.limit == nil {
                 try advance()
                 selection.limit = try count("LIMIT")

@@ -150,7 +150,7 @@ extension Parser {
         while true {
             if try take(.dot) {
                 let member = try memberName()
-                result = try node(.member(result, member.text), base.span.through(member.span))
+                result = try node(.member(result, member), base.span.through(member.span))
             } else if try take(.leftBracket) {
                 let index = try expression()
                 try expect(.rightBracket)

@@ -58,7 +58,9 @@ extension Parser {
 
     private mutating func nameOrCall(_ name: String, _ start: SourceSpan) throws(DQLError) -> ExpressionSyntax
     {
-        guard try take(.leftParenthesis) else { return try node(.name(name), start) }
+        guard try take(.leftParenthesis) else {
+            return try node(.name(NameSyntax(text: name, span: start)), start)
+        }
         var arguments: [ExpressionSyntax] = []
         var isStar = false
         let isDistinct = try take(.distinct)
@@ -81,7 +83,7 @@ extension Parser {
             throw unexpected("a parameter's name directly after ':'")
         }
         let end = try advance().span
-        return try node(.parameter(name), colon.through(end))
+        return try node(.parameter(NameSyntax(text: name, span: end)), colon.through(end))
     }
 
     private mutating func parenthesized() throws(DQLError) -> ExpressionSyntax {

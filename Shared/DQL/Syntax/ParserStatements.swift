@@ -34,7 +34,7 @@ extension Parser {
         var groupKeys: [ExpressionSyntax] = []
         if try take(.group) {
             try expect(.by)
-            groupKeys = try list { parser throws(DQLError) in try parser.expression() }
+            groupKeys = try terms { parser throws(DQLError) in try parser.expression() }
         }
         let having = try take(.having) ? try expression() : nil
         try orderAndLimits(into: &selection)
@@ -51,7 +51,7 @@ extension Parser {
             return .raw(try expression())
         }
         if isAt(.star), try !isFollowed(by: .comma) { return .all(try advance().span) }
-        return .elements(try list { parser throws(DQLError) in try parser.projectionElement() })
+        return .elements(try terms { parser throws(DQLError) in try parser.projectionElement() })
     }
 
     private mutating func projectionElement() throws(DQLError) -> ProjectionElementSyntax {
@@ -117,8 +117,8 @@ extension Parser {
         if isAt(.apply) { throw unsupportedClause("APPLY") }
         var assignments: [AssignmentSyntax] = []
         var removals: [TargetSyntax] = []
-        if try take(.set) { assignments = try list { parser throws(DQLError) in try parser.assignment() } }
-        if try take(.unset) { removals = try list { parser throws(DQLError) in try parser.target() } }
+        if try take(.set) { assignments = try terms { parser throws(DQLError) in try parser.assignment() } }
+        if try take(.unset) { removals = try terms { parser throws(DQLError) in try parser.target() } }
         guard !assignments.isEmpty || !removals.isEmpty else {
             let error = unexpected("SET", candidates: [.set, .unset, .apply])
             throw DQLError(

@@ -125,6 +125,9 @@ package struct Failure: Error, Sendable, Equatable {
         }
     }
 
+    /// A refusal that came from the server.
+    init(remote code: String, _ message: String) { self.init(code, message, .unknown) }
+
     private init(
         _ code: String, _ message: String, _ original: OriginalCode, _ position: SourcePosition? = nil
     ) {

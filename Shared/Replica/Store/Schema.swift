@@ -47,12 +47,13 @@ enum Schema {
             log BLOB NOT NULL, log_hash INTEGER NOT NULL);
         CREATE TABLE collection (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
         CREATE TABLE operation (
-            position INTEGER PRIMARY KEY, actor INTEGER NOT NULL, sequence INTEGER NOT NULL, bytes BLOB NOT NULL,
-            UNIQUE (actor, sequence));
+            position INTEGER PRIMARY KEY, actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
+            bytes BLOB NOT NULL, UNIQUE (actor, sequence));
         CREATE TABLE acknowledged (
             actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
         CREATE TABLE subscription (
-            key BLOB PRIMARY KEY, log BLOB NOT NULL, offset INTEGER NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;
+            key BLOB PRIMARY KEY, log BLOB NOT NULL, offset INTEGER NOT NULL,
+            hash INTEGER NOT NULL) WITHOUT ROWID;
         CREATE TABLE wanted (
             collection TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
         CREATE TABLE staged (

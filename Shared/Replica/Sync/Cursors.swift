@@ -3,12 +3,17 @@ import GRDB
 
 /// Per subscription how far the server's log is stored here.
 enum Cursors {
-    static func advance(_ key: [UInt8], to position: LogPosition, _ database: Database) throws {
+    /// Moves a cursor forward; back, or to another log, only where it `replaces`.
+    static func advance(
+        _ key: [UInt8], to position: LogPosition, replaces: Bool, _ database: Database
+    ) throws {
         let statement = try RawStatement(
             cached: """
                 INSERT INTO subscription (key, log, offset, hash) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (key) DO UPDATE SET log = ?2, offset = ?3, hash = ?4 WHERE log <> ?2 OR offset < ?3
+                ON CONFLICT (key) DO UPDATE SET log = ?2, offset = ?3, hash = ?4
+                WHERE ?5 OR (log = ?2 AND offset < ?3)
                 """, database)
+        statement.bind(5, replaces ? 1 : 0)
         statement.bind(1, key)
         statement.bind(2, position.logID.bytes)
         statement.bind(3, bits: position.offset)

@@ -8,7 +8,8 @@ public struct Reception: Sendable {
     public var updates: [DocumentUpdate]
     /// Subscription keys whose cursors advance to the position.
     public var cursors: [(key: [UInt8], position: LogPosition)]
-    /// A subscription whose staged documents become visible together with this.
+    /// A subscription whose catch-up ends with this: its staged documents become visible, and its cursor
+    /// becomes the position whatever it was (a restored log is shorter).
     public var publishes: [UInt8]?
 
     /// A reception of these parts.
@@ -43,7 +44,8 @@ extension Replica {
                 for update in reception.updates { try merger.merge(update) }
                 guard merger.missing.isEmpty else { return .rollback }
                 for cursor in reception.cursors {
-                    try Cursors.advance(cursor.key, to: cursor.position, database)
+                    let replaces = cursor.key == reception.publishes
+                    try Cursors.advance(cursor.key, to: cursor.position, replaces: replaces, database)
                 }
                 return .commit
             }
@@ -70,7 +72,8 @@ extension Replica {
                 let statement = try RawStatement(
                     cached: """
                         INSERT INTO staged (subscription, number, collection, id, state) VALUES
-                        (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4)
+                        (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1),
+                        ?2, ?3, ?4)
                         """, database)
                 statement.bind(1, subscription)
                 statement.bind(2, update.key.collection)

@@ -59,9 +59,10 @@ public final class ReadTransaction: DocumentSource {
     ) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let statement = try RawStatement(
-            fresh:
-                "SELECT id, position, state FROM documents_\(table) WHERE position > ? ORDER BY position, number",
-            database)
+            fresh: """
+                SELECT id, position, state FROM documents_\(table) WHERE position > ?
+                ORDER BY position, number
+                """, database)
         statement.bind(1, bits: position)
         while try statement.step() {
             let document = ChangedDocument(

@@ -135,7 +135,8 @@ public final class WriteTransaction: DocumentWriter {
         guard size <= CRDT.Limits.documentHardLimitBytes || !grows else {
             throw ReplicaError(
                 .documentTooLarge,
-                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(CRDT.Limits.documentHardLimitBytes) bytes"
+                "document \"\(key.id)\" of \(size) bytes exceeds limit of "
+                    + "\(CRDT.Limits.documentHardLimitBytes) bytes"
             )
         }
         if size > CRDT.Limits.documentSoftLimitBytes {

@@ -4,8 +4,8 @@ import Identity
 import NIOHTTP1
 import Synchronization
 
-/// Turns the bearer token of a request into an identity. Shared by all requests of a process; the lock guards the
-/// verifier with its memory of accepted tokens and is never held across a wait.
+/// Turns the bearer token of a request into an identity. Shared by all requests of a process; the lock
+/// guards the verifier with its memory of accepted tokens and is never held across a wait.
 public final class Authenticator: Sendable {
     private let source: any KeySource
     private let verifier: Mutex<TokenVerifier>
@@ -14,7 +14,9 @@ public final class Authenticator: Sendable {
     /// - Parameters:
     ///   - source: where keys come from.
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
-    public init(source: any KeySource, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds) {
+    public init(
+        source: any KeySource, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+    ) {
         self.source = source
         self.nowSeconds = nowSeconds
         verifier = Mutex(TokenVerifier())

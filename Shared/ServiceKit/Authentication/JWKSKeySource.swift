@@ -5,9 +5,9 @@ import NIOCore
 
 /// Fetches the keys from `ISSUER/_ditto/auth/jwks.json`.
 ///
-/// Nothing is fetched before the first token comes. Fetches are at least `Limits.keyRefreshInterval` apart, and
-/// farther after failures, whatever tokens come in between; requests that need the same fetch share it. The actor
-/// guards all state.
+/// Nothing is fetched before the first token comes. Fetches are at least `Limits.keyRefreshInterval` apart,
+/// and farther after failures, whatever tokens come in between; requests that need the same fetch share it.
+/// The actor guards all state.
 public actor JWKSKeySource: KeySource {
     /// Path of the key set below an origin.
     public static let path = "/_ditto/auth/jwks.json"

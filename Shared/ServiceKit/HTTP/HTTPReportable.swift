@@ -3,8 +3,8 @@ import Hummingbird
 import Identity
 import NIOCore
 
-/// An error that may be told to the client as `{"error":{"code","message"}}`. Every other error becomes a 500
-/// whose reason stays in the log.
+/// An error that may be told to the client as `{"error":{"code","message"}}`. Every other error becomes a
+/// 500 whose reason stays in the log.
 public protocol HTTPReportable: Error {
     /// The status of the answer, 400 or above.
     var httpStatus: HTTPResponse.Status { get }
@@ -64,7 +64,8 @@ public enum ErrorAnswer {
             switch error.status {
             case .notFound: ServiceError(.notFound, "nothing is served at this path")
             case .contentTooLarge: ServiceError(.bodyTooLarge, "the request's body is too large")
-            case .internalServerError: ServiceError(.internalFailure, "the server failed; its log has the reason")
+            case .internalServerError:
+                ServiceError(.internalFailure, "the server failed; its log has the reason")
             default: ServiceError(.badRequest, error.body ?? "the request is malformed")
             }
         default: ServiceError(.internalFailure, "the server failed; its log has the reason")
@@ -78,6 +79,7 @@ public enum ErrorAnswer {
         headers[.contentType] = "application/json"
         let body = json(code: error.publicCode, message: error.publicMessage)
         return Response(
-            status: error.httpStatus, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+            status: error.httpStatus, headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
     }
 }

@@ -4,8 +4,8 @@ import Metrics
 
 /// Wraps the router: makes every failure an error answer, writes the request log, counts.
 ///
-/// The log names method, path without query, status and duration; no header and no body, so no secret. Answers
-/// below 400 are logged at debug level: at a thousand requests a second the log would be the load.
+/// The log names method, path without query, status and duration; no header and no body, so no secret.
+/// Answers below 400 are logged at debug level: at a thousand requests a second the log would be the load.
 struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
     let inner: Inner
 
@@ -47,7 +47,8 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         context.logger.log(
             level: level, "request",
             metadata: [
-                "method": "\(request.method.rawValue)", "path": "\(request.uri.path)", "status": "\(status.code)",
+                "method": "\(request.method.rawValue)", "path": "\(request.uri.path)",
+                "status": "\(status.code)",
                 "milliseconds": "\(duration.nanoseconds / 1_000_000)",
             ])
     }

@@ -2,8 +2,8 @@ import Foundation
 import Hummingbird
 import NIOCore
 
-/// Builds the router of a host: the parts' routes, 405 for the other methods of their paths, 426 for WebSocket
-/// paths, and the host's own `/health`, `/admin/<service>/health` and `/metrics`.
+/// Builds the router of a host: the parts' routes, 405 for the other methods of their paths, 426 for
+/// WebSocket paths, and the host's own `/health`, `/admin/<service>/health` and `/metrics`.
 struct HostRoutes {
     let parts: [any ServicePart]
     let mount: ServiceMount
@@ -79,7 +79,8 @@ struct HostRoutes {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         // Texts always encode.
-        let body = (try? encoder.encode(HealthReport(status: isWell ? .ok : .failing, checks: checks))) ?? Data()
+        let body =
+            (try? encoder.encode(HealthReport(status: isWell ? .ok : .failing, checks: checks))) ?? Data()
         return .json(body, status: isWell ? .ok : .serviceUnavailable)
     }
 }
@@ -95,6 +96,8 @@ private struct MethodNotAllowed: HTTPReportable {
 private struct UpgradeNeeded: HTTPReportable {
     var httpStatus: HTTPResponse.Status { .upgradeRequired }
     var publicCode: String { ServiceErrorCode.upgradeRequired.rawValue }
-    var publicMessage: String { "this path speaks WebSocket; the upgrade is the first request of a connection" }
+    var publicMessage: String {
+        "this path speaks WebSocket; the upgrade is the first request of a connection"
+    }
     var httpHeaders: HTTPFields { [.upgrade: "websocket"] }
 }

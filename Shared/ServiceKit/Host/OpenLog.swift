@@ -3,17 +3,17 @@ import Logging
 import OperationLog
 
 extension ServiceConfiguration {
-    /// Opens the operation log the flags name, and makes its folder if need be. Close it when the host has ended.
+    /// Opens the operation log the flags name, and makes its folder if need be. Close it when the host has
+    /// ended.
     /// - Throws: `SRV-0203` for the folder, `OperationLogError` for the file.
     public func openLog(logger: Logger) throws -> any OperationLog {
         let file = URL(fileURLWithPath: log.sqlitePath)
+        let folder = file.deletingLastPathComponent().path
         do {
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
             throw ServiceError(
-                .dataFolderUnusable,
-                "the folder \(file.deletingLastPathComponent().path) cannot be made: \(error.localizedDescription)")
+                .dataFolderUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
         }
         return try SQLiteOperationLog(path: file.path, logger: logger)
     }

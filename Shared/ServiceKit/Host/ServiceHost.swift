@@ -8,10 +8,10 @@ import UnixSignals
 
 /// One listener with any number of service parts behind it.
 ///
-/// Order: parts start, the host listens, background tasks run; on a signal, or when `run`'s task is cancelled, no
-/// connection is taken any more, requests end, WebSockets are told "going away", then background tasks are
-/// cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any number of hosts live in one
-/// process.
+/// Order: parts start, the host listens, background tasks run; on a signal, or when `run`'s task is
+/// cancelled, no connection is taken any more, requests end, WebSockets are told "going away", then
+/// background tasks are cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any
+/// number of hosts live in one process.
 public struct ServiceHost: Sendable {
     private let parts: [any ServicePart]
     private let listen: ListenAddress
@@ -78,7 +78,8 @@ public struct ServiceHost: Sendable {
         case body(Swift.Result<Result, any Error>)
     }
 
-    /// The body's end stops the host in order; the host's end cancels the body. The host's error counts first.
+    /// The body's end stops the host in order; the host's end cancels the body. The host's error counts
+    /// first.
     private func end<Result: Sendable>(
         of group: ServiceGroup, _ tasks: inout TaskGroup<Ended<Result>>
     ) async -> Swift.Result<Result, any Error> {
@@ -111,7 +112,8 @@ public struct ServiceHost: Sendable {
         let onListening = onListening
         let listen = listen
         let application = Application(
-            responder: ObservedResponder(inner: HostRoutes(parts: parts, mount: mount).router().buildResponder()),
+            responder: ObservedResponder(
+                inner: HostRoutes(parts: parts, mount: mount).router().buildResponder()),
             server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets) },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),
@@ -152,7 +154,8 @@ public struct ServiceHost: Sendable {
         switch error {
         case let error as IOError where error.errnoCode == EADDRINUSE:
             ServiceError(
-                .addressInUse, "\(listen) is in use by another process; stop it or choose another with --listen")
+                .addressInUse,
+                "\(listen) is in use by another process; stop it or choose another with --listen")
         case let error as IOError:
             ServiceError(.addressUnavailable, "cannot listen on \(listen): \(error)")
         case is SocketAddressError, is NIOConnectionError:

@@ -6,8 +6,9 @@ import UnixSignals
 
 /// What every `main.swift` of a service calls.
 public enum ServiceMain {
-    /// Parses the command line, runs the command and ends the process: 0 after an orderly end, 2 for wrong flags,
-    /// 1 for everything else. Messages go to stderr, the log too (`LOG_LEVEL` chooses from trace to critical).
+    /// Parses the command line, runs the command and ends the process: 0 after an orderly end, 2 for wrong
+    /// flags, 1 for everything else. Messages go to stderr, the log too (`LOG_LEVEL` chooses from trace to
+    /// critical).
     public static func run<Command: AsyncParsableCommand>(_ command: Command.Type) async -> Never {
         bootstrapLog()
         do {
@@ -44,7 +45,8 @@ public enum ServiceMain {
 
     /// Sends the log to stderr, once per process.
     public static func bootstrapLog() {
-        let level = ProcessInfo.processInfo.environment["LOG_LEVEL"].flatMap { Logger.Level(rawValue: $0) } ?? .info
+        let level =
+            ProcessInfo.processInfo.environment["LOG_LEVEL"].flatMap { Logger.Level(rawValue: $0) } ?? .info
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = level

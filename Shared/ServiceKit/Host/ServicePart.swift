@@ -79,8 +79,9 @@ public struct ServiceMount {
 
     init() {}
 
-    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Methods that nobody
-    /// serves at the path are answered with 405. A `HEAD` route's body is dropped, its headers are sent.
+    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Methods that
+    /// nobody serves at the path are answered with 405. A `HEAD` route's body is dropped, its headers are
+    /// sent.
     public mutating func on(_ method: HTTPRequest.Method, _ path: String, use handler: @escaping Handler) {
         routes.append(Route(method: method, path: path, handler: handler))
     }
@@ -88,9 +89,10 @@ public struct ServiceMount {
     /// Accepts WebSockets at a path without parameters.
     /// - Parameters:
     ///   - subprotocols: the spoken ones, best first; a client that offers none of them is still accepted.
-    ///   - authorize: runs before the upgrade; what it returns is handed to `handle`, what it throws is answered
-    ///     with its status as for any route.
-    ///   - handle: runs the connection, to its end: `WebSocketConnection.run(over: channel, role: .server) { … }`.
+    ///   - authorize: runs before the upgrade; what it returns is handed to `handle`, what it throws is
+    ///     answered with its status as for any route.
+    ///   - handle: runs the connection, to its end: `WebSocketConnection.run(over: channel, role: .server) {
+    ///     … }`.
     public mutating func webSocket<Context: Sendable>(
         _ path: String, subprotocols: [String] = [],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Context,
@@ -103,8 +105,8 @@ public struct ServiceMount {
             })
     }
 
-    /// Runs for as long as the host does. The task is cancelled when the host stops, after the last request; a
-    /// return before that is fine, a throw stops the host with that error.
+    /// Runs for as long as the host does. The task is cancelled when the host stops, after the last request;
+    /// a return before that is fine, a throw stops the host with that error.
     public mutating func background(_ name: String, _ run: @escaping @Sendable () async throws -> Void) {
         backgrounds.append(Background(name: name, run: run))
     }

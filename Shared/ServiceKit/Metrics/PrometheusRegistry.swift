@@ -4,9 +4,9 @@ import Synchronization
 /// The process's metrics, in memory, as swift-metrics' factory and as Prometheus text.
 ///
 /// Counters become counters, meters and non-aggregating recorders gauges, timers and aggregating recorders
-/// histograms (timers in seconds). A metric's series are bounded (`Limits.seriesPerMetric`): what comes after
-/// shares one series with the label `overflow="true"`. `families` guards all registration; each series guards its
-/// own numbers.
+/// histograms (timers in seconds). A metric's series are bounded (`Limits.seriesPerMetric`): what comes
+/// after shares one series with the label `overflow="true"`. `families` guards all registration; each series
+/// guards its own numbers.
 public final class PrometheusRegistry: MetricsFactory, Sendable {
     /// The registry of this process, installed as swift-metrics' factory on first use.
     public static let shared: PrometheusRegistry = {
@@ -33,9 +33,13 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
     /// A registry that is not installed anywhere.
     public init(seriesLimit: Int = Limits.seriesPerMetric) { self.seriesLimit = seriesLimit }
 
-    func series<S: Series>(_ label: String, _ dimensions: [(String, String)], _ kind: Kind, _ make: () -> S) -> S {
+    func series<S: Series>(_ label: String, _ dimensions: [(String, String)], _ kind: Kind, _ make: () -> S)
+        -> S
+    {
         var name = MetricText.name(label)
-        let labels = dimensions.map { Label(name: MetricText.labelName($0.0), value: $0.1) }.sorted { $0.name < $1.name }
+        let labels = dimensions.map { Label(name: MetricText.labelName($0.0), value: $0.1) }.sorted {
+            $0.name < $1.name
+        }
         return families.withLock { families in
             // Two kinds cannot share a name in the text, so the later one gets its kind appended.
             if let family = families[name], family.kind != kind { name += "_\(kind.rawValue)" }

@@ -31,7 +31,8 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     }
 
     private static func invalid(_ text: String) -> ServiceError {
-        ServiceError(.listenInvalid, "'\(text)' is no HOST:PORT to listen on, like 127.0.0.1:4000 or [::1]:4000")
+        ServiceError(
+            .listenInvalid, "'\(text)' is no HOST:PORT to listen on, like 127.0.0.1:4000 or [::1]:4000")
     }
 
     /// `HOST:PORT`.

@@ -38,7 +38,8 @@ public struct ProjectionOptions: ParsableArguments, Sendable {
 /// For services that check access tokens another process issues.
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
-    @Option(help: ArgumentHelp("Where the auth-gateway answers (http://127.0.0.1:4001).", valueName: "origin"))
+    @Option(
+        help: ArgumentHelp("Where the auth-gateway answers (http://127.0.0.1:4001).", valueName: "origin"))
     public var issuer: String?
 
     /// Empty, for the parser.
@@ -62,16 +63,20 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// - Parameter port: the service's own default port.
     /// - Throws: `SRV-0101` to `SRV-0105`.
     public init(
-        _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil, port: Int
+        _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
+        port: Int
     ) throws(ServiceError) {
         let file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
         dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
-        listen = try (options.listen ?? file?["listen"])
+        listen =
+            try (options.listen ?? file?["listen"])
             .map { text throws(ServiceError) in try ListenAddress(text) }
             ?? ListenAddress(host: "127.0.0.1", port: port)
-        log = try (options.log ?? file?["log"])
+        log =
+            try (options.log ?? file?["log"])
             .map { text throws(ServiceError) in try StorageURL(text, flag: "log") }
-            ?? StorageURL(sqlitePath: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
+            ?? StorageURL(
+                sqlitePath: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
         self.projection = try (projection?.projection ?? file?["projection"])
             .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
         self.issuer = try (issuer?.issuer ?? file?["issuer"])
@@ -83,7 +88,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public func requiredIssuer() throws(ServiceError) -> Origin {
         guard let issuer else {
             throw ServiceError(
-                .issuerInvalid, "--issuer is needed: where the auth-gateway answers, like http://127.0.0.1:4001")
+                .issuerInvalid,
+                "--issuer is needed: where the auth-gateway answers, like http://127.0.0.1:4001")
         }
         return issuer
     }
@@ -96,7 +102,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         do {
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         } catch {
-            throw ServiceError(.dataFolderUnusable, "the folder \(url.path) cannot be made: \(error.localizedDescription)")
+            throw ServiceError(
+                .dataFolderUnusable, "the folder \(url.path) cannot be made: \(error.localizedDescription)")
         }
         return url.path
     }
@@ -108,16 +115,18 @@ struct ConfigurationFile {
     private let values: [String: String]
 
     init(path: String) throws(ServiceError) {
-        guard let text = FileManager.default.contents(atPath: path), text.count <= Limits.configurationFileBytes else {
+        guard let text = FileManager.default.contents(atPath: path),
+            text.count <= Limits.configurationFileBytes
+        else {
             throw ServiceError(.configurationInvalid, "the configuration file \(path) cannot be read")
         }
         guard let values = try? JSONDecoder().decode([String: String].self, from: text) else {
             throw ServiceError(.configurationInvalid, "\(path) is not a JSON object of texts")
         }
         if let unknown = values.keys.sorted().first(where: { !Self.names.contains($0) }) {
+            let known = Self.names.sorted().joined(separator: ", ")
             throw ServiceError(
-                .configurationInvalid,
-                "\(path): '\(unknown)' is no setting; there are \(Self.names.sorted().joined(separator: ", "))")
+                .configurationInvalid, "\(path): '\(unknown)' is no setting; there are \(known)")
         }
         self.values = values
     }

@@ -8,10 +8,11 @@ import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
 
-/// A connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and the route
-/// agrees, WebSocket.
+/// A connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and the
+/// route agrees, WebSocket.
 ///
-/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer with the error body.
+/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer with the error
+/// body.
 struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -47,7 +48,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func configure(_ channel: any Channel, _ logger: Logger) throws -> Value {
         // Belongs to the event loop; nil until the route of an upgrade has decided.
-        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Handler, any Error>?>(nil, eventLoop: channel.eventLoop)
+        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Handler, any Error>?>(
+            nil, eventLoop: channel.eventLoop)
         let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
         let upgrader = NIOTypedWebSocketServerUpgrader<Outcome>(
             maxFrameSize: Limits.webSocketFrameBytes, enableAutomaticErrorHandling: false,
@@ -70,7 +72,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             })
         let encoder = HTTPResponseEncoder()
         let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
-        let filter = UpgradeFilter(paths: Set(routes.keys), patience: idleTimeout, onUpgrade: { isUpgrade.value = true })
+        let filter = UpgradeFilter(
+            paths: Set(routes.keys), patience: idleTimeout, onUpgrade: { isUpgrade.value = true })
         let upgradeHandler = NIOTypedHTTPServerUpgradeHandler<Outcome>(
             httpEncoder: encoder, extraHTTPHandlers: [decoder, filter],
             upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
@@ -92,7 +95,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     private static var malformedUpgrade: ServiceError {
-        ServiceError(.badRequest, "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed")
+        ServiceError(
+            .badRequest, "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed")
     }
 
     private func decide(
@@ -129,8 +133,11 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         case .refused(let connection, let error):
             let reported = ErrorAnswer.reportable(error)
             logger.info(
-                "upgrade refused", metadata: ["status": "\(reported.httpStatus.code)", "code": "\(reported.publicCode)"])
-            if reported.httpStatus.code >= 500 { logger.error("upgrade failed", metadata: ["error": "\(error)"]) }
+                "upgrade refused",
+                metadata: ["status": "\(reported.httpStatus.code)", "code": "\(reported.publicCode)"])
+            if reported.httpStatus.code >= 500 {
+                logger.error("upgrade failed", metadata: ["error": "\(error)"])
+            }
             await refuse(connection, reported)
         case .webSocket(let channel, let handler):
             let open = Meter(label: "websocket_connections")
@@ -148,7 +155,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         headers[.contentLength] = "\(body.count)"
         headers[.connection] = "close"
         let answer: [HTTPResponsePart] = [
-            .head(HTTPResponse(status: error.httpStatus, headerFields: headers)), .body(ByteBuffer(bytes: body)),
+            .head(HTTPResponse(status: error.httpStatus, headerFields: headers)),
+            .body(ByteBuffer(bytes: body)),
             HTTPResponsePart.end(nil),
         ]
         // A client that has gone does not hear why it was refused.

@@ -1,16 +1,17 @@
 import NIOCore
 import NIOHTTP1
 
-/// Stands before NIO's upgrade handler, which has two habits that do not fit a server of ordinary routes: it loses
-/// requests that ask for a protocol nobody registered (`Upgrade: h2c`, which common clients send unasked), and
-/// it does not know about shutdown.
+/// Stands before NIO's upgrade handler, which has two habits that do not fit a server of ordinary routes: it
+/// loses requests that ask for a protocol nobody registered (`Upgrade: h2c`, which common clients send
+/// unasked), and it does not know about shutdown.
 ///
-/// Takes the `Upgrade` header off every request that is no WebSocket upgrade to a registered path; closes a
-/// connection that has not sent a request yet when the server stops, or when it stays silent. All state belongs
-/// to the event loop.
+/// Takes the `Upgrade` header off every request that is no WebSocket upgrade to a registered path; answers a
+/// first request that is no HTTP; closes a connection that has not sent a request yet when the server stops,
+/// or when it stays silent. All state belongs to the event loop.
 final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
 
     private enum Phase { case silent, upgrading, plain }
 
@@ -20,7 +21,8 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     private var phase = Phase.silent
     private var timer: Scheduled<Void>?
 
-    /// - Parameter onUpgrade: called on the event loop when the connection's first request asks for an upgrade.
+    /// - Parameter onUpgrade: called on the event loop when the connection's first request asks for an
+    ///   upgrade.
     init(paths: Set<String>, patience: Duration, onUpgrade: @escaping () -> Void) {
         self.onUpgrade = onUpgrade
         self.paths = paths
@@ -60,6 +62,22 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // Later requests' errors are answered by Hummingbird; before the first one nobody else listens.
+        guard phase != .plain else { return context.fireErrorCaught(error) }
+        let refusal = ServiceError(.badRequest, "the request is no HTTP/1.1")
+        let body = ErrorAnswer.json(code: refusal.publicCode, message: refusal.publicMessage)
+        let head = HTTPResponseHead(
+            version: .http1_1, status: .badRequest,
+            headers: [
+                "Content-Type": "application/json", "Content-Length": "\(body.count)", "Connection": "close",
+            ])
+        let channel = context.channel
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
+    }
+
     private func asksForWebSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.prefix { $0 != "?" }
         // NIO looks at each value as it stands, so a list of protocols is not taken.
@@ -78,6 +96,8 @@ final class WebSocketQuiesceHandler: ChannelInboundHandler {
         guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
         let channel = context.channel
         context.writeAndFlush(wrapOutboundOut(WebSocketGoodbye.goingAway), promise: nil)
-        context.eventLoop.scheduleTask(in: TimeAmount(Limits.webSocketGoodbye)) { channel.close(promise: nil) }
+        context.eventLoop.scheduleTask(in: TimeAmount(Limits.webSocketGoodbye)) {
+            channel.close(promise: nil)
+        }
     }
 }

@@ -40,7 +40,9 @@ struct WebSocketRoute: Sendable {
     /// The header fields of the 101 answer.
     func acceptHeaders(_ request: WebSocketRequest) -> HTTPHeaders {
         let offered = request.headers[canonicalForm: "sec-websocket-protocol"]
-        guard let chosen = subprotocols.first(where: { mine in offered.contains { $0 == mine } }) else { return [:] }
+        guard let chosen = subprotocols.first(where: { mine in offered.contains { $0 == mine } }) else {
+            return [:]
+        }
         return ["Sec-WebSocket-Protocol": chosen]
     }
 }

@@ -120,7 +120,8 @@ public struct Batch: Sendable {
     public var updates: [DocumentUpdate]
     /// Subscription keys and the position they have reached.
     public var cursors: [(key: [UInt8], position: LogPosition)]
-    /// A subscription whose staged pages become visible with this.
+    /// A subscription whose catch-up ends here: its staged pages become visible with this, and its cursor
+    /// becomes the end's position whatever it was before (the log may have been restored).
     public var publishes: [UInt8]?
 }
 

@@ -11,8 +11,6 @@ struct Subscriber: Sendable {
         let request: SubscriptionRequest
         /// The catch-up is complete: every position the server tells counts for this subscription too.
         var isLive = false
-        /// Pages were staged and wait to be published.
-        var hasStaged = false
     }
 
     enum Work: Sendable {
@@ -162,12 +160,10 @@ extension Session {
         }
         let key = subscriber.subscriptions[index].request.key
         guard let end = page.end else {
-            subscriber.subscriptions[index].hasStaged = true
             return actions.append(.stage(page.documents + fetched, subscription: key))
         }
-        let publishes = subscriber.subscriptions[index].hasStaged ? key : nil
         actions.append(
-            .store(Batch(updates: page.documents + fetched, cursors: [(key, end)], publishes: publishes)))
+            .store(Batch(updates: page.documents + fetched, cursors: [(key, end)], publishes: key)))
     }
 
     private mutating func store(_ updates: [DocumentUpdate], cursors: [(key: [UInt8], position: LogPosition)])
@@ -190,7 +186,6 @@ extension Session {
             let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id })
         {
             subscriber.subscriptions[index].isLive = true
-            subscriber.subscriptions[index].hasStaged = false
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
         storeNext()

@@ -15,9 +15,12 @@ public struct WebSocketAddress: Sendable, Equatable {
     /// Reads an address.
     /// - Throws: `WS-0101`.
     public init(_ url: URL) throws(WebSocketError) {
-        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let scheme = parts.scheme?.lowercased(),
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let scheme = parts.scheme?.lowercased(),
             ["ws", "wss", "http", "https"].contains(scheme), let host = parts.host, !host.isEmpty
-        else { throw WebSocketError(.addressInvalid, "a server address is ws, wss, http or https with a host") }
+        else {
+            throw WebSocketError(.addressInvalid, "a server address is ws, wss, http or https with a host")
+        }
         self.host = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         isSecure = scheme == "wss" || scheme == "https"
         port = parts.port ?? (isSecure ? 443 : 80)

@@ -73,7 +73,9 @@ public struct WebSocketClient: Sendable {
         }
     }
 
-    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?) throws -> EventLoopFuture<Upgrade> {
+    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?) throws -> EventLoopFuture<
+        Upgrade
+    > {
         if let sslContext {
             try channel.pipeline.syncOperations.addHandler(
                 NIOSSLClientHandler(context: sslContext, serverHostname: address.serverName))
@@ -106,12 +108,15 @@ public struct WebSocketClient: Sendable {
 
     private var request: HTTPRequestHead {
         var fields = HTTPHeaders([("Host", address.authority)])
-        if !subprotocols.isEmpty { fields.add(name: "Sec-WebSocket-Protocol", value: subprotocols.joined(separator: ", ")) }
+        if !subprotocols.isEmpty {
+            fields.add(name: "Sec-WebSocket-Protocol", value: subprotocols.joined(separator: ", "))
+        }
         for header in headers { fields.add(name: header.name, value: header.value) }
         return HTTPRequestHead(version: .http1_1, method: .GET, uri: address.path, headers: fields)
     }
 
-    /// The error for an answer that is no upgrade; reads the server's code and message from a short JSON body.
+    /// The error for an answer that is no upgrade; reads the server's code and message from a short JSON
+    /// body.
     private func refusal(
         _ channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
     ) async throws -> WebSocketError {
@@ -123,7 +128,8 @@ public struct WebSocketClient: Sendable {
                 for try await part in inbound {
                     switch part {
                     case .head(let head): status = Int(head.status.code)
-                    case .body(let buffer): body += buffer.readableBytesView.prefix(bodyLimitBytes - body.count)
+                    case .body(let buffer):
+                        body += buffer.readableBytesView.prefix(bodyLimitBytes - body.count)
                     case .end: return Self.refusal(status: status, body: body)
                     }
                 }
@@ -146,7 +152,8 @@ public struct WebSocketClient: Sendable {
         }
         let told = try? JSONDecoder().decode(Body.self, from: Data(body)).error
         return WebSocketError(
-            .upgradeRefused, told.map { "the server refused: \($0.message)" } ?? "the server answered \(status)",
+            .upgradeRefused,
+            told.map { "the server refused: \($0.message)" } ?? "the server answered \(status)",
             status: status, serverCode: told?.code)
     }
 }

@@ -19,8 +19,8 @@ public struct WebSocketConfiguration: Sendable {
 
 /// Why a side closed: RFC 6455 section 7.4.
 public struct WebSocketClose: Sendable, Equatable {
-    /// 1000 normal, 1001 going away, 1002 protocol, 1003 text, 1008 policy, 1009 too large, 1011 server error,
-    /// 4000 to 4999 the application's; 1005 when the close frame had none.
+    /// 1000 normal, 1001 going away, 1002 protocol, 1003 text, 1008 policy, 1009 too large, 1011 server
+    /// error, 4000 to 4999 the application's; 1005 when the close frame had none.
     public var code: UInt16
     /// At most 123 bytes of UTF-8.
     public var reason: String

@@ -4,11 +4,11 @@ import Synchronization
 
 /// A WebSocket as a pipe of binary messages, for either side.
 ///
-/// Invariants: messages arrive whole and in order; at most one task reads (`receive` or `inbound`); any number of
-/// tasks send, each message in one frame. Back-pressure reaches the peer in both directions: `send` waits while
-/// the socket does not take more, and the socket is not read while nobody receives.
-/// Once a close frame has gone out nothing else does. `state` guards the phase and the close reasons; `source` and
-/// `assembler` belong to the one reading task, which `state.isReading` enforces.
+/// Invariants: messages arrive whole and in order; at most one task reads (`receive` or `inbound`); any
+/// number of tasks send, each message in one frame. Back-pressure reaches the peer in both directions:
+/// `send` waits while the socket does not take more, and the socket is not read while nobody receives.
+/// Once a close frame has gone out nothing else does. `state` guards the phase and the close reasons;
+/// `source` and `assembler` belong to the one reading task, which `state.isReading` enforces.
 public final class WebSocketConnection: Sendable {
     /// Which side of the connection this is: clients mask what they send.
     public enum Role: Sendable {
@@ -48,7 +48,8 @@ public final class WebSocketConnection: Sendable {
     private let state = Mutex(State())
 
     private init(
-        channel: any Channel, inbound: Inbound, outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>, role: Role,
+        channel: any Channel, inbound: Inbound, outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
+        role: Role,
         configuration: WebSocketConfiguration, unread: UnreadFrames
     ) {
         self.channel = channel
@@ -60,8 +61,8 @@ public final class WebSocketConnection: Sendable {
             inbound.makeAsyncIterator(), MessageAssembler(maximumBytes: configuration.maximumMessageBytes))
     }
 
-    /// Runs `body` with the connection and closes it afterwards: with 1000 when `body` returns, with 1011 when it
-    /// throws, unless it is closed already. The peer's answer is waited for, at most `closeTimeout`.
+    /// Runs `body` with the connection and closes it afterwards: with 1000 when `body` returns, with 1011
+    /// when it throws, unless it is closed already. The peer's answer is waited for, at most `closeTimeout`.
     /// - Parameter channel: an upgraded channel, which must not be used elsewhere.
     public static func run<Result: Sendable>(
         over channel: NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, role: Role,
@@ -94,13 +95,13 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// The messages of the peer until it closes. One loop at a time; it must go on taking messages, or the peer
-    /// is held back.
+    /// The messages of the peer until it closes. One loop at a time; it must go on taking messages, or the
+    /// peer is held back.
     public var inbound: Messages { Messages(connection: self) }
 
     /// The next message, or nil when the peer, or this side, has closed.
-    /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205` when
-    ///   the peer broke the rules, after it has been told so.
+    /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
+    ///   when the peer broke the rules, after it has been told so.
     public func receive() async throws -> [UInt8]? {
         let isFirst = state.withLock { state in
             defer { state.isReading = true }
@@ -189,7 +190,8 @@ public final class WebSocketConnection: Sendable {
         case .ping where frame.fin:
             // One that was on its way before the control handler stood in the pipeline.
             channel.writeAndFlush(
-                WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData), promise: nil)
+                WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData),
+                promise: nil)
             return nil
         case .pong where frame.fin:
             return nil

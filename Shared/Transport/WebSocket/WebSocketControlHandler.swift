@@ -2,12 +2,13 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 
-/// Stands right behind the frame decoder and keeps the connection alive on the event loop, whatever the task that
-/// reads messages is doing: answers pings, sends pings, and closes when the peer has been silent for too long.
+/// Stands right behind the frame decoder and keeps the connection alive on the event loop, whatever the task
+/// that reads messages is doing: answers pings, sends pings, and closes when the peer has been silent for
+/// too long.
 ///
-/// Pings and pongs end here; everything else is passed on. All state but the counter belongs to the event loop.
-/// A peer is not called silent while frames of its wait unread: then it is our reader that lags, and the channel
-/// may have stopped reading for its sake.
+/// Pings and pongs end here; everything else is passed on. All state but the counter belongs to the event
+/// loop. A peer is not called silent while frames of its wait unread: then it is our reader that lags, and
+/// the channel may have stopped reading for its sake.
 final class WebSocketControlHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketFrame

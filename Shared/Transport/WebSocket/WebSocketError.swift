@@ -32,7 +32,8 @@ public struct WebSocketError: Error, Sendable, Equatable, CustomStringConvertibl
     public let serverCode: String?
 
     /// An error of the given parts.
-    public init(_ code: WebSocketErrorCode, _ message: String, status: Int? = nil, serverCode: String? = nil) {
+    public init(_ code: WebSocketErrorCode, _ message: String, status: Int? = nil, serverCode: String? = nil)
+    {
         self.code = code
         self.message = message
         self.status = status

@@ -48,7 +48,8 @@ extension WebSocketFrame {
         return WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: maskKey, data: data)
     }
 
-    /// What a close frame says, or nil when it is malformed: one byte, a reserved code, a reason that is no UTF-8.
+    /// What a close frame says, or nil when it is malformed: one byte, a reserved code, a reason that is no
+    /// UTF-8.
     var closeReason: WebSocketClose? {
         var data = unmaskedData
         guard data.readableBytes > 0 else { return .noStatus }
@@ -59,6 +60,7 @@ extension WebSocketFrame {
     }
 
     private static func isLegal(closeCode: UInt16) -> Bool {
-        (1000...1003).contains(closeCode) || (1007...1014).contains(closeCode) || (3000...4999).contains(closeCode)
+        (1000...1003).contains(closeCode) || (1007...1014).contains(closeCode)
+            || (3000...4999).contains(closeCode)
     }
 }

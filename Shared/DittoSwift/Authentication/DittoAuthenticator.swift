@@ -1,0 +1,312 @@
+import Foundation
+import Logging
+import Synchronization
+
+/// Is called when a login is needed (`secondsRemaining` is 0), and again ahead of the end of a session.
+public typealias DittoAuthenticationExpirationHandler =
+    @Sendable (_ ditto: Ditto, _ secondsRemaining: TimeInterval) async -> Void
+
+/// Who this instance is logged in as.
+public struct DittoAuthenticationStatus: Equatable, Sendable {
+    /// Whether there is a session that has not ended.
+    public var isAuthenticated: Bool
+    /// The provider's name for the user.
+    public var userID: String?
+}
+
+/// Who checks the token of a login.
+public struct DittoAuthenticationProvider: Hashable, Sendable, ExpressibleByStringLiteral {
+    let name: String
+
+    /// A provider configured on the server, by its name.
+    public init(stringLiteral value: String) { name = value }
+
+    /// Takes the database's development token.
+    public static var development: DittoAuthenticationProvider { "development" }
+}
+
+/// Logs in to the server, and keeps the session until it ends.
+///
+/// `state` guards everything that changes; it is never held across a wait or a call of the application. Whoever
+/// needs a session waits in `token()`, which asks the application's handler for a login, again and again with
+/// growing pauses, until there is one.
+public final class DittoAuthenticator: Sendable {
+    private struct State {
+        var handler: DittoAuthenticationExpirationHandler?
+        var session: StoredSession?
+        /// Given to the last connection.
+        var tokenInUse: String?
+        var loginsUnderWay = 0
+        var lastFailure: Failure?
+        var renewal: Task<Void, Never>?
+        var nextObserver = 0
+        var observers: [Int: @Sendable (DittoAuthenticationStatus) -> Void] = [:]
+        var told: DittoAuthenticationStatus?
+    }
+
+    /// The store's public key.
+    let peerKey: String
+    let owner = Owner()
+    private let server: ServerAddresses
+    private let databaseID: String
+    private let files: IdentityFiles
+    private let logger: Logger
+    private let state: Mutex<State>
+    private let changes = ChangeSignal()
+    private static let observerQueue = DispatchQueue(label: "ditto.authentication")
+
+    init(server: ServerAddresses, databaseID: String, files: IdentityFiles, logger: Logger) throws(SDKError) {
+        self.server = server
+        self.databaseID = databaseID
+        self.files = files
+        self.logger = logger
+        peerKey = try files.peerKey().publicKeyString
+        var state = State()
+        if let kept = files.session(), kept.databaseID == databaseID, kept.login == server.login {
+            state.session = kept
+        }
+        self.state = Mutex(state)
+    }
+
+    /// Logs in when asked to. Must be set before sync is started.
+    @preconcurrency public var expirationHandler: DittoAuthenticationExpirationHandler? {
+        get { state.withLock { $0.handler } }
+        set {
+            state.withLock { $0.handler = newValue }
+            changes.advance()
+        }
+    }
+
+    /// Who this instance is logged in as.
+    public var status: DittoAuthenticationStatus {
+        state.withLock { Self.status($0) }
+    }
+
+    /// Calls a handler, on a queue of the SDK, with each new status until the returned observer is stopped or
+    /// dropped.
+    @preconcurrency
+    public func observeStatus(
+        _ handler: @escaping @Sendable (DittoAuthenticationStatus) -> Void
+    ) -> DittoObserver {
+        let number = state.withLock { state in
+            state.nextObserver += 1
+            state.observers[state.nextObserver] = handler
+            state.told = state.told ?? Self.status(state)
+            return state.nextObserver
+        }
+        return DittoObserver { [weak self] in
+            self?.state.withLock { state in _ = state.observers.removeValue(forKey: number) }
+        }
+    }
+
+    /// Ends the session: sync stops, the session is forgotten, documents stay.
+    /// - Parameter cleanup: called at last; may evict what the next user must not see.
+    @preconcurrency public func logout(cleanup: (@Sendable (Ditto) -> Void)? = nil) {
+        let ditto = owner.ditto
+        ditto?.sync.stop()
+        set(nil)
+        if let ditto { cleanup?(ditto) }
+    }
+}
+
+// MARK: - Logging in
+
+extension DittoAuthenticator {
+    /// Logs in. Gives the JSON text of what the provider has for the application.
+    /// - Throws: `authenticationError(.failedToAuthenticate)`.
+    @discardableResult
+    public func login(token: String, provider: DittoAuthenticationProvider) async throws -> String? {
+        do {
+            return try await logIn(token, provider.name)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// As above, with the outcome handed to a closure: the provider's information or the error.
+    @preconcurrency
+    public func login(
+        token: String, provider: DittoAuthenticationProvider,
+        completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
+    ) {
+        // Counted here and not in the task, so that nobody asks for another login in between.
+        state.withLock { $0.loginsUnderWay += 1 }
+        Task {
+            defer { ended() }
+            do {
+                completion(try await logIn(token, provider.name), nil)
+            } catch {
+                completion(nil, Failure(error).publicError)
+            }
+        }
+    }
+
+    /// As above, for the name of a provider; `__playgroundProvider` is the development provider's in 4.x.
+    @preconcurrency
+    public func login(
+        token: String, provider: String, completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
+    ) {
+        login(token: token, provider: DittoAuthenticationProvider(stringLiteral: provider), completion: completion)
+    }
+
+    private func logIn(_ token: String, _ provider: String) async throws(SDKError) -> String? {
+        state.withLock { $0.loginsUnderWay += 1 }
+        defer { ended() }
+        let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
+        do {
+            let answer = try await request.send(to: server.login)
+            let now = Date().timeIntervalSince1970
+            let session = StoredSession(
+                databaseID: databaseID, login: server.login, accessToken: answer.accessToken,
+                userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
+            state.withLock { $0.lastFailure = nil }
+            set(session)
+            return answer.clientInfo
+        } catch {
+            state.withLock { $0.lastFailure = Failure(error) }
+            logger.warning("login failed", metadata: ["provider": "\(provider)", "error": "\(error)"])
+            throw error
+        }
+    }
+
+    private func ended() {
+        state.withLock { $0.loginsUnderWay -= 1 }
+        changes.advance()
+    }
+
+    /// Keeps a session, or forgets the one there is.
+    private func set(_ session: StoredSession?) {
+        do {
+            try files.save(session)
+        } catch {
+            // The session works all the same, but not after a restart.
+            logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])
+        }
+        state.withLock { $0.session = session }
+        tell()
+        changes.advance()
+    }
+
+    /// Tells the observers where the status is not what they were told last.
+    private func tell() {
+        state.withLock { state in
+            let status = Self.status(state)
+            guard status != state.told, !state.observers.isEmpty else { return }
+            state.told = status
+            for number in state.observers.keys {
+                Self.observerQueue.async { [weak self] in
+                    // Asked again: the observer may have been stopped meanwhile.
+                    self?.state.withLock { $0.observers[number] }?(status)
+                }
+            }
+        }
+    }
+
+    private static func status(_ state: State) -> DittoAuthenticationStatus {
+        guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+            return DittoAuthenticationStatus(isAuthenticated: false, userID: nil)
+        }
+        return DittoAuthenticationStatus(isAuthenticated: true, userID: session.userID)
+    }
+}
+
+// MARK: - For sync
+
+extension DittoAuthenticator {
+    var hasHandler: Bool { state.withLock { $0.handler != nil } }
+
+    /// Why the last login failed, unless one succeeded since.
+    package var lastFailure: Failure? { state.withLock { $0.lastFailure } }
+
+    /// The token of a session that has not ended; waits for one, and asks for a login meanwhile.
+    func token() async throws -> String {
+        var pause = Limits.firstLoginPause
+        while true {
+            try Task.checkCancellation()
+            if let token = validToken() { return token }
+            await askForLogin(secondsRemaining: 0, pause: pause)
+            pause = min(pause * 2, Limits.longestLoginPause)
+        }
+    }
+
+    /// The server does not take the token it was last given.
+    func tokenWasRefused(_ reason: String) {
+        let isCurrent = state.withLock { $0.session != nil && $0.session?.accessToken == $0.tokenInUse }
+        guard isCurrent else { return }
+        logger.notice("the session has ended", metadata: ["reason": "\(reason)"])
+        set(nil)
+    }
+
+    /// Asks for a new session ahead of the current one's end, until `endRenewing`.
+    func beginRenewing() {
+        state.withLock { state in
+            state.renewal = state.renewal ?? Task { [weak self] in await self?.renew() }
+        }
+    }
+
+    func endRenewing() {
+        state.withLock { state in
+            state.renewal?.cancel()
+            state.renewal = nil
+        }
+    }
+
+    private func validToken() -> String? {
+        tell()
+        return state.withLock { state in
+            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else { return nil }
+            state.tokenInUse = session.accessToken
+            return session.accessToken
+        }
+    }
+
+    /// Calls the handler; returns when there is another session than before, or after `pause` when no login is
+    /// under way any more.
+    private func askForLogin(secondsRemaining: TimeInterval, pause: Duration) async {
+        let (handler, before) = state.withLock { ($0.handler, $0.session) }
+        if let handler, let ditto = owner.ditto { await handler(ditto, secondsRemaining) }
+        let earliest = ContinuousClock.now + pause
+        while !Task.isCancelled {
+            let version = changes.version
+            let (session, isBusy) = state.withLock { ($0.session, $0.loginsUnderWay > 0) }
+            if session != before, session != nil { return }
+            let left = earliest - ContinuousClock.now
+            if left <= .zero, !isBusy { return }
+            await changes.wait(after: version, atMost: max(left, Limits.firstLoginPause))
+        }
+    }
+
+    private func renew() async {
+        var pause = Limits.firstLoginPause
+        while !Task.isCancelled {
+            let version = changes.version
+            guard let session = state.withLock({ $0.session }) else {
+                // `token()` asks for the first one.
+                await changes.wait(after: version, atMost: .seconds(3_600))
+                continue
+            }
+            let remaining = session.expiresAt - Date().timeIntervalSince1970
+            let lead = Self.lead(of: session)
+            guard remaining > 0 else {
+                tell()
+                await changes.wait(after: version, atMost: .seconds(3_600))
+                continue
+            }
+            guard remaining <= lead else {
+                pause = Limits.firstLoginPause
+                // Short enough that a clock that was set is noticed.
+                await changes.wait(after: version, atMost: .seconds(min(remaining - lead + 0.01, 60)))
+                continue
+            }
+            await askForLogin(secondsRemaining: remaining, pause: min(pause, .seconds(remaining)))
+            pause = min(pause * 2, Limits.longestLoginPause)
+        }
+    }
+
+    /// How long before its end a session is renewed, in seconds.
+    static func lead(of session: StoredSession) -> TimeInterval {
+        let life = session.expiresAt - session.startedAt
+        let least = min(Double(Limits.renewalLead.components.seconds), life / 2)
+        return max(life * Limits.renewalFraction, least)
+    }
+}

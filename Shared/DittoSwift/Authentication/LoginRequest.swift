@@ -1,0 +1,61 @@
+import AsyncHTTPClient
+import CRDT
+import Foundation
+
+/// One `POST /_ditto/auth/login`.
+struct LoginRequest: Sendable {
+    var databaseID: String
+    var provider: String
+    var token: String
+    var peerKey: String
+
+    /// What the server answers.
+    struct Answer: Sendable {
+        var accessToken: String
+        var lifetimeSeconds: Double
+        var userID: String
+        /// JSON text of what the provider has for the application.
+        var clientInfo: String?
+    }
+
+    /// Sends it.
+    /// - Throws: `SDK-0302` to `SDK-0304`, or the server's own code.
+    func send(to url: URL) async throws(SDKError) -> Answer {
+        let body = JSONText.print([
+            "databaseID": .string(databaseID), "provider": .string(provider), "token": .string(token),
+            "peerKey": .string(peerKey),
+        ])
+        var request = HTTPClientRequest(url: url.absoluteString)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        request.body = .bytes(Array(body.utf8))
+        let status: UInt
+        let answer: [UInt8]
+        do {
+            let response = try await HTTPClient.shared.execute(
+                request, timeout: .seconds(Limits.loginTimeoutSeconds))
+            status = response.status.code
+            answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
+        } catch {
+            throw SDKError(.serverUnreachable, "the server cannot be reached to log in: \(error)")
+        }
+        return try Self.answer(status, try? JSONText.parse(answer))
+    }
+
+    static func answer(_ status: UInt, _ body: Value?) throws(SDKError) -> Answer {
+        guard status == 200 else { throw refusal(status, body) }
+        guard let token = body?["accessToken"]?.stringValue, let userID = body?["userID"]?.stringValue,
+            let lifetime = body?["expiresIn"]?.intValue, lifetime > 0
+        else { throw SDKError(.loginAnswerMalformed, "the server's answer to the login is not of the known shape") }
+        return Answer(
+            accessToken: token, lifetimeSeconds: Double(lifetime), userID: userID,
+            clientInfo: body?["clientInfo"].map { JSONText.print($0) })
+    }
+
+    private static func refusal(_ status: UInt, _ body: Value?) -> SDKError {
+        if let code = body?["error"]?["code"]?.stringValue, let message = body?["error"]?["message"]?.stringValue {
+            return SDKError(refusedBy: code, message)
+        }
+        return SDKError(.loginRefused, "the server answered the login with status \(status)")
+    }
+}

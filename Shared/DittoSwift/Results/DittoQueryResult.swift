@@ -1,0 +1,24 @@
+import CRDT
+import Foundation
+
+/// What a statement gave. Its items are a copy of one consistent state of the store.
+public final class DittoQueryResult: Sendable {
+    /// The rows of a SELECT, in order; empty for statements that write.
+    public let items: [DittoQueryResultItem]
+    /// The local commit that holds a write; nil for a SELECT. Greater for later ones; once
+    /// the server has acknowledged it, everything up to it is durable there.
+    public let commitID: UInt64?
+    private let mutated: [DocumentID]
+
+    init(_ outcome: StatementOutcome) {
+        items = outcome.rows.map(DittoQueryResultItem.init)
+        mutated = outcome.mutatedDocumentIDs
+        commitID = outcome.kind == .select ? nil : outcome.commit
+    }
+
+    /// The documents a statement wrote, each once, in the order they were written. Empty for a SELECT. Made anew
+    /// at each call.
+    public func mutatedDocumentIDs() -> [DittoDocumentID] {
+        mutated.map { DittoDocumentID(content: $0.value) }
+    }
+}

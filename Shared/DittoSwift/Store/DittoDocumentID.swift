@@ -1,0 +1,41 @@
+import CRDT
+import Foundation
+
+/// A document's id: text, an integer, a boolean, binary data, or an array or dictionary of these. Two ids are
+/// equal where their content is, strings byte by byte.
+public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+    CustomStringConvertible
+{
+    let content: Value
+
+    init(content: Value) { self.content = content }
+
+    /// An id of a value as it would stand in a document; a value that no document can hold gives the id `null`,
+    /// which no document has.
+    public init(value: Any?) {
+        content = (try? Arguments.value(value as Any, path: "_id", depth: 0)) ?? .null
+    }
+
+    /// A text.
+    public init(stringLiteral value: String) { content = .string(value) }
+    /// An integer.
+    public init(integerLiteral value: Int) { content = .int(Int64(value)) }
+
+    /// The id as it stands in a document.
+    public var value: Any? { content.plain }
+    /// The text, or nil for any other type.
+    public var string: String? { content.stringValue }
+    /// The text, or "" for any other type.
+    public var stringValue: String { content.stringValue ?? "" }
+    /// The integer, or 0 for any other type.
+    public var intValue: Int { content.intValue.map(Int.init) ?? 0 }
+    /// The id as JSON: what a statement of the legacy query language writes for it.
+    public func toString() -> String { JSONText.print(content, sortedKeys: true) }
+    /// A text as it is, any other id as JSON.
+    public var description: String { content.stringValue ?? toString() }
+
+    /// Equal content.
+    public static func == (left: DittoDocumentID, right: DittoDocumentID) -> Bool { left.content == right.content }
+    /// By content.
+    public func hash(into hasher: inout Hasher) { hasher.combine(CBOR.encode(content)) }
+}

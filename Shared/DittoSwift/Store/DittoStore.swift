@@ -1,0 +1,120 @@
+import CRDT
+import DQL
+import Dispatch
+import Foundation
+import Synchronization
+
+/// What executes statements: the store, and a transaction.
+public protocol DittoQueryExecuting {
+    /// Executes a statement.
+    @discardableResult
+    func execute(query: String, arguments: [String: Any?]?) async throws -> DittoQueryResult
+}
+
+/// Lets an observer that takes it at its own pace have the next result.
+public typealias DittoSignalNext = @Sendable () -> Void
+/// Gets each new result of an observed query.
+public typealias DittoStoreObservationHandler = @Sendable (_ result: DittoQueryResult) -> Void
+/// Gets a new result, and the next one only after `signalNext` was called.
+public typealias DittoStoreObservationHandlerWithSignalNext =
+    @Sendable (_ result: DittoQueryResult, _ signalNext: @escaping DittoSignalNext) -> Void
+
+/// The documents on this device. Everything here works on the local store and never waits for sync.
+public final class DittoStore: DittoQueryExecuting, Sendable {
+    private let engine: Engine
+    let owner = Owner()
+
+    /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves the main
+    /// queue of a Linux process unless it calls `dispatchMain()` or `RunLoop.main.run()`.)
+    @usableFromInline static let defaultDeliveryQueue = DispatchQueue(label: "ditto.observers")
+
+    init(_ engine: Engine) { self.engine = engine }
+
+    /// Executes one statement and returns when it is done, a write when it is on disk.
+    /// - Parameters:
+    ///   - query: DQL, with parameters as `:name`.
+    ///   - arguments: the parameters' values; see `Arguments` in the README for the types that are taken.
+    /// - Throws: `DittoSwiftError`: `storeError` for the statement, its arguments, the store;
+    ///   `validationError(.sizeLimitExceeded)` for a document or transaction that became too large.
+    @discardableResult
+    public func execute(query: String, arguments: [String: Any?]? = [:]) async throws -> DittoQueryResult {
+        do {
+            return DittoQueryResult(try await engine.execute(query, try Arguments.object(arguments)))
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Calls a handler with the result of a SELECT, now and whenever it has changed.
+    ///
+    /// The calls of one observer follow each other; changes that come during one are told together by the next.
+    /// The observer lives until it is cancelled or the `Ditto` closes, whether its return value is kept or not.
+    /// - Throws: `storeError` for anything but a correct SELECT with all its arguments.
+    @discardableResult @preconcurrency
+    public func registerObserver(
+        query: String, arguments: [String: Any?]? = nil,
+        deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
+        handler: @escaping DittoStoreObservationHandler
+    ) throws -> DittoStoreObserver {
+        try register(query, arguments, queue) { result, signalNext in
+            handler(result)
+            signalNext()
+        }
+    }
+
+    /// As above, but the next call comes only after the handler, or whoever it handed it to, has called
+    /// `signalNext`.
+    @discardableResult @preconcurrency
+    public func registerObserver(
+        query: String, arguments: [String: Any?]? = nil,
+        deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
+        handlerWithSignalNext: @escaping DittoStoreObservationHandlerWithSignalNext
+    ) throws -> DittoStoreObserver {
+        try register(query, arguments, queue, handlerWithSignalNext)
+    }
+
+    /// The observers that were not cancelled.
+    public var observers: Set<DittoStoreObserver> { engine.observers.all }
+
+    /// Executes a statement with everything the command line wants to know.
+    package func run(_ statement: String, arguments: ObjectValue) async throws(Failure) -> StatementOutcome {
+        do {
+            return try await engine.execute(statement, arguments)
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    private func register(
+        _ query: String, _ arguments: [String: Any?]?, _ queue: DispatchQueue,
+        _ handler: @escaping DittoStoreObservationHandlerWithSignalNext
+    ) throws -> DittoStoreObserver {
+        do {
+            let values = try Arguments.object(arguments)
+            let statement = try PreparedStatement(query)
+            guard statement.isReadOnly else {
+                throw SDKError(.notObservable, "only a SELECT can be observed")
+            }
+            if let missing = statement.parameterNames.first(where: { values[$0] == nil }) {
+                throw DQLError(.missingArgument, "Parameter \(missing) was not provided")
+            }
+            _ = try engine.replica()
+            let observer = DittoStoreObserver(
+                engine: engine, owner: owner, statement: statement, arguments: values,
+                given: GivenArguments(arguments), queue: queue, handler: handler)
+            engine.observers.add(observer)
+            observer.changed()
+            return observer
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+}
+
+/// Arguments as the application gave them, for it to ask for again.
+struct GivenArguments: @unchecked Sendable {
+    // Safe: holds what `Arguments` takes, which are value types and immutable classes, and is never changed.
+    let value: [String: Any?]?
+
+    init(_ value: [String: Any?]?) { self.value = value }
+}

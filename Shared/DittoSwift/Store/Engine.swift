@@ -1,0 +1,130 @@
+import CRDT
+import DQL
+import Foundation
+import Logging
+import Replica
+import Synchronization
+
+/// The open store below one `Ditto`, shared by everything that belongs to it.
+///
+/// Invariant: `replica` is set from opening to closing; whoever works on the store takes it for one piece of
+/// work only, so that the directory is free again once those have ended. Statements run on threads of their own.
+final class Engine: Sendable {
+    /// Opening and closing wait for the disk, and opening for a lock.
+    static let openingQueue = BlockingExecutor(label: "ditto.opening", isSerial: false)
+
+    let environment: Environment = .system
+    let logger: Logger
+    let observers: ObserverRegistry
+
+    private let held: Mutex<Replica?>
+    private let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
+    // Writers wait for each other anyway; in a queue they do it without a thread each.
+    private let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
+
+    init(directory: String, logger: Logger) throws {
+        let replica = try Replica(directory: directory, role: .peer, environment: environment, logger: logger)
+        let observers = ObserverRegistry()
+        self.logger = logger
+        self.observers = observers
+        held = Mutex(replica)
+        _ = replica.addListener { commit in observers.committed(commit) }
+    }
+
+    /// The store.
+    /// - Throws: `SDK-0402` after `close`.
+    func replica() throws(SDKError) -> Replica {
+        guard let replica = held.withLock({ $0 }) else {
+            throw SDKError(.closed, "this Ditto instance was closed")
+        }
+        return replica
+    }
+
+    func close() throws {
+        let replica = held.withLock { held in
+            defer { held = nil }
+            return held
+        }
+        try replica?.close()
+    }
+
+    /// Prepares and runs one statement. Throws the errors of the modules below.
+    func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
+        let statement = try PreparedStatement(text)
+        let replica = try replica()
+        guard !statement.isReadOnly else {
+            return try await readers.run { try Self.read(statement, arguments, replica) }
+        }
+        let environment = environment
+        return try await writer.run {
+            let written = try replica.write { transaction in
+                let result = try statement.execute(in: transaction, arguments: arguments) {
+                    environment.generateDocumentID()
+                }
+                return (result: result, oversized: transaction.warnings)
+            }
+            let (result, oversized) = written.value
+            return StatementOutcome(
+                kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
+                warnings: result.warnings.map(StatementWarning.init)
+                    + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
+                commit: written.commit)
+        }
+    }
+
+    /// Runs a SELECT on the current state. For threads that may block.
+    func read(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> StatementOutcome {
+        try Self.read(statement, arguments, replica())
+    }
+
+    private static func read(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+    ) throws -> StatementOutcome {
+        try replica.read { transaction in
+            var rows: [Value] = []
+            let warnings = try statement.forEachRow(in: transaction, arguments: arguments) { row in
+                rows.append(row)
+                return true
+            }
+            return StatementOutcome(
+                kind: .select, rows: rows, mutatedDocumentIDs: [], warnings: warnings.map(StatementWarning.init),
+                commit: try transaction.head())
+        }
+    }
+}
+
+/// What a statement came to, before it is dressed in the public types: what the command line prints.
+package struct StatementOutcome: Sendable {
+    /// What the statement did.
+    package let kind: StatementKind
+    /// The rows of a SELECT.
+    package let rows: [Value]
+    /// The documents a writing statement wrote.
+    package let mutatedDocumentIDs: [DocumentID]
+    /// What is probably not meant.
+    package let warnings: [StatementWarning]
+    /// The commit that holds a write; for a SELECT the last commit it saw.
+    package let commit: UInt64
+}
+
+/// Something about a statement that is probably not meant.
+package struct StatementWarning: Sendable, Equatable {
+    /// The stable code (`DQL-W101`, `SDK-W101`).
+    package let code: String
+    /// For a person.
+    package let message: String
+    /// Where in the statement, if it can be said.
+    package let position: SourcePosition?
+
+    init(_ warning: DQLWarning) {
+        code = warning.code.rawValue
+        message = warning.message
+        position = warning.position
+    }
+
+    init(_ code: String, _ message: String) {
+        self.code = code
+        self.message = message
+        position = nil
+    }
+}

@@ -1,0 +1,233 @@
+import CRDT
+import DQL
+import Foundation
+import Logging
+import Sync
+import Synchronization
+import Transport
+
+/// Exchanges documents with the server: sends what was written here, brings what was subscribed to.
+///
+/// `state` guards what was asked for and the subscriptions. Starting and stopping the engine below happens in
+/// `lifecycle`, one step after the other, because a connection needs a moment to end.
+public final class DittoSync: Sendable {
+    private struct State {
+        var isActive = false
+        var isShutDown = false
+        var subscriptions: Set<DittoSyncSubscription> = []
+        var lifecycle: Task<Void, Never>?
+        var problems: [String: Failure] = [:]
+    }
+
+    private let engine: Engine
+    private let peer: PeerSync?
+    private let authenticator: DittoAuthenticator?
+    private let logger: Logger
+    private let state = Mutex(State())
+    /// Advances with each status, acknowledgement and report.
+    private let changes: ChangeSignal
+    let owner = Owner()
+
+    /// Sync with nobody: subscriptions are kept, and that is all.
+    init(_ engine: Engine) {
+        self.engine = engine
+        logger = engine.logger
+        peer = nil
+        authenticator = nil
+        changes = ChangeSignal()
+    }
+
+    init(
+        _ engine: Engine, _ server: ServerAddresses, _ databaseID: String, _ authenticator: DittoAuthenticator,
+        _ logger: Logger
+    ) throws {
+        self.engine = engine
+        self.authenticator = authenticator
+        self.logger = logger
+        let changes = ChangeSignal()
+        self.changes = changes
+        let configuration = PeerSync.Configuration(
+            address: try WebSocketAddress(server.sync), databaseID: databaseID, peerKey: authenticator.peerKey,
+            token: { try await authenticator.token() })
+        let notices = NoticeBoard()
+        peer = PeerSync(
+            replica: try engine.replica(), configuration: configuration, environment: engine.environment,
+            logger: logger
+        ) { notice in
+            if case .unauthorized(let reason) = notice { authenticator.tokenWasRefused(reason) }
+            notices.post(notice)
+            changes.advance()
+        }
+        notices.onPost { [weak self] notice in self?.heard(notice) }
+    }
+
+    /// Begins to sync, and goes on, over lost connections, until `stop()`.
+    /// - Throws: `authenticationError(.expirationHandlerMissing)`; `unsupportedError` for
+    ///   `.smallPeersOnly`: this version speaks to servers.
+    public func start() throws {
+        do {
+            _ = try engine.replica()
+            guard let peer, let authenticator else {
+                throw SDKError(
+                    .smallPeerSyncUnsupported, "sync between small peers is not part of this version; connect to a server")
+            }
+            guard authenticator.hasHandler else {
+                throw SDKError(
+                    .expirationHandlerMissing, "set auth.expirationHandler before sync is started: it is asked to log in")
+            }
+            then(isActive: true) {
+                authenticator.beginRenewing()
+                peer.start()
+            }
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Ends sync. A connection may still take a moment to close.
+    public func stop() {
+        guard let peer, let authenticator else { return }
+        then(isActive: false) {
+            authenticator.endRenewing()
+            await peer.stop()
+        }
+    }
+
+    /// Whether sync was started and not stopped; says nothing about a connection.
+    public var isActive: Bool { state.withLock { $0.isActive } }
+
+    /// Asks for the documents of a SELECT, now and as they change, for as long as the subscription is not
+    /// cancelled, whether its return value is kept or not. Subscriptions are not kept over restarts.
+    /// - Throws: `storeError(.queryNotSupported)` for anything but `SELECT * FROM c [WHERE …]`, and what a statement
+    ///   throws.
+    @discardableResult
+    public func registerSubscription(
+        query: String, arguments: [String: Any?]? = nil
+    ) throws -> DittoSyncSubscription {
+        do {
+            _ = try engine.replica()
+            let values = try Arguments.object(arguments)
+            let checked = try SubscriptionQuery(statement: query, arguments: values)
+            let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
+            let subscription = DittoSyncSubscription(
+                sync: self, owner: owner, key: key, query: query, given: GivenArguments(arguments))
+            state.withLock { _ = $0.subscriptions.insert(subscription) }
+            return subscription
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// The subscriptions that were not cancelled.
+    public var subscriptions: Set<DittoSyncSubscription> { state.withLock { $0.subscriptions } }
+
+    func cancel(_ subscription: DittoSyncSubscription) {
+        let wasThere = state.withLock { $0.subscriptions.remove(subscription) != nil }
+        if wasThere { peer?.unsubscribe(subscription.key) }
+    }
+
+    func holds(_ subscription: DittoSyncSubscription) -> Bool {
+        state.withLock { $0.subscriptions.contains(subscription) }
+    }
+
+    /// Ends sync for good, and waits for that.
+    func shutDown() async {
+        stop()
+        let lifecycle = state.withLock { state in
+            state.isShutDown = true
+            state.subscriptions = []
+            return state.lifecycle
+        }
+        await lifecycle?.value
+        changes.advance()
+    }
+
+    /// Runs a step after all steps before it.
+    private func then(isActive: Bool, _ step: @escaping @Sendable () async -> Void) {
+        state.withLock { state in
+            guard state.isActive != isActive, !state.isShutDown else { return }
+            state.isActive = isActive
+            let before = state.lifecycle
+            state.lifecycle = Task {
+                await before?.value
+                await step()
+            }
+        }
+        changes.advance()
+    }
+
+    private func heard(_ notice: PeerSync.Notice) {
+        guard case .report(let report) = notice else { return }
+        switch report {
+        case .subscriptionRefused(let key, let error):
+            guard let refused = subscriptions.first(where: { $0.key == key }) else { return }
+            logger.warning(
+                "the server refused a subscription",
+                metadata: ["query": "\(refused.queryString)", "reason": "\(error)"])
+            state.withLock { $0.problems[refused.queryString] = Failure(remote: error.code, error.message) }
+        case .writeRefused(let refusal):
+            let failure = Failure(remote: refusal.error.code, refusal.error.message)
+            state.withLock { $0.problems["write"] = failure }
+        case .connected, .subscriptionIsLive, .historyForked: break
+        }
+    }
+}
+
+// MARK: - For the command line
+
+extension DittoSync {
+    /// How the connection stands.
+    package var status: SyncStatus {
+        let problems = state.withLock { $0.problems }
+        return switch peer?.status ?? .stopped {
+        case .stopped: SyncStatus(text: "stopped", lastError: nil, problems: problems)
+        case .connecting(let lastError): SyncStatus(text: "connecting", lastError: lastError, problems: problems)
+        case .connected: SyncStatus(text: "connected", lastError: nil, problems: problems)
+        }
+    }
+
+    /// The last local commit, and the greatest up to which the server holds everything that was written here.
+    package func commits() throws -> (last: UInt64, acknowledged: UInt64) {
+        let replica = try engine.replica()
+        return (last: replica.head, acknowledged: try replica.acknowledgedCommit())
+    }
+
+    /// As `stop()`, and waits until the connection has ended.
+    package func stopAndWait() async {
+        stop()
+        await state.withLock { $0.lifecycle }?.value
+    }
+
+    /// Whether the server has acknowledged everything up to a local commit, after waiting for it at most
+    /// `timeout`.
+    package func waitForAcknowledgement(of commit: UInt64, timeout: Duration) async -> Bool {
+        let deadline = ContinuousClock.now + timeout
+        while !Task.isCancelled {
+            let version = changes.version
+            guard let acknowledged = try? commits().acknowledged else { return false }
+            if acknowledged >= commit { return true }
+            let left = deadline - ContinuousClock.now
+            guard left > .zero else { return false }
+            await changes.wait(after: version, atMost: left)
+        }
+        return false
+    }
+}
+
+/// How sync stands, for the command line.
+package struct SyncStatus: Sendable {
+    /// `stopped`, `connecting` or `connected`.
+    package let text: String
+    /// Why the last attempt or connection ended.
+    package let lastError: String?
+    /// What the server refused: subscriptions by their query, writes as `write`.
+    package let problems: [String: Failure]
+}
+
+/// Passes notices on to a receiver that exists only after the sender.
+private final class NoticeBoard: Sendable {
+    private let receiver = Mutex<(@Sendable (PeerSync.Notice) -> Void)?>(nil)
+
+    func onPost(_ receive: @escaping @Sendable (PeerSync.Notice) -> Void) { receiver.withLock { $0 = receive } }
+    func post(_ notice: PeerSync.Notice) { receiver.withLock { $0 }?(notice) }
+}
