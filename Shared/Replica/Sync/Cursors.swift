@@ -22,6 +22,25 @@ enum Cursors {
     }
 }
 
+extension Cursors {
+    /// Forgets every cursor but those of the keys given.
+    static func forgetAll(but kept: [[UInt8]], _ database: Database) throws {
+        let all = try RawStatement(fresh: "SELECT key FROM subscription", database)
+        var doomed: [[UInt8]] = []
+        while try all.step() {
+            let key = all.bytes(0)
+            if !kept.contains(key) { doomed.append(key) }
+        }
+        for key in doomed { try forget(key, database) }
+    }
+
+    static func forget(_ key: [UInt8], _ database: Database) throws {
+        let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
+        statement.bind(1, key)
+        try statement.run()
+    }
+}
+
 /// Documents whose full state this store has asked for, or must ask for (rule 3, rule 10).
 enum Wanted {
     static func note(_ key: DocumentKey, _ database: Database) throws {
@@ -57,9 +76,7 @@ extension Replica {
     /// Forgets a subscription's cursor: its next catch-up starts from the beginning. What it brought stays.
     public func forgetCursor(of key: [UInt8]) throws {
         try committing { database, _ in
-            let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
-            statement.bind(1, key)
-            try statement.run()
+            try Cursors.forget(key, database)
             return ((), nil)
         }
     }

@@ -79,29 +79,35 @@ public final class WriteTransaction: DocumentWriter {
     }
 
     /// Drops documents from this store only. Nothing is told to anybody.
+    ///
+    /// A document that a live subscription matches is wanted back at once. The cursors of all other
+    /// subscriptions are forgotten: what they stood for is no longer here, so a later subscriber catches up
+    /// from the start.
     public func evict(_ collection: String, _ ids: [DocumentID]) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         for id in ids {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
-            let vector = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
-            if vector[state.actor] != nil || pending[DocumentKey(collection: collection, id: id)] != nil {
-                try noteEviction(collection, id)
-            }
             let key = DocumentKey(collection: collection, id: id)
-            let returns = try bytes.withUnsafeBytes { raw in
-                let record = DocumentRecord(id: id, document: try DocumentReader(raw))
-                return try liveQueries.contains { query in
-                    try utf8Equal(query.collection, collection) && record.document.isLive
-                        && query.matches(record)
-                }
-            }
-            if returns {
-                try Wanted.note(key, database)
-                wanted.append(key)
-            }
+            try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
             try DocumentRows.remove(table, id, database)
+            if evicted.isEmpty { try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database) }
             evicted.append(key)
         }
+    }
+
+    /// What has to be remembered of a document that is about to go (rule 10).
+    private func noteEviction(of key: DocumentKey, _ document: DocumentReader) throws {
+        if try document.vector()[state.actor] != nil || pending[key] != nil {
+            try noteEviction(key.collection, key.id)
+        }
+        guard document.isLive else { return }
+        let record = DocumentRecord(id: key.id, document: document)
+        let returns = try liveQueries.contains { query in
+            try utf8Equal(query.collection, key.collection) && query.matches(record)
+        }
+        guard returns else { return }
+        try Wanted.note(key, database)
+        wanted.append(key)
     }
 
     /// The operation of everything edited so far; nil when nothing was.
