@@ -62,6 +62,7 @@ public struct QueryError: Error, Equatable, Sendable {
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")
         case let error as ReplicaError: QueryError(.unavailable, error.code.rawValue)
+        case let error as OperationLogError where error.code == .overloaded: QueryError(.overloaded)
         case let error as OperationLogError: QueryError(.unavailable, error.code.rawValue)
         default: error
         }

@@ -10,7 +10,7 @@ import ServiceKit
 /// "totalWarningsCount"}`.
 struct ExecuteAnswer: Sendable {
     /// The log's offset after the statement.
-    let transactionID: UInt64
+    var transactionID: UInt64
     let queryType: StatementKind
     var items: [Value] = []
     var mutatedDocumentIDs: [Value] = []

@@ -15,29 +15,39 @@ actor Projection {
     nonisolated let materializer: Materializer
     private let log: any OperationLog
     private let database: String
+    private let bounds: QueryServicePart.Bounds
     private var follower: Task<Void, Never>?
     private var writing: Task<ExecuteAnswer, any Error>?
     private var waitingWrites = 0
+    /// The offset of the last write of this process. No draft begins before it is folded: a stamp exceeds
+    /// every earlier one of its actor.
+    private var written: UInt64 = 0
 
-    static func open(_ database: String, log: any OperationLog, folder: String, logger: Logger) async throws
-        -> Projection
-    {
+    static func open(
+        _ database: String, log: any OperationLog, folder: String, bounds: QueryServicePart.Bounds,
+        logger: Logger
+    ) async throws -> Projection {
         let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger)
-        let projection = Projection(database, log, materializer)
+        let projection = Projection(database, log, materializer, bounds)
         await projection.follow()
         return projection
     }
 
-    private init(_ database: String, _ log: any OperationLog, _ materializer: Materializer) {
+    private init(
+        _ database: String, _ log: any OperationLog, _ materializer: Materializer,
+        _ bounds: QueryServicePart.Bounds
+    ) {
         self.database = database
         self.log = log
         self.materializer = materializer
+        self.bounds = bounds
     }
 
     private func follow() { follower = Task { await materializer.run() } }
 
     func close() async {
         follower?.cancel()
+        _ = try? await writing?.value
         await materializer.close()
     }
 
@@ -56,7 +66,8 @@ actor Projection {
             throw QueryError(.writeNotGranted, collection)
         }
         let head = try await log.head(of: database).offset
-        guard await materializer.wait(for: max(minimum ?? 0, head), timeout: Limits.transactionWait) else {
+        if await materializer.position.offset < head { try await materializer.advance() }
+        guard await materializer.wait(for: max(minimum ?? 0, head), timeout: bounds.transactionWait) else {
             throw QueryError(.transactionNotReached)
         }
         guard statement.isReadOnly else { return try await write(statement, request.arguments, options) }
@@ -86,7 +97,7 @@ actor Projection {
     private func write(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
     ) async throws -> ExecuteAnswer {
-        guard waitingWrites < Limits.waitingWrites else { throw QueryError(.overloaded) }
+        guard waitingWrites < bounds.waitingWrites else { throw QueryError(.overloaded) }
         waitingWrites += 1
         defer { waitingWrites -= 1 }
         let previous = writing
@@ -98,40 +109,65 @@ actor Projection {
         return try await task.value
     }
 
-    /// Drafts, appends, folds. The actor is the projection's own; its sequence is what the log says, so a
-    /// projection that was deleted or restored never repeats one.
+    /// Drafts, appends, folds. When the log says that somebody else wrote as this projection's actor (its
+    /// folder was copied), the statement runs again under a new one.
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
     ) async throws -> ExecuteAnswer {
+        if await materializer.position.offset < written { try await materializer.advance() }
+        for _ in 0..<Limits.writeAttempts {
+            let actor = materializer.replica.actor
+            let draft = try await draft(statement, arguments, options, as: actor)
+            var answer = ExecuteAnswer(
+                transactionID: await materializer.position.offset, queryType: statement.kind,
+                items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
+                warnings: draft.result.warnings.map(\.message) + draft.warnings)
+            guard let operation = draft.operation else { return answer }
+            if let offset = try await append(operation) {
+                answer.transactionID = offset
+                return answer
+            }
+            let replica = materializer.replica
+            try await materializer.executor.run { try replica.renewActor(actor) }
+        }
+        throw QueryError(.conflict)
+    }
+
+    private struct Draft: Sendable {
+        let result: StatementResult
+        let operation: Operation?
+        let warnings: [String]
+    }
+
+    /// The sequence is what the log says, so a projection that was deleted or restored never repeats one.
+    private func draft(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        as actor: ActorID
+    ) async throws -> Draft {
+        let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
         let replica = materializer.replica
-        let actor = replica.actor
-        let known = try await log.frontier(of: [actor], in: database)
-        let sequence = (known[actor]?.sequence ?? 0) + 1
-        let draft = try await materializer.executor.run {
-            try replica.draft(as: actor, sequence: sequence) { transaction in
+        return try await materializer.executor.run {
+            let draft = try replica.draft(as: actor, sequence: sequence) { transaction in
                 try statement.execute(
                     in: transaction, arguments: arguments, options: options,
                     idGenerator: { Environment.system.generateDocumentID() })
             }
+            return Draft(result: draft.value, operation: draft.operation, warnings: draft.warnings)
         }
-        var offset = await materializer.position.offset
-        if let operation = draft.operation { offset = try await append(operation) }
-        return ExecuteAnswer(
-            transactionID: offset, queryType: statement.kind, items: draft.value.rows,
-            mutatedDocumentIDs: draft.value.mutatedDocumentIDs.map(\.value),
-            warnings: draft.value.warnings.map(\.message) + draft.warnings)
     }
 
-    private func append(_ operation: Operation) async throws -> UInt64 {
+    /// The operation's offset; nil when the log has another history of its actor.
+    private func append(_ operation: Operation) async throws -> UInt64? {
         let record = OperationRecord(
             actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
             bytes: operation.encoded())
         let request = AppendRequest(record: record, authorKey: "query-service:\(operation.actor)")
         guard case .appended(let offset)? = try await log.append([request], to: database).first else {
-            throw QueryError(.conflict)
+            return nil
         }
-        // The write is durable from here on; a projection that lags only delays the answer.
-        _ = await materializer.wait(for: offset, timeout: Limits.transactionWait)
+        written = offset
+        // The write is durable from here on: a projection that cannot follow fails what comes next, not this.
+        try? await materializer.advance()
         return offset
     }
 }

@@ -23,8 +23,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let keys = JWKSKeySource(issuer: try configuration.requiredIssuer(), logger: logger)
         let log = try configuration.openLog(logger: logger)
         let part = QueryServicePart(
-            log: log, authenticator: Authenticator(source: keys), folder: try configuration.folder("query"),
-            logger: logger)
+            log: log, authenticator: Authenticator(source: keys),
+            folder: try configuration.projection?.sqlitePath ?? configuration.folder("query"), logger: logger)
         let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -21,15 +21,31 @@ public final class QueryServicePart: ServicePart {
     private let log: any OperationLog
     private let authenticator: Authenticator
     private let folder: String
+    private let bounds: Bounds
     private let logger: Logger
     /// The databases opened so far; a failed opening is forgotten, so that the next request tries again.
     private let projections = Mutex<[String: Task<Projection, any Error>]>([:])
 
+    /// What a deployment, or a test, may bound otherwise.
+    public struct Bounds: Sendable {
+        /// How long a request waits for the state it asks for.
+        public var transactionWait = Limits.transactionWait
+        /// Writes of one database that may wait for their turn.
+        public var waitingWrites = Limits.waitingWrites
+
+        /// The bounds of `Limits`.
+        public init() {}
+    }
+
     /// - Parameter folder: where the projections are kept, a folder each.
-    public init(log: any OperationLog, authenticator: Authenticator, folder: String, logger: Logger) {
+    public init(
+        log: any OperationLog, authenticator: Authenticator, folder: String, bounds: Bounds = Bounds(),
+        logger: Logger
+    ) {
         self.log = log
         self.authenticator = authenticator
         self.folder = folder
+        self.bounds = bounds
         self.logger = logger
     }
 
@@ -86,7 +102,8 @@ public final class QueryServicePart: ServicePart {
             if let known = projections[database] { return known }
             let opening = Task {
                 try await Projection.open(
-                    database, log: self.log, folder: "\(self.folder)/\(database)", logger: self.logger)
+                    database, log: self.log, folder: "\(self.folder)/\(database)", bounds: self.bounds,
+                    logger: self.logger)
             }
             projections[database] = opening
             return opening
@@ -94,7 +111,8 @@ public final class QueryServicePart: ServicePart {
         do {
             return try await task.value
         } catch {
-            projections.withLock { $0[database] = nil }
+            // Unless another request has begun to open it anew meanwhile.
+            projections.withLock { if $0[database] == task { $0[database] = nil } }
             logger.error(
                 "a projection cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
             throw error

@@ -10,8 +10,8 @@ import Sync
 /// snapshot.
 struct CatchUpReader {
     let query: SubscriptionQuery
-    /// Whether changed documents that do not match are named as candidates.
-    let namesCandidates: Bool
+    /// Documents that do not match are named as candidates when they changed behind this offset.
+    let namesAfter: UInt64
     private var documents: [DocumentUpdate] = []
     private var candidates: [Frame.Candidate] = []
     private var size = 0
@@ -19,11 +19,11 @@ struct CatchUpReader {
     private var last: UInt64
 
     static func page(
-        of replica: Replica, query: SubscriptionQuery, after offset: UInt64, namesCandidates: Bool,
+        of replica: Replica, query: SubscriptionQuery, after offset: UInt64, namesAfter: UInt64,
         start: LogPosition
     ) throws -> CatchUpPage {
         try replica.read { transaction in
-            var reader = CatchUpReader(query: query, namesCandidates: namesCandidates, after: offset)
+            var reader = CatchUpReader(query: query, namesAfter: namesAfter, after: offset)
             var isComplete = true
             try transaction.changes(in: query.collection, after: offset) { document in
                 guard !reader.isFull || document.position == reader.last else {
@@ -40,9 +40,9 @@ struct CatchUpReader {
         }
     }
 
-    private init(query: SubscriptionQuery, namesCandidates: Bool, after offset: UInt64) {
+    private init(query: SubscriptionQuery, namesAfter: UInt64, after offset: UInt64) {
         self.query = query
-        self.namesCandidates = namesCandidates
+        self.namesAfter = namesAfter
         last = offset
     }
 
@@ -56,7 +56,7 @@ struct CatchUpReader {
         if try document.isLive && query.matches(DocumentRecord(id: changed.id, document: document)) {
             documents.append(DocumentUpdate(key: key, content: .state([UInt8](changed.state))))
             size += changed.state.count
-        } else if namesCandidates {
+        } else if changed.position > namesAfter {
             candidates.append(Frame.Candidate(key: key, vector: try document.vector().encoded()))
         }
     }

@@ -9,6 +9,8 @@ public enum Limits {
     public static let liveBatchBytes = 524_288
     /// How many operations a session takes at a time.
     public static let liveBatchOperations = 512
+    /// The longest single sleep until a token expires, in seconds.
+    public static let longestExpirySleepSeconds: Int64 = 86_400
     /// Sessions one database may have at once in this process.
     public static let sessionsPerDatabase = 20_000
     /// The most documents one page of a catch-up visits, so that a snapshot is read in short transactions.

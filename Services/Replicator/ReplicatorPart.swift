@@ -100,8 +100,12 @@ public final class ReplicatorPart: ServicePart {
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
                 allowsReading: { grant.allowsReading(collection: $0) }))
         let expiry = Task {
-            try await Task.sleep(
-                for: .seconds(max(0, identity.expiresAtSeconds - Authenticator.systemSeconds())))
+            // In steps, since an issuer may put the end further away than a sleep can be long.
+            while true {
+                let rest = identity.expiresAtSeconds - Authenticator.systemSeconds()
+                guard rest > 0 else { break }
+                try await Task.sleep(for: .seconds(min(rest, Limits.longestExpirySleepSeconds)))
+            }
             pump.deliver(.finish(SyncError(.expired, "the access token has expired")))
         }
         defer { expiry.cancel() }

@@ -33,6 +33,8 @@ struct ServerStore: SessionStore {
         case .append(let operations):
             return try await hub.admit(operations, from: session, identity)
         case .readStates(let keys):
+            // The asker's own writes are in the log; a state without them would be its last word on them.
+            try await hub.materializer.advance()
             let replica = hub.materializer.replica
             return .states(
                 try await hub.materializer.executor.run {
@@ -52,7 +54,7 @@ struct ServerStore: SessionStore {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
         let offset: UInt64
-        let namesCandidates: Bool
+        let namesFrom: UInt64
         switch start {
         case .cursor(let cursor):
             let isKnown = try await log.position(at: cursor.offset, in: database) == cursor
@@ -60,15 +62,17 @@ struct ServerStore: SessionStore {
                 try await hub.materializer.advance()
             }
             offset = isKnown ? cursor.offset : 0
-            namesCandidates = true
-        case .offset(let place, let hasCursor):
+            namesFrom = 0
+        case .offset(let place, let namesAfter):
+            // What the subscriber has written is in the log, but may not be folded; it is not sent again.
+            if place == 0 { try await hub.materializer.advance() }
             offset = place
-            namesCandidates = hasCursor
+            namesFrom = namesAfter
         }
         let replica = hub.materializer.replica
         return try await hub.materializer.executor.run {
             try CatchUpReader.page(
-                of: replica, query: query, after: offset, namesCandidates: namesCandidates, start: beginning)
+                of: replica, query: query, after: offset, namesAfter: namesFrom, start: beginning)
         }
     }
 }

@@ -49,6 +49,11 @@ public struct DocumentID: Hashable, Sendable {
     }
 }
 
+extension DocumentID {
+    /// Hashes the bytes in one go; the synthesized version would feed them one by one.
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+}
+
 extension DocumentID: Comparable {
     /// By canonical bytes.
     public static func < (left: DocumentID, right: DocumentID) -> Bool {

@@ -5,8 +5,8 @@ import Synchronization
 
 /// One open database on this device: its local store, its sync with others, its login.
 ///
-/// Opening is exclusive: one `Ditto`, of one process, per persistence directory. It stays open until `close()`
-/// is called or the last reference to it is gone; observers and subscriptions end with it.
+/// Opening is exclusive: one `Ditto`, of one process, per persistence directory. It stays open until
+/// `close()` is called or the last reference to it is gone; observers and subscriptions end with it.
 public final class Ditto: Sendable {
     /// The configuration it was opened with; secrets read `[REDACTED]`.
     public let config: DittoConfig
@@ -30,8 +30,10 @@ public final class Ditto: Sendable {
     }
 
     /// Opens the database, creating it if need be.
-    /// - Throws: `validationError(.invalidDittoConfig)`; `storeError(.persistenceDirectoryLocked)` after about a
-    ///   second; `storeError(.backendError)` for a damaged store or one of a newer version, which stays as it is.
+    /// - Throws: `validationError(.invalidDittoConfig)`; `storeError(.persistenceDirectoryLocked)` after
+    ///   about a
+    ///   second; `storeError(.backendError)` for a damaged store or one of a newer version, which stays as
+    /// it is.
     public class func open(config: DittoConfig = .default) async throws -> Ditto {
         do {
             return try await Engine.openingQueue.run { try openSync(config: config) }
@@ -61,7 +63,8 @@ public final class Ditto: Sendable {
         store = DittoStore(engine)
         if let server = opened.server {
             let authenticator = try DittoAuthenticator(
-                server: server, databaseID: given.databaseID, files: IdentityFiles(directory: opened.directory),
+                server: server, databaseID: given.databaseID,
+                files: IdentityFiles(directory: opened.directory),
                 logger: logger)
             auth = authenticator
             sync = try DittoSync(engine, server, given.databaseID, authenticator, logger)
@@ -84,8 +87,8 @@ public final class Ditto: Sendable {
         }
     }
 
-    /// Ends sync, observers and subscriptions, and closes the store. Everything that is called afterwards throws
-    /// `storeError(.backendError)`. Returns when the directory can be opened again.
+    /// Ends sync, observers and subscriptions, and closes the store. Everything that is called afterwards
+    /// throws `storeError(.backendError)`. Returns when the directory can be opened again.
     public func close() async {
         engine.observers.cancelAll()
         await sync.shutDown()

@@ -2,6 +2,8 @@
 enum Limits {
     /// How long a login may take: it is one small request, and a dead network should not be waited for.
     static let loginTimeoutSeconds: Int64 = 30
+    /// How long a connection for HTTP may take to be made.
+    static let connectTimeoutSeconds: Int64 = 10
     /// The largest answer to a login: a token of at most 16 KiB and what a provider has for the application.
     static let loginAnswerBytes = 256 * 1_024
     /// The pause before the expiration handler is asked again after a login that failed; doubles each time.

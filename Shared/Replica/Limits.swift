@@ -10,4 +10,7 @@ public enum ReplicaLimits {
     public static let readers = 8
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
+    /// The latest time a stamp from elsewhere may bear, in Unix milliseconds: half of what 48 bits hold (the
+    /// year 6429). A clock that followed a stamp at their very end could never draw another.
+    public static let stampMilliseconds: UInt64 = 1 << 47
 }

@@ -50,6 +50,8 @@ public final class Replica: Sendable {
 
     /// The store's directory.
     public let directory: String
+    /// What the store is for.
+    public let role: Role
     let pool: DatabasePool
     let environment: Environment
     let logger: Logger
@@ -72,14 +74,16 @@ public final class Replica: Sendable {
             environment.pause(ReplicaLimits.lockPause)
         }
         self.directory = directory
+        self.role = role
         self.environment = environment
         self.logger = logger
-        let path = directory + "/replica.sqlite"
+        let path = "\(directory)/\(Replica.fileName)"
         var configuration = Configuration()
         configuration.maximumReaderCount = ReplicaLimits.readers
         configuration.busyMode = .timeout(ReplicaLimits.busyTimeoutSeconds)
         configuration.label = "replica"
         do {
+            try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
             let state = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
@@ -95,18 +99,20 @@ public final class Replica: Sendable {
             }
             shared = Mutex(Shared(state: state))
         } catch {
-            throw ReplicaError.translated(error)
+            throw ReplicaError.opening(error, path: path)
         }
     }
 
-    /// Closes the store; later calls throw `closed`. Waits for accesses under way.
+    /// Closes the store and frees its directory; later calls throw `closed`. Waits for accesses under way.
     public func close() throws {
         let wasClosed = shared.withLock { shared in
             defer { shared.isClosed = true }
             shared.listeners = [:]
             return shared.isClosed
         }
-        if !wasClosed { try pool.close() }
+        guard !wasClosed else { return }
+        defer { lock.release() }
+        try pool.close()
     }
 
     /// Runs a closure on a consistent snapshot. Never waits for a writer.
@@ -123,11 +129,11 @@ public final class Replica: Sendable {
     /// `WriteTransaction`), so it must have no effect but through the transaction. Returns after the commit
     /// is durable.
     public func write<Value>(_ body: (WriteTransaction) throws -> Value) throws -> WriteResult<Value> {
-        try changing { database, state in
+        precondition(role == .peer, "a materialization changes by folding its log only")
+        return try changing { database, state in
             for _ in 0..<2 {
                 if let done = try self.attempt(database, &state, body) { return done }
-                state.actor = ActorID(self.environment.random())
-                state.sequence = 0
+                try state.renewActor(self.environment, database)
             }
             preconditionFailure("a new actor cannot have written an evicted document")
         }
@@ -138,8 +144,8 @@ public final class Replica: Sendable {
     /// The actor of the next local write.
     public var actor: ActorID { shared.withLock { $0.state.actor } }
 
-    /// Calls a closure after every commit, on the writer's thread: it must be quick and must not call back
-    /// into the store. Returns what `removeListener` takes.
+    /// Calls a closure after every commit, in the order of commits, while the next writer waits: it must be
+    /// quick and must not call back into the store. Returns what `removeListener` takes.
     public func addListener(_ listener: @escaping @Sendable (Commit) -> Void) -> Int {
         shared.withLock { shared in
             shared.nextListener += 1
@@ -170,7 +176,7 @@ public final class Replica: Sendable {
     ) throws -> Result {
         try checkOpen()
         do {
-            let (result, commit) = try pool.writeWithoutTransaction { database in
+            return try pool.writeWithoutTransaction { database in
                 let before = shared.withLock { $0.state }
                 var state = before
                 var outcome: (result: Result, commit: Commit?)?
@@ -179,14 +185,14 @@ public final class Replica: Sendable {
                     if state != before { try state.save(database) }
                     return .commit
                 }
-                shared.withLock { $0.state = state }
+                let listeners = shared.withLock { shared in
+                    shared.state = state
+                    return Array(shared.listeners.values)
+                }
                 guard let outcome else { preconditionFailure("a committed transaction left no result") }
-                return outcome
+                if let commit = outcome.commit { for listener in listeners { listener(commit) } }
+                return outcome.result
             }
-            if let commit {
-                for listener in shared.withLock({ Array($0.listeners.values) }) { listener(commit) }
-            }
-            return result
         } catch {
             throw ReplicaError.translated(error)
         }
@@ -256,8 +262,7 @@ public final class Replica: Sendable {
         }
         if state.file != file {
             state.file = file
-            state.actor = ActorID(environment.random())
-            state.sequence = 0
+            try state.renewActor(environment, database)
             logger.notice("the store was copied or restored: it writes as a new actor from now on")
             try state.save(database)
         }

@@ -16,13 +16,13 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case documentTooLarge = "STORE-0201"
     /// A transaction changes more than one operation may hold.
     case transactionTooLarge = "STORE-0202"
-    /// A collection name is empty, too long or reserved.
+    /// A collection name is empty or too long.
     case invalidCollection = "STORE-0203"
     /// The disk is full or failing; the transaction was rolled back.
     case storageFailed = "STORE-0204"
     /// An operation read from the log does not fit what came before it.
     case brokenLog = "STORE-0301"
-    /// The store's clock, or a stamp handed in, is too far ahead of the wall clock.
+    /// A stamp from elsewhere is later than any clock may follow (`ReplicaLimits.stampMilliseconds`).
     case clockTooFarAhead = "STORE-0302"
 }
 
@@ -51,9 +51,18 @@ extension ReplicaError {
         switch failure.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             return ReplicaError(.damaged, "the store file is damaged: \(detail)")
+        case .SQLITE_MISUSE: return ReplicaError(.closed, "the store was closed meanwhile")
         case .SQLITE_FULL:
             return ReplicaError(.storageFailed, "the disk is full; the transaction was rolled back")
         default: return ReplicaError(.storageFailed, "the transaction was rolled back: \(detail)")
         }
+    }
+
+    /// As above, while a store is being opened: a file that cannot be opened is the directory's fault.
+    static func opening(_ error: any Error, path: String) -> any Error {
+        guard let failure = error as? DatabaseError,
+            [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_IOERR].contains(failure.resultCode)
+        else { return translated(error) }
+        return ReplicaError(.directoryUnusable, "cannot open \(path): \(failure.message ?? "no detail")")
     }
 }

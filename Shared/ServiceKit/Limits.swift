@@ -20,6 +20,10 @@ public enum Limits {
     public static let keySetBytes = 4 * 1024 * 1024
     /// Label combinations one metric may have; further ones share a series marked `overflow`.
     public static let seriesPerMetric = 1000
+    /// First wait after a materialization could not fold its log: a full disk is seldom free at once.
+    static let foldRetry: Duration = .seconds(1)
+    /// Longest wait between two attempts, and so how long a cured disk may go unnoticed.
+    static let foldRetryLongest: Duration = .seconds(30)
     /// The configuration file holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
 }

@@ -20,6 +20,11 @@ public enum Limits {
     public static let subscriptions = 1_024
     /// Documents one `want` may name.
     public static let wantedDocuments = 1_024
-    /// Requests for states that may wait for their answer.
-    public static let wantRequests = 64
+    /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
+    public static let wantedWaitingDocuments = 4_096
+    /// Documents whose states are read at a time, so that few large ones are in memory at once.
+    public static let statesPerRead = 16
+    /// The most bytes of updates sent as one transaction of the live stream; a larger one travels as a
+    /// catch-up, whose pages can be divided.
+    public static let transactionBytes = 16 * 1_048_576
 }

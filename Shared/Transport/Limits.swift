@@ -4,6 +4,15 @@ public enum Limits {
     public static let firstReconnectPause = Duration.milliseconds(500)
     /// The longest pause between two attempts: a server that comes back is found within it.
     public static let longestReconnectPause = Duration.seconds(15)
+    /// The most bytes of frames that may wait to leave: credit bounds data, this bounds all else towards a
+    /// side that asks and does not read. Room for the states of one read, each at the hard limit.
+    public static let unsentBytes = 128 * 1_048_576
+    /// Above this many waiting bytes nothing large is read from the store for this side.
+    public static let unsentPauseBytes = 8 * 1_048_576
+    /// How long to wait before looking again whether the waiting bytes have left.
+    public static let unsentPause = Duration.milliseconds(10)
+    /// Wanted documents loaded from the store when a session begins; the rest has its turn with the next.
+    public static let wantedDocuments = 65_536
     /// How long the last frames of a session (its close reason among them) may take to leave.
     public static let lastFramesTimeout = Duration.seconds(2)
 }

@@ -41,7 +41,8 @@ public struct DocumentKey: Sendable, Hashable {
 
     /// Hashes the bytes that equality compares.
     public func hash(into hasher: inout Hasher) {
-        for byte in collection.utf8 { hasher.combine(byte) }
+        var name = collection
+        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         hasher.combine(id)
     }
 }

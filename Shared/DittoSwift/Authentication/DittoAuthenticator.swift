@@ -27,9 +27,9 @@ public struct DittoAuthenticationProvider: Hashable, Sendable, ExpressibleByStri
 
 /// Logs in to the server, and keeps the session until it ends.
 ///
-/// `state` guards everything that changes; it is never held across a wait or a call of the application. Whoever
-/// needs a session waits in `token()`, which asks the application's handler for a login, again and again with
-/// growing pauses, until there is one.
+/// `state` guards everything that changes; it is never held across a wait or a call of the application.
+/// Whoever needs a session waits in `token()`, which asks the application's handler for a login, again and
+/// again with growing pauses, until there is one.
 public final class DittoAuthenticator: Sendable {
     private struct State {
         var handler: DittoAuthenticationExpirationHandler?
@@ -146,7 +146,9 @@ extension DittoAuthenticator {
     public func login(
         token: String, provider: String, completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
     ) {
-        login(token: token, provider: DittoAuthenticationProvider(stringLiteral: provider), completion: completion)
+        login(
+            token: token, provider: DittoAuthenticationProvider(stringLiteral: provider),
+            completion: completion)
     }
 
     private func logIn(_ token: String, _ provider: String) async throws(SDKError) -> String? {
@@ -254,14 +256,16 @@ extension DittoAuthenticator {
     private func validToken() -> String? {
         tell()
         return state.withLock { state in
-            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else { return nil }
+            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+                return nil
+            }
             state.tokenInUse = session.accessToken
             return session.accessToken
         }
     }
 
-    /// Calls the handler; returns when there is another session than before, or after `pause` when no login is
-    /// under way any more.
+    /// Calls the handler; returns when there is another session than before, or after `pause` when no login
+    /// is under way any more.
     private func askForLogin(secondsRemaining: TimeInterval, pause: Duration) async {
         let (handler, before) = state.withLock { ($0.handler, $0.session) }
         if let handler, let ditto = owner.ditto { await handler(ditto, secondsRemaining) }

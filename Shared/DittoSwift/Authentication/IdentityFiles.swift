@@ -1,8 +1,9 @@
 import Foundation
 import Identity
 
-/// Who this store is and whom it is logged in as, in the folder `ditto_auth` (0700) of the persistence directory:
-/// `peer-key.pem` is made once, `session.json` comes and goes with logins. Both are secrets (0600).
+/// Who this store is and whom it is logged in as, in the folder `ditto_auth` (0700) of the persistence
+/// directory: `peer-key.pem` is made once, `session.json` comes and goes with logins. Both are secrets
+/// (0600).
 struct IdentityFiles: Sendable {
     private let folder: URL
 
@@ -27,7 +28,8 @@ struct IdentityFiles: Sendable {
         return key
     }
 
-    /// The session of the last login; nil when there is none, or none that can be read: a new login cures that.
+    /// The session of the last login; nil when there is none, or none that can be read: a new login cures
+    /// that.
     func session() -> StoredSession? {
         let data = FileManager.default.contents(atPath: sessionFile.path)
         return data.flatMap { try? JSONDecoder().decode(StoredSession.self, from: $0) }
@@ -63,7 +65,8 @@ struct IdentityFiles: Sendable {
             try handle.close()
             guard rename(temporary.path, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
         } catch {
-            throw SDKError(.identityFileUnusable, "\(file.path) cannot be written: \(error.localizedDescription)")
+            throw SDKError(
+                .identityFileUnusable, "\(file.path) cannot be written: \(error.localizedDescription)")
         }
     }
 }

@@ -32,7 +32,7 @@ struct LoginRequest: Sendable {
         let status: UInt
         let answer: [UInt8]
         do {
-            let response = try await HTTPClient.shared.execute(
+            let response = try await HTTPConnections.client.execute(
                 request, timeout: .seconds(Limits.loginTimeoutSeconds))
             status = response.status.code
             answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
@@ -46,14 +46,19 @@ struct LoginRequest: Sendable {
         guard status == 200 else { throw refusal(status, body) }
         guard let token = body?["accessToken"]?.stringValue, let userID = body?["userID"]?.stringValue,
             let lifetime = body?["expiresIn"]?.intValue, lifetime > 0
-        else { throw SDKError(.loginAnswerMalformed, "the server's answer to the login is not of the known shape") }
+        else {
+            throw SDKError(
+                .loginAnswerMalformed, "the server's answer to the login is not of the known shape")
+        }
         return Answer(
             accessToken: token, lifetimeSeconds: Double(lifetime), userID: userID,
             clientInfo: body?["clientInfo"].map { JSONText.print($0) })
     }
 
     private static func refusal(_ status: UInt, _ body: Value?) -> SDKError {
-        if let code = body?["error"]?["code"]?.stringValue, let message = body?["error"]?["message"]?.stringValue {
+        if let code = body?["error"]?["code"]?.stringValue,
+            let message = body?["error"]?["message"]?.stringValue
+        {
             return SDKError(refusedBy: code, message)
         }
         return SDKError(.loginRefused, "the server answered the login with status \(status)")

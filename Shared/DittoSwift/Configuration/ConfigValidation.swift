@@ -16,7 +16,8 @@ struct OpenedConfig: Sendable {
     init(_ config: DittoConfig, root: URL) throws(SDKError) {
         guard DatabaseID.isValid(config.databaseID) else {
             throw SDKError(
-                .databaseIDInvalid, "'\(config.databaseID.prefix(200))' is no database id: 1 to 128 letters, digits, '-' and '_'")
+                .databaseIDInvalid,
+                "'\(config.databaseID.prefix(200))' is no database id: 1 to 128 letters, digits, '-' and '_'")
         }
         var redacted = config
         switch config.connect {
@@ -37,16 +38,19 @@ struct OpenedConfig: Sendable {
 
     private static func directory(of config: DittoConfig, root: URL) throws(SDKError) -> String {
         guard let given = config.persistenceDirectory else {
-            return root.appendingPathComponent("ditto-\(config.databaseID)", isDirectory: true).standardized.path
+            return root.appendingPathComponent("ditto-\(config.databaseID)", isDirectory: true).standardized
+                .path
         }
         let isPath = given.scheme == nil || given.isFileURL
         // A relative URL keeps what it was written as; `path` of a file URL is absolute already.
         let path = given.isFileURL ? given.path : given.relativePath
         guard isPath, !path.isEmpty, given.host ?? "" == "", !path.contains("\0") else {
             throw SDKError(
-                .persistenceDirectoryInvalid, "the persistence directory '\(given.relativeString)' is no path")
+                .persistenceDirectoryInvalid, "the persistence directory '\(given.relativeString)' is no path"
+            )
         }
-        let url = path.hasPrefix("/")
+        let url =
+            path.hasPrefix("/")
             ? URL(fileURLWithPath: path, isDirectory: true)
             : root.appendingPathComponent(path, isDirectory: true)
         return url.standardized.path
@@ -69,7 +73,8 @@ struct ServerAddresses: Sendable, Equatable {
         else { throw Self.unusable }
         parts.query = nil
         parts.fragment = nil
-        let base = parts.percentEncodedPath.hasSuffix("/")
+        let base =
+            parts.percentEncodedPath.hasSuffix("/")
             ? String(parts.percentEncodedPath.dropLast()) : parts.percentEncodedPath
         parts.percentEncodedPath = base + "/_ditto/auth/login"
         guard let login = parts.url else { throw Self.unusable }

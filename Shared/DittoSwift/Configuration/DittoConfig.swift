@@ -42,7 +42,8 @@ public struct DittoConfig: Codable, Sendable {
         connect = try members.decode(DittoConfigConnect.self, forKey: .connect)
         let directory = try members.decodeIfPresent(String.self, forKey: .persistenceDirectory)
         persistenceDirectory = directory.map { URL(string: $0) ?? URL(fileURLWithPath: $0) }
-        experimental = try members.decodeIfPresent(DittoConfigExperimental.self, forKey: .experimental) ?? .init()
+        experimental =
+            try members.decodeIfPresent(DittoConfigExperimental.self, forKey: .experimental) ?? .init()
     }
 
     /// Writes the same members; the private key is among them.

@@ -34,6 +34,9 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case identityFileUnusable = "SDK-0401"
     /// The instance was closed.
     case closed = "SDK-0402"
+
+    /// An error that no module of ours describes; its text is the message.
+    case unexpected = "SDK-0901"
 }
 
 /// Every code of a warning that this module adds to a statement's own.

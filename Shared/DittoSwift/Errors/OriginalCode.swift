@@ -35,6 +35,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .smallPeerSyncUnsupported: .unsupported
             case .identityFileUnusable: .ioOperationFailed
             case .closed: .storeBackend
+            case .unexpected: .unknown
             }
     }
 
@@ -121,7 +122,7 @@ package struct Failure: Error, Sendable, Equatable {
         case let error as CRDTError:
             self.init(error.code.rawValue, error.message, OriginalCode(error.code))
         case let error as SDKError: self.init(error.code, error.message, error.original)
-        default: self.init("SDK-0000", "\(error)", .unknown)
+        default: self.init(SDKErrorCode.unexpected.rawValue, "\(error)", .unknown)
         }
     }
 

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Compares the items of one result with those of the one before.
 ///
-/// Items are the same document where their `_id` is (rows without one: where the whole row is), and updated where
-/// anything in them differs. Keeps the rows it was last given.
+/// Items are the same document where their `_id` is (rows without one: where the whole row is), and updated
+/// where anything in them differs. Keeps the rows it was last given.
 public final class DittoDiffer: Sendable {
     private let previous = Mutex<[Value]>([])
 
@@ -23,8 +23,8 @@ public final class DittoDiffer: Sendable {
     }
 }
 
-/// The difference between two lists of items. Indexes of `deletions` and the first ones of `moves` are of the old
-/// list, all others of the new one.
+/// The difference between two lists of items. Indexes of `deletions` and the first ones of `moves` are of
+/// the old list, all others of the new one.
 public struct DittoDiff: Equatable, Decodable, Sendable {
     /// New items.
     public let insertions: IndexSet
@@ -56,13 +56,16 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
 
     /// Same indexes and moves.
     public static func == (left: DittoDiff, right: DittoDiff) -> Bool {
-        left.insertions == right.insertions && left.deletions == right.deletions && left.updates == right.updates
+        left.insertions == right.insertions && left.deletions == right.deletions
+            && left.updates == right.updates
             && left.moves.elementsEqual(right.moves) { $0 == $1 }
     }
 
     init(from old: [Value], to new: [Value]) {
         var places: [[UInt8]: [Int]] = [:]
-        for (index, row) in old.enumerated().reversed() { places[Self.identity(of: row), default: []].append(index) }
+        for (index, row) in old.enumerated().reversed() {
+            places[Self.identity(of: row), default: []].append(index)
+        }
         var insertions = IndexSet()
         var updates = IndexSet()
         var kept: [(from: Int, to: Int)] = []

@@ -16,8 +16,8 @@ public final class DittoQueryResult: Sendable {
         commitID = outcome.kind == .select ? nil : outcome.commit
     }
 
-    /// The documents a statement wrote, each once, in the order they were written. Empty for a SELECT. Made anew
-    /// at each call.
+    /// The documents a statement wrote, each once, in the order they were written. Empty for a SELECT. Made
+    /// anew at each call.
     public func mutatedDocumentIDs() -> [DittoDocumentID] {
         mutated.map { DittoDocumentID(content: $0.value) }
     }

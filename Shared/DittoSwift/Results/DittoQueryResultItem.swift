@@ -4,15 +4,15 @@ import Synchronization
 
 /// One row of a result.
 ///
-/// It holds the row compactly and makes the dictionary when `value` is first asked for. `dictionary` guards the one
-/// made; `dematerialize()` drops it again.
+/// It holds the row compactly and makes the dictionary when `value` is first asked for. `dictionary` guards
+/// the one made; `dematerialize()` drops it again.
 public final class DittoQueryResultItem: Sendable {
     /// The row itself.
     package let row: Value
     private let dictionary = Mutex<Materialized?>(nil)
 
+    // Safe: built from value types in `value`, and never changed afterwards.
     private struct Materialized: @unchecked Sendable {
-        // Safe: built from value types in `value`, and never changed afterwards.
         let members: [String: Any?]
     }
 

@@ -19,8 +19,8 @@ extension Value {
 }
 
 extension ObjectValue {
-    /// As `Value.plain`. Swift's dictionaries compare keys canonically: of two keys that differ in bytes only the
-    /// one that is later in byte order is seen.
+    /// As `Value.plain`. Swift's dictionaries compare keys canonically: of two keys that differ in bytes
+    /// only the one that is later in byte order is seen.
     var plain: [String: Any?] {
         var members: [String: Any?] = Dictionary(minimumCapacity: count)
         for (key, value) in sorted { members.updateValue(value.plain, forKey: key) }

@@ -3,8 +3,9 @@ import Foundation
 
 /// Turns the dictionaries applications pass as arguments into values.
 ///
-/// Taken are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`, `NSNumber`, and
-/// arrays and dictionaries with text keys of these. An `NSNumber` keeps the type it was made of.
+/// Taken are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`,
+/// `NSNumber`, and arrays and dictionaries with text keys of these. An `NSNumber` keeps the type it was
+/// made of.
 enum Arguments {
     /// The arguments as an object.
     /// - Throws: `SDK-0201` to `SDK-0203`, with the path of what cannot be taken.
@@ -68,10 +69,11 @@ enum Arguments {
         var entries: [ObjectValue.Entry] = []
         entries.reserveCapacity(members.count)
         for (key, member) in members {
-            entries.append((key: key, value: try value(member as Any, path: "\(path).\(key)", depth: depth + 1)))
+            entries.append(
+                (key: key, value: try value(member as Any, path: "\(path).\(key)", depth: depth + 1)))
         }
-        // A dictionary has no order of its own; sorted, the same one always gives the same operation. Its keys
-        // are unique canonically, so they are bytewise.
+        // A dictionary has no order of its own; sorted, the same one always gives the same operation. Its
+        // keys are unique canonically, so they are bytewise.
         return .object(ObjectValue(unique: entries.sorted { utf8Precedes($0.key, $1.key) }))
     }
 
@@ -92,7 +94,9 @@ enum Arguments {
     /// What is inside any number of optionals; nil where one of them is empty.
     private static func unwrapped(_ argument: Any) -> Any? {
         var current = argument
-        while let optional = current as? any OptionalArgument, Mirror(reflecting: current).displayStyle == .optional {
+        while let optional = current as? any OptionalArgument,
+            Mirror(reflecting: current).displayStyle == .optional
+        {
             guard let inside = optional.inside else { return nil }
             current = inside
         }

@@ -10,8 +10,8 @@ public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, E
 
     init(content: Value) { self.content = content }
 
-    /// An id of a value as it would stand in a document; a value that no document can hold gives the id `null`,
-    /// which no document has.
+    /// An id of a value as it would stand in a document; a value that no document can hold gives the id
+    /// `null`, which no document has.
     public init(value: Any?) {
         content = (try? Arguments.value(value as Any, path: "_id", depth: 0)) ?? .null
     }
@@ -35,7 +35,9 @@ public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, E
     public var description: String { content.stringValue ?? toString() }
 
     /// Equal content.
-    public static func == (left: DittoDocumentID, right: DittoDocumentID) -> Bool { left.content == right.content }
+    public static func == (left: DittoDocumentID, right: DittoDocumentID) -> Bool {
+        left.content == right.content
+    }
     /// By content.
     public func hash(into hasher: inout Hasher) { hasher.combine(CBOR.encode(content)) }
 }

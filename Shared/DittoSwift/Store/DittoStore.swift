@@ -24,8 +24,8 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     private let engine: Engine
     let owner = Owner()
 
-    /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves the main
-    /// queue of a Linux process unless it calls `dispatchMain()` or `RunLoop.main.run()`.)
+    /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves
+    /// the main queue of a Linux process unless it calls `dispatchMain()` or `RunLoop.main.run()`.)
     @usableFromInline static let defaultDeliveryQueue = DispatchQueue(label: "ditto.observers")
 
     init(_ engine: Engine) { self.engine = engine }
@@ -47,8 +47,9 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
 
     /// Calls a handler with the result of a SELECT, now and whenever it has changed.
     ///
-    /// The calls of one observer follow each other; changes that come during one are told together by the next.
-    /// The observer lives until it is cancelled or the `Ditto` closes, whether its return value is kept or not.
+    /// The calls of one observer follow each other; changes that come during one are told together by the
+    /// next. The observer lives until it is cancelled or the `Ditto` closes, whether its return value is
+    /// kept or not.
     /// - Throws: `storeError` for anything but a correct SELECT with all its arguments.
     @discardableResult @preconcurrency
     public func registerObserver(
@@ -56,7 +57,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
         handler: @escaping DittoStoreObservationHandler
     ) throws -> DittoStoreObserver {
-        try register(query, arguments, queue) { result, signalNext in
+        try registerObserver(query: query, arguments: arguments, deliverOn: queue) { result, signalNext in
             handler(result)
             signalNext()
         }
@@ -70,7 +71,12 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
         handlerWithSignalNext: @escaping DittoStoreObservationHandlerWithSignalNext
     ) throws -> DittoStoreObserver {
-        try register(query, arguments, queue, handlerWithSignalNext)
+        do {
+            let values = try Arguments.object(arguments)
+            return try register(query, values, GivenArguments(arguments), queue, handlerWithSignalNext)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
     }
 
     /// The observers that were not cancelled.
@@ -85,29 +91,41 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
+    /// As `registerObserver`, with the error in parts.
+    @discardableResult
+    package func observe(
+        _ query: String, handler: @escaping DittoStoreObservationHandler
+    ) throws(Failure) -> DittoStoreObserver {
+        do {
+            return try register(query, ObjectValue(), GivenArguments(nil), Self.defaultDeliveryQueue) {
+                result, signalNext in
+                handler(result)
+                signalNext()
+            }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
     private func register(
-        _ query: String, _ arguments: [String: Any?]?, _ queue: DispatchQueue,
+        _ query: String, _ arguments: ObjectValue, _ given: GivenArguments, _ queue: DispatchQueue,
         _ handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) throws -> DittoStoreObserver {
-        do {
-            let values = try Arguments.object(arguments)
-            let statement = try PreparedStatement(query)
-            guard statement.isReadOnly else {
-                throw SDKError(.notObservable, "only a SELECT can be observed")
-            }
-            if let missing = statement.parameterNames.first(where: { values[$0] == nil }) {
-                throw DQLError(.missingArgument, "Parameter \(missing) was not provided")
-            }
-            _ = try engine.replica()
-            let observer = DittoStoreObserver(
-                engine: engine, owner: owner, statement: statement, arguments: values,
-                given: GivenArguments(arguments), queue: queue, handler: handler)
-            engine.observers.add(observer)
-            observer.changed()
-            return observer
-        } catch {
-            throw DittoSwiftError.translated(error)
+        let statement = try PreparedStatement(query)
+        guard statement.isReadOnly else {
+            throw SDKError(.notObservable, "only a SELECT can be observed")
         }
+        if let missing = statement.parameterNames.first(where: { arguments[$0] == nil }) {
+            throw DQLError(.missingArgument, "Parameter \(missing) was not provided")
+        }
+        _ = try engine.replica()
+        let observer = DittoStoreObserver(
+            engine: engine, owner: owner, statement: statement, arguments: arguments, given: given,
+            queue: queue,
+            handler: handler)
+        engine.observers.add(observer)
+        observer.changed()
+        return observer
     }
 }
 

@@ -7,9 +7,10 @@ import Synchronization
 
 /// A query that is run again whenever a commit touched a collection it reads, and tells what changed.
 ///
-/// `state` says where the observer is; there is one evaluation or delivery at a time, which makes calls ordered, and
-/// `isDirty` joins all changes that came meanwhile. `delivery` is held while the handler runs, so that `cancel()`
-/// returns only when no call is under way; it is recursive, because a handler may cancel its own observer.
+/// `state` says where the observer is; there is one evaluation or delivery at a time, which makes calls
+/// ordered, and `isDirty` joins all changes that came meanwhile. `delivery` is held while the handler runs,
+/// so that `cancel()` returns only when no call is under way; it is recursive, because a handler may cancel
+/// its own observer.
 public final class DittoStoreObserver: Hashable, Sendable {
     /// The query's text.
     public let queryString: String
@@ -46,7 +47,8 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private static let evaluations = DispatchQueue(label: "ditto.evaluations", attributes: .concurrent)
 
     init(
-        engine: Engine, owner: Owner, statement: PreparedStatement, arguments: ObjectValue, given: GivenArguments,
+        engine: Engine, owner: Owner, statement: PreparedStatement, arguments: ObjectValue,
+        given: GivenArguments,
         queue: DispatchQueue, handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) {
         self.engine = engine
@@ -164,7 +166,8 @@ final class ObserverRegistry: Sendable {
         let observers = all
         guard !observers.isEmpty else { return }
         var touched: [String] = []
-        for document in commit.documents where !touched.contains(where: { utf8Equal($0, document.collection) }) {
+        for document in commit.documents
+        where !touched.contains(where: { utf8Equal($0, document.collection) }) {
             touched.append(document.collection)
         }
         for observer in observers

@@ -8,7 +8,8 @@ import Synchronization
 /// The open store below one `Ditto`, shared by everything that belongs to it.
 ///
 /// Invariant: `replica` is set from opening to closing; whoever works on the store takes it for one piece of
-/// work only, so that the directory is free again once those have ended. Statements run on threads of their own.
+/// work only, so that the directory is free again once those have ended. Statements run on threads of their
+/// own.
 final class Engine: Sendable {
     /// Opening and closing wait for the disk, and opening for a lock.
     static let openingQueue = BlockingExecutor(label: "ditto.opening", isSerial: false)
@@ -87,7 +88,8 @@ final class Engine: Sendable {
                 return true
             }
             return StatementOutcome(
-                kind: .select, rows: rows, mutatedDocumentIDs: [], warnings: warnings.map(StatementWarning.init),
+                kind: .select, rows: rows, mutatedDocumentIDs: [],
+                warnings: warnings.map(StatementWarning.init),
                 commit: try transaction.head())
         }
     }

@@ -2,7 +2,8 @@ import Synchronization
 
 /// Wakes whoever waits for something to change. `state` guards the version and the waiting tasks.
 ///
-/// Take the version, look at what you wait for, then wait for the version after: nothing is missed in between.
+/// Take the version, look at what you wait for, then wait for the version after: nothing is missed in
+/// between.
 final class ChangeSignal: Sendable {
     private struct State {
         var version: UInt64 = 0

@@ -38,7 +38,8 @@ public final class DittoSync: Sendable {
     }
 
     init(
-        _ engine: Engine, _ server: ServerAddresses, _ databaseID: String, _ authenticator: DittoAuthenticator,
+        _ engine: Engine, _ server: ServerAddresses, _ databaseID: String,
+        _ authenticator: DittoAuthenticator,
         _ logger: Logger
     ) throws {
         self.engine = engine
@@ -47,7 +48,8 @@ public final class DittoSync: Sendable {
         let changes = ChangeSignal()
         self.changes = changes
         let configuration = PeerSync.Configuration(
-            address: try WebSocketAddress(server.sync), databaseID: databaseID, peerKey: authenticator.peerKey,
+            address: try WebSocketAddress(server.sync), databaseID: databaseID,
+            peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
         let notices = NoticeBoard()
         peer = PeerSync(
@@ -69,11 +71,13 @@ public final class DittoSync: Sendable {
             _ = try engine.replica()
             guard let peer, let authenticator else {
                 throw SDKError(
-                    .smallPeerSyncUnsupported, "sync between small peers is not part of this version; connect to a server")
+                    .smallPeerSyncUnsupported,
+                    "sync between small peers is not part of this version; connect to a server")
             }
             guard authenticator.hasHandler else {
                 throw SDKError(
-                    .expirationHandlerMissing, "set auth.expirationHandler before sync is started: it is asked to log in")
+                    .expirationHandlerMissing,
+                    "set auth.expirationHandler before sync is started: it is asked to log in")
             }
             then(isActive: true) {
                 authenticator.beginRenewing()
@@ -98,7 +102,8 @@ public final class DittoSync: Sendable {
 
     /// Asks for the documents of a SELECT, now and as they change, for as long as the subscription is not
     /// cancelled, whether its return value is kept or not. Subscriptions are not kept over restarts.
-    /// - Throws: `storeError(.queryNotSupported)` for anything but `SELECT * FROM c [WHERE …]`, and what a statement
+    /// - Throws: `storeError(.queryNotSupported)` for anything but `SELECT * FROM c [WHERE …]`, and what a
+    ///   statement
     ///   throws.
     @discardableResult
     public func registerSubscription(
@@ -181,7 +186,8 @@ extension DittoSync {
         let problems = state.withLock { $0.problems }
         return switch peer?.status ?? .stopped {
         case .stopped: SyncStatus(text: "stopped", lastError: nil, problems: problems)
-        case .connecting(let lastError): SyncStatus(text: "connecting", lastError: lastError, problems: problems)
+        case .connecting(let lastError):
+            SyncStatus(text: "connecting", lastError: lastError, problems: problems)
         case .connected: SyncStatus(text: "connected", lastError: nil, problems: problems)
         }
     }
@@ -228,6 +234,8 @@ package struct SyncStatus: Sendable {
 private final class NoticeBoard: Sendable {
     private let receiver = Mutex<(@Sendable (PeerSync.Notice) -> Void)?>(nil)
 
-    func onPost(_ receive: @escaping @Sendable (PeerSync.Notice) -> Void) { receiver.withLock { $0 = receive } }
+    func onPost(_ receive: @escaping @Sendable (PeerSync.Notice) -> Void) {
+        receiver.withLock { $0 = receive }
+    }
     func post(_ notice: PeerSync.Notice) { receiver.withLock { $0 }?(notice) }
 }

@@ -28,7 +28,9 @@ public final class DittoSyncSubscription: Hashable, Sendable {
     public func cancel() { sync?.cancel(self) }
 
     /// Same subscription.
-    public static func == (left: DittoSyncSubscription, right: DittoSyncSubscription) -> Bool { left === right }
+    public static func == (left: DittoSyncSubscription, right: DittoSyncSubscription) -> Bool {
+        left === right
+    }
     /// By identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

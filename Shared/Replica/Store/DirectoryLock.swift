@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -9,7 +11,8 @@
 /// Holds a directory for one replica at a time: an advisory lock on its `lock` file, released by the kernel
 /// when the process ends, however it ends.
 final class DirectoryLock: Sendable {
-    private let descriptor: Int32
+    /// nil once released.
+    private let descriptor: Mutex<Int32?>
 
     /// Takes the lock, trying `attempts` times with `pause` in between. Throws `directoryLocked` or
     /// `directoryUnusable`.
@@ -29,13 +32,22 @@ final class DirectoryLock: Sendable {
             attempt += 1
             pause()
         }
-        descriptor = opened
+        descriptor = Mutex(opened)
     }
 
-    deinit { close(descriptor) }
+    deinit { release() }
+
+    /// Frees the directory; a second call does nothing.
+    func release() {
+        descriptor.withLock { descriptor in
+            if let descriptor { close(descriptor) }
+            descriptor = nil
+        }
+    }
 
     /// Creates the directory and those above it. Throws `directoryUnusable`.
     static func create(_ directory: String) throws(ReplicaError) {
+        guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "no directory is named") }
         var path = directory.hasPrefix("/") ? "" : "."
         for part in directory.split(separator: "/") {
             path += "/" + part
@@ -43,6 +55,14 @@ final class DirectoryLock: Sendable {
                 throw ReplicaError(
                     .directoryUnusable, "cannot create \(path): \(String(cString: strerror(errno)))")
             }
+        }
+    }
+
+    /// Removes a file; one that does not exist is removed already.
+    static func remove(_ path: String) throws(ReplicaError) {
+        guard unlink(path) == 0 || errno == ENOENT else {
+            throw ReplicaError(
+                .directoryUnusable, "cannot remove \(path): \(String(cString: strerror(errno)))")
         }
     }
 

@@ -12,7 +12,25 @@ enum Schema {
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
+    /// Refuses a file that is not ours or is newer before anything may write to it. A missing one is fine.
+    static func check(path: String) throws {
+        guard DirectoryLock.identity(of: path) != nil else { return }
+        var configuration = Configuration()
+        configuration.readonly = true
+        let connection = try DatabaseQueue(path: path, configuration: configuration)
+        try connection.unsafeRead { _ = try storedFormat($0) }
+        try connection.close()
+    }
+
     static func migrate(_ database: Database) throws {
+        guard try storedFormat(database) < format else { return }
+        try database.execute(sql: tablesOfFormat1)
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        try database.execute(sql: "PRAGMA user_version = \(format)")
+    }
+
+    /// The file's format, 0 for an empty one.
+    private static func storedFormat(_ database: Database) throws -> Int64 {
         let found = try Int64.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let owner = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
@@ -24,10 +42,7 @@ enum Schema {
                 .newerFormat,
                 "the store has format \(found), this version knows up to \(format); nothing was changed")
         }
-        guard found < format else { return }
-        try database.execute(sql: tablesOfFormat1)
-        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-        try database.execute(sql: "PRAGMA user_version = \(format)")
+        return found
     }
 
     static func createDocuments(_ number: Int64, _ database: Database) throws {

@@ -20,6 +20,24 @@ struct StoreState: Sendable, Equatable {
     var logID: LogID?
     var logHash: UInt64
 
+    /// Takes note of a foreign timestamp. Throws `clockTooFarAhead` for one that leaves a clock following it
+    /// no room; the bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
+    mutating func observe(_ timestamp: Timestamp) throws(ReplicaError) {
+        guard HybridClock.milliseconds(of: timestamp) <= ReplicaLimits.stampMilliseconds else {
+            throw ReplicaError(
+                .clockTooFarAhead,
+                "a stamp's time is \(HybridClock.milliseconds(of: timestamp)) ms after 1970")
+        }
+        clock.observe(timestamp)
+    }
+
+    /// Takes a new actor. The one before never writes again, so what it may not write is forgotten.
+    mutating func renewActor(_ environment: Environment, _ database: Database) throws {
+        actor = ActorID(environment.random())
+        sequence = 0
+        try RawStatement(cached: "DELETE FROM evicted", database).run()
+    }
+
     static func load(_ database: Database) throws -> StoreState? {
         let statement = try RawStatement(
             cached: "SELECT actor, sequence, clock, head, device, inode, log, log_hash FROM store", database)

@@ -46,9 +46,11 @@ extension Replica {
 
     /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,
     /// whatever crashes). Throws `brokenLog` when an entry does not follow or its base is not covered: the
-    /// log is closed under causality (rule 17), so that is damage, not input.
+    /// log is closed under causality (rule 17), so that is damage, not input. Bytes that do not decode are
+    /// damage too.
     public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
-        try committing { database, state in
+        precondition(role == .materialization, "a peer receives, it does not fold")
+        return try committing { database, state in
             var folded: [FoldedOperation] = []
             var collections = Collections()
             var touched: [DocumentKey] = []
@@ -60,11 +62,11 @@ extension Replica {
                         .brokenLog,
                         "offset \(item.position.offset) does not follow the checkpoint \(state.head)")
                 }
-                let operation = try Operation(decoding: item.bytes)
+                let operation = try undamaged(item.position.offset) { try Operation(decoding: item.bytes) }
                 state.logID = item.position.logID
                 state.head = item.position.offset
                 state.logHash = item.position.hash
-                state.clock.observe(operation.timestamp)
+                try state.observe(operation.timestamp)
                 var changes: [FoldedOperation.Change] = []
                 for change in operation.changes {
                     let done = try Replica.fold(change, operation.stamp, state.head, &collections, database)
@@ -89,7 +91,8 @@ extension Replica {
         let table = try collections.requireNumber(of: change.collection, database)
         let before = try DocumentRows.state(table, change.id, database)
         var document = try before.map { try Document(decoding: $0) } ?? Document()
-        let outcome = document.apply(try Delta(decoding: change.delta, stamp: stamp))
+        let delta = try undamaged(offset) { try Delta(decoding: change.delta, stamp: stamp) }
+        let outcome = document.apply(delta)
         guard outcome != .baseMissing else {
             throw ReplicaError(.brokenLog, "offset \(offset) holds a delta whose base the log does not have")
         }
@@ -107,6 +110,8 @@ extension Replica {
     public func draft<Value>(
         as actor: ActorID, sequence: UInt64, _ body: (WriteTransaction) throws -> Value
     ) throws -> (value: Value, operation: Operation?, warnings: [String]) {
+        precondition(
+            role == .materialization && sequence > 0, "a draft is for a log, whose sequences begin at 1")
         try checkOpen()
         do {
             return try pool.writeWithoutTransaction { database in
@@ -128,5 +133,14 @@ extension Replica {
         } catch {
             throw ReplicaError.translated(error)
         }
+    }
+}
+
+/// Runs a decoder on what the log holds: what does not decode there is damage.
+private func undamaged<Result>(_ offset: UInt64, _ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch let error as CRDTError {
+        throw ReplicaError(.brokenLog, "offset \(offset) cannot be read: \(error)")
     }
 }

@@ -96,13 +96,15 @@ extension Replica {
         }
     }
 
-    /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats.
+    /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
+    /// never goes beyond what this store has: an operation still to be written is not acknowledged.
     public func acknowledge(_ actor: ActorID, through sequence: UInt64) throws {
         try committing { database, _ in
             let statement = try RawStatement(
                 cached: """
-                    INSERT INTO acknowledged (actor, sequence) VALUES (?1, ?2)
-                    ON CONFLICT (actor) DO UPDATE SET sequence = MAX(sequence, ?2)
+                    UPDATE acknowledged SET sequence = MAX(sequence,
+                        MIN(?2, (SELECT MAX(sequence) FROM operation WHERE actor = ?1)))
+                    WHERE actor = ?1
                     """, database)
             statement.bind(1, bits: actor.rawValue)
             statement.bind(2, bits: sequence)
@@ -135,11 +137,8 @@ extension Replica {
     /// Stops writing as an actor whose history the server knows otherwise (rule 9): the next write takes a
     /// new one.
     public func renewActor(_ actor: ActorID) throws {
-        try committing { _, state in
-            if state.actor == actor {
-                state.actor = ActorID(environment.random())
-                state.sequence = 0
-            }
+        try committing { database, state in
+            if state.actor == actor { try state.renewActor(environment, database) }
             return ((), nil)
         }
     }

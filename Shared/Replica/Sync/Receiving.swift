@@ -37,7 +37,8 @@ extension Replica {
     /// Stores what a server has sent, all or nothing. Throws CRDT errors for bytes that do not decode:
     /// nothing is stored then.
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {
-        try committing { database, state in
+        precondition(role == .peer, "a materialization changes by folding its log only")
+        return try committing { database, state in
             var merger = Merger(database: database, state: state)
             try database.inSavepoint {
                 if let key = reception.publishes { try merger.mergeStaged(key) }
@@ -62,13 +63,15 @@ extension Replica {
 
     /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription.
     public func stage(_ states: [DocumentUpdate], for subscription: [UInt8]) throws {
-        try committing { database, _ in
+        try committing { database, state in
             for update in states {
                 guard case .state(let bytes) = update.content else {
                     preconditionFailure("a catch-up page holds full states only")
                 }
                 // Checked now, so that publishing cannot fail on what somebody sent.
-                _ = try Document(decoding: bytes)
+                if let latest = try Document(decoding: bytes).vector.greatestTime {
+                    try state.observe(latest)
+                }
                 let statement = try RawStatement(
                     cached: """
                         INSERT INTO staged (subscription, number, collection, id, state) VALUES
@@ -108,8 +111,9 @@ struct Merger {
     private var collections = Collections()
     /// Documents whose stored state changed.
     private(set) var changed: [DocumentKey] = []
-    /// Documents with a delta whose base is not covered.
+    /// Documents with a delta whose base is not covered, each once.
     private(set) var missing: [DocumentKey] = []
+    private var isMissing: Set<DocumentKey> = []
 
     init(database: Database, state: StoreState) {
         self.database = database
@@ -149,11 +153,11 @@ struct Merger {
             case .applied: break
             case .duplicate: return
             case .baseMissing:
-                missing.append(update.key)
+                if isMissing.insert(update.key).inserted { missing.append(update.key) }
                 return
             }
         }
-        if let latest = document.vector.greatestTime { state.clock.observe(latest) }
+        if let latest = document.vector.greatestTime { try state.observe(latest) }
         try DocumentRows.put(
             table, update.key.id, live: document.isLive, position: state.head + 1, state: document.encoded(),
             database)

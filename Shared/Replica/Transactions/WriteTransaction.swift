@@ -24,6 +24,8 @@ public final class WriteTransaction: DocumentWriter {
     /// Evicted documents that a live subscription matches.
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
+    /// States of documents that this transaction first edited and then evicted.
+    private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
@@ -58,15 +60,17 @@ public final class WriteTransaction: DocumentWriter {
         return try statement.step()
     }
 
-    /// Edits one document, live or not, and writes its new state. Throws `documentTooLarge` above the hard
-    /// limit.
+    /// Edits one document, live or not, and writes its new state. A document that this transaction edited
+    /// and then evicted comes back whole: its delta holds the earlier edits too. Throws `documentTooLarge`
+    /// above the hard limit.
     public func edit(
         _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
-        let bytes = try DocumentRows.state(table, id, database)
-        if bytes == nil, pending[key] == nil { try checkEviction(key) }
+        // Also for one that has come back since: its state may lack what the actor had written (rule 10).
+        if pending[key] == nil { try checkEviction(key) }
+        let bytes = try DocumentRows.state(table, id, database) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
         var editor = DocumentEditor(document: document, pending: pending[key], stamp: try drawStamp())
         try body(&editor)
@@ -89,6 +93,7 @@ public final class WriteTransaction: DocumentWriter {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
+            if pending[key] != nil { withdrawn[key] = bytes }
             try DocumentRows.remove(table, id, database)
             if evicted.isEmpty { try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database) }
             evicted.append(key)
@@ -97,9 +102,7 @@ public final class WriteTransaction: DocumentWriter {
 
     /// What has to be remembered of a document that is about to go (rule 10).
     private func noteEviction(of key: DocumentKey, _ document: DocumentReader) throws {
-        if try document.vector()[state.actor] != nil || pending[key] != nil {
-            try noteEviction(key.collection, key.id)
-        }
+        if try document.vector()[state.actor] != nil { try noteEviction(key.collection, key.id) }
         guard document.isLive else { return }
         let record = DocumentRecord(id: key.id, document: document)
         let returns = try liveQueries.contains { query in
@@ -150,6 +153,20 @@ public final class WriteTransaction: DocumentWriter {
                 "document \"\(key.id)\" has \(size) bytes, more than the recommended "
                     + "\(CRDT.Limits.documentSoftLimitBytes)")
         }
+    }
+
+    /// Undoes an eviction by this very transaction.
+    private func takeBack(_ key: DocumentKey) throws -> [UInt8]? {
+        guard let bytes = withdrawn.removeValue(forKey: key) else { return nil }
+        evicted.removeAll { $0 == key }
+        wanted.removeAll { $0 == key }
+        let statement = try RawStatement(
+            cached: "DELETE FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
+        statement.bind(1, key.collection)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: state.actor.rawValue)
+        try statement.run()
+        return bytes
     }
 
     private func checkEviction(_ key: DocumentKey) throws {

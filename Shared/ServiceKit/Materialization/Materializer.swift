@@ -8,28 +8,32 @@ import Replica
 /// query-service share.
 ///
 /// The replica is disposable. It carries the position it has folded in the transaction of the data; when
-/// the log does not have that position (a restored log, a file from elsewhere), the replica is deleted and
-/// built anew.
+/// the log does not have that position (a restored log, a file from elsewhere), or the file is damaged, the
+/// replica is deleted and built anew.
 ///
-/// Actor isolation guards `folding`, `position`, `waiters` and `failure`; folds run one after the other on
-/// `executor`.
+/// Actor isolation guards all variables; folds run one after the other on `executor`. At most one fold runs
+/// and one more is queued, however many callers wait for it.
 public actor Materializer {
     /// The database.
     public nonisolated let database: String
     /// The documents, as of the position in the same snapshot.
     public nonisolated let replica: Replica
     /// Runs what blocks for the disk; concurrent, since readers do not wait for writers.
-    public nonisolated let executor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
+    public nonisolated let executor: BlockingExecutor
 
     private let log: any OperationLog
     private let logger: Logger
     private let onFold: @Sendable ([FoldedOperation]) async -> Void
+    /// The latest fold: running, queued, or done.
     private var folding: Task<Void, any Error>?
+    /// The fold that has not begun yet, and will see all that is in the log by now.
+    private var queued: Task<Void, any Error>?
     private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
+    private var isClosed = false
     /// How far the log is folded.
     public private(set) var position: LogPosition
-    /// Why folding has stopped; nil while it goes on.
+    /// Why the last fold failed; nil after one that did not.
     public private(set) var failure: String?
 
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
@@ -41,67 +45,97 @@ public actor Materializer {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
-        var replica = try Replica(
-            directory: folder, role: .materialization, environment: .system, logger: logger)
-        var position = start
-        if let checkpoint = try replica.checkpoint() {
-            if try await log.position(at: checkpoint.offset, in: database) == checkpoint {
-                position = checkpoint
-            } else {
-                logger.warning(
-                    "the log has no such history: the materialization is built anew",
-                    metadata: ["database": "\(database)"])
-                try replica.close()
-                try FileManager.default.removeItem(atPath: folder)
-                replica = try Replica(
-                    directory: folder, role: .materialization, environment: .system, logger: logger)
-            }
+        let executor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
+        let (replica, checkpoint) = try await executor.run { try openReplica(folder, logger) }
+        let isKnown =
+            if let checkpoint {
+                try await log.position(at: checkpoint.offset, in: database) == checkpoint
+            } else { true }
+        if isKnown {
+            return Materializer(database, log, replica, checkpoint ?? start, executor, logger, onFold)
         }
-        return Materializer(database, log, replica, position, logger, onFold)
+        logger.warning(
+            "the log has no such history: the materialization is built anew",
+            metadata: ["database": "\(database)"])
+        let (fresh, _) = try await executor.run {
+            // Removed while the directory is still locked: nobody can open what is about to go.
+            try Replica.discard(directory: folder)
+            try replica.close()
+            return try openReplica(folder, logger)
+        }
+        return Materializer(database, log, fresh, start, executor, logger, onFold)
+    }
+
+    private static func openReplica(_ folder: String, _ logger: Logger) throws -> (Replica, LogPosition?) {
+        func attempt() throws -> (Replica, LogPosition?) {
+            let replica = try Replica(
+                directory: folder, role: .materialization, environment: .system, logger: logger)
+            return (replica, try replica.checkpoint())
+        }
+        do {
+            return try attempt()
+        } catch let error as ReplicaError where error.code == .damaged {
+            logger.warning(
+                "a materialization is damaged and built anew",
+                metadata: ["folder": "\(folder)", "error": "\(error)"])
+            try Replica.discard(directory: folder)
+            return try attempt()
+        }
     }
 
     private init(
         _ database: String, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
-        _ logger: Logger,
+        _ executor: BlockingExecutor, _ logger: Logger,
         _ onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) {
         self.database = database
         self.log = log
         self.replica = replica
         self.position = position
+        self.executor = executor
         self.logger = logger
         self.onFold = onFold
     }
 
-    /// Follows the log until the task is cancelled or the log closes.
+    /// Follows the log until the task is cancelled or the log closes. What fails is tried again, less and
+    /// less often: no wake-up comes for operations that are in the log already.
     public func run() async {
         for await _ in log.changes(in: database) {
-            do {
-                try await advance()
-            } catch is CancellationError {
-                return
-            } catch {
-                failure = "\(error)"
-                logger.error(
-                    "the log cannot be folded", metadata: ["database": "\(database)", "error": "\(error)"])
+            var pause = Limits.foldRetry
+            while !Task.isCancelled, !isClosed {
+                do {
+                    try await advance()
+                    break
+                } catch let error as OperationLogError where error.code == .closed {
+                    return
+                } catch {
+                    try? await Task.sleep(for: pause)
+                    pause = min(pause * 2, Limits.foldRetryLongest)
+                }
             }
         }
     }
 
     /// Folds up to the log's head of this moment.
     public func advance() async throws {
+        if let queued { return try await queued.value }
         let previous = folding
         let task = Task {
             _ = try? await previous?.value
+            // The head is read from here on: who comes later needs a fold of its own.
+            self.queued = nil
             try await self.fold()
         }
+        queued = task
         folding = task
         try await task.value
     }
 
-    /// Waits until the position has reached `offset`; false when that takes longer than `timeout`.
+    /// Waits until the position has reached `offset`; false when that takes longer than `timeout`, or the
+    /// materializer is closed.
     public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
+        guard !isClosed else { return false }
         nextWaiter += 1
         let id = nextWaiter
         let limit = Task {
@@ -124,10 +158,12 @@ public actor Materializer {
 
     /// Lets every waiter go and closes the replica.
     public func close() async {
+        isClosed = true
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
-        try? replica.close()
+        let replica = replica
+        try? await executor.run { try replica.close() }
     }
 
     private func giveUp(_ id: UInt64) {
@@ -136,23 +172,37 @@ public actor Materializer {
     }
 
     private func fold() async throws {
-        while true {
-            let entries = try await log.read(database, after: position.offset)
-            guard let last = entries.last else { break }
-            let logID = position.logID
-            let items = entries.map {
-                Replica.LogItem(
-                    position: LogPosition(logID: logID, offset: $0.offset, hash: $0.hash), bytes: $0.bytes)
-            }
-            let replica = replica
-            let folded = try await executor.run { try replica.fold(items) }
-            position = LogPosition(logID: logID, offset: last.offset, hash: last.hash)
+        do {
+            while try await foldNext() {}
             failure = nil
-            await onFold(folded)
-            let reached = waiters.filter { $0.offset <= last.offset }
-            waiters.removeAll { $0.offset <= last.offset }
-            for waiter in reached { waiter.continuation.resume(returning: true) }
+        } catch {
+            let reason = "\(error)"
+            if failure != reason, !isClosed {
+                logger.error(
+                    "the log cannot be folded", metadata: ["database": "\(database)", "error": "\(reason)"])
+            }
+            failure = reason
+            throw error
         }
+    }
+
+    /// Folds one read's worth; false at the head.
+    private func foldNext() async throws -> Bool {
+        let entries = try await log.read(database, after: position.offset)
+        guard let last = entries.last else { return false }
+        let logID = position.logID
+        let items = entries.map {
+            Replica.LogItem(
+                position: LogPosition(logID: logID, offset: $0.offset, hash: $0.hash), bytes: $0.bytes)
+        }
+        let replica = replica
+        let folded = try await executor.run { try replica.fold(items) }
+        position = LogPosition(logID: logID, offset: last.offset, hash: last.hash)
+        await onFold(folded)
+        let reached = waiters.filter { $0.offset <= last.offset }
+        waiters.removeAll { $0.offset <= last.offset }
+        for waiter in reached { waiter.continuation.resume(returning: true) }
+        return true
     }
 }
 

@@ -129,9 +129,9 @@ public struct Batch: Sendable {
 public enum PageStart: Sendable, Equatable {
     /// At a subscriber's cursor; to be checked against the log, and read from the start when it does not fit.
     case cursor(LogPosition)
-    /// Behind an offset of this log. `hasCursor` says whether the subscriber held documents before: then
-    /// those that do not match any more are named to it.
-    case offset(UInt64, hasCursor: Bool)
+    /// Behind an offset of this log. Documents that do not match are named to the subscriber when their
+    /// last change lies behind `namesAfter`: it may hold an earlier state that did match.
+    case offset(UInt64, namesAfter: UInt64)
 }
 
 /// One page of current states behind an offset.

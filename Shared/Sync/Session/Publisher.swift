@@ -11,8 +11,8 @@ struct Publisher: Sendable {
     struct Subscription: Sendable {
         let id: UInt64
         let query: SubscriptionQuery
-        /// Whether the subscriber may hold documents that have stopped matching.
-        var hasCursor: Bool
+        /// What changed behind this offset and does not match is named to the subscriber.
+        var namesAfter: UInt64
         /// Behind which offset the live stream speaks for it; nil while it is catching up.
         var liveFrom: UInt64?
         /// Where the next page begins; nil when none is needed or one is being read.
@@ -26,9 +26,11 @@ struct Publisher: Sendable {
     var isWaiting = true
     /// Whether a page is being read; one at a time, so that a page's size is all that may wait for credit.
     var isReadingPage = false
-    /// States asked for and not answered, in order; both the requests and their length are bounded.
+    /// Documents whose states were asked for and not read, in order; their number is bounded.
     var isReadingStates = false
-    var wanted: [[DocumentKey]] = []
+    var wanted: [DocumentKey] = []
+    /// The greatest subscription id so far.
+    var lastID: UInt64?
 }
 
 extension Session {
@@ -37,9 +39,10 @@ extension Session {
             return refuse(
                 request.id, SyncError(.invalidSubscription, "too many subscriptions in one session"))
         }
-        guard !publisher.subscriptions.contains(where: { $0.id == request.id }) else {
-            throw SyncError(.malformedFrame, "a subscription id is used twice")
+        guard publisher.lastID.map({ request.id > $0 }) ?? true else {
+            throw SyncError(.malformedFrame, "the ids of subscriptions ascend")
         }
+        publisher.lastID = request.id
         guard case .object(let arguments) = request.arguments else {
             throw SyncError(.malformedFrame, "a subscription's arguments are no object")
         }
@@ -52,10 +55,12 @@ extension Session {
         guard configuration.allowsReading(query.collection) else {
             return refuse(request.id, SyncError(.readNotGranted, "no right to read \(query.collection)"))
         }
-        let start = request.cursor.map(PageStart.cursor) ?? .offset(0, hasCursor: false)
+        // One without a cursor begins at the head: only what changes from now on can leave it.
+        let namesAfter = request.cursor == nil ? publisher.position : 0
+        let start = request.cursor.map(PageStart.cursor) ?? .offset(0, namesAfter: namesAfter)
         publisher.subscriptions.append(
             Publisher.Subscription(
-                id: request.id, query: query, hasCursor: request.cursor != nil, nextPage: start))
+                id: request.id, query: query, namesAfter: namesAfter, nextPage: start))
         resumePublishing()
     }
 
@@ -92,32 +97,66 @@ extension Session {
         if let end {
             publisher.subscriptions[index].liveFrom = end.offset
         } else {
-            let hasCursor = publisher.subscriptions[index].hasCursor
-            publisher.subscriptions[index].nextPage = .offset(page.offset, hasCursor: hasCursor)
+            let namesAfter = publisher.subscriptions[index].namesAfter
+            publisher.subscriptions[index].nextPage = .offset(page.offset, namesAfter: namesAfter)
         }
-        send(
-            .catchUp(
-                Frame.CatchUp(
-                    id: id, documents: page.documents, candidates: page.candidates,
-                    end: end)))
+        sendPage(page, for: id, end: end)
+    }
+
+    /// A page in frames of about `batchBytes`; only the last carries the end.
+    private mutating func sendPage(_ page: CatchUpPage, for id: UInt64, end: LogPosition?) {
+        var frame = Frame.CatchUp(id: id, documents: [], candidates: [], end: nil)
+        var size = 0
+        let limit = configuration.batchBytes
+        func isFull(_ next: Int) -> Bool { size > 0 && size + next > limit }
+        for document in page.documents {
+            if isFull(document.size) {
+                send(.catchUp(frame))
+                frame.documents = []
+                size = 0
+            }
+            frame.documents.append(document)
+            size += document.size
+        }
+        for candidate in page.candidates {
+            if isFull(candidate.size) {
+                send(.catchUp(frame))
+                frame.documents = []
+                frame.candidates = []
+                size = 0
+            }
+            frame.candidates.append(candidate)
+            size += candidate.size
+        }
+        frame.end = end
+        send(.catchUp(frame))
     }
 
     mutating func publish(_ operations: [LiveOperation], through position: LogPosition) throws(SyncError) {
         publisher.isWaiting = false
         var updates: [DocumentUpdate] = []
         var size = 0
+        var reached: LogPosition?
         for operation in operations {
+            var own: [DocumentUpdate] = []
             for change in operation.changes {
-                guard let update = try update(for: change, of: operation) else { continue }
-                updates.append(update)
-                size += update.size
+                if let update = try update(for: change, of: operation) { own.append(update) }
             }
+            let ownSize = own.reduce(0) { $0 + $1.size }
             // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
-            if size >= Limits.batchBytes, operation.position != position {
-                send(.operations(Frame.Operations(position: operation.position, updates: updates)))
+            if let reached, size > 0, size + ownSize > configuration.batchBytes {
+                send(.operations(Frame.Operations(position: reached, updates: updates)))
+                publisher.position = reached.offset
                 updates = []
                 size = 0
             }
+            if ownSize > Limits.transactionBytes {
+                publisher.position = reached?.offset ?? publisher.position
+                return fallBack(to: position)
+            }
+            updates += own
+            size += ownSize
+            reached = operation.position
         }
         publisher.position = position.offset
         if updates.isEmpty {
@@ -173,9 +212,12 @@ extension Session {
         for index in publisher.subscriptions.indices {
             guard let liveFrom = publisher.subscriptions[index].liveFrom else { continue }
             publisher.subscriptions[index].liveFrom = nil
-            publisher.subscriptions[index].hasCursor = true
+            publisher.subscriptions[index].namesAfter = 0
             publisher.subscriptions[index].nextPage = .offset(
-                max(liveFrom, publisher.position), hasCursor: true)
+                max(liveFrom, publisher.position), namesAfter: 0)
+            // A page without end tells the receiver that positions do not count for it any more.
+            let id = publisher.subscriptions[index].id
+            send(.catchUp(Frame.CatchUp(id: id, documents: [], candidates: [], end: nil)))
         }
         publisher.position = head.offset
         publisher.isWaiting = false
@@ -187,10 +229,13 @@ extension Session {
 
 extension Session {
     mutating func serveStates(_ keys: [DocumentKey]) throws(SyncError) {
-        guard keys.count <= Limits.wantedDocuments, publisher.wanted.count < Limits.wantRequests else {
+        guard keys.count <= Limits.wantedDocuments else {
             throw SyncError(.malformedFrame, "more than \(Limits.wantedDocuments) documents wanted at once")
         }
-        publisher.wanted.append(keys)
+        guard publisher.wanted.count + keys.count <= Limits.wantedWaitingDocuments else {
+            throw SyncError(.creditExceeded, "too many documents wanted before any was answered")
+        }
+        publisher.wanted += keys
         readNextStates()
     }
 
@@ -198,7 +243,9 @@ extension Session {
         guard !publisher.isReadingStates, !publisher.wanted.isEmpty else { return }
         publisher.isReadingStates = true
         // What the grant hides is answered like what does not exist.
-        actions.append(.readStates(publisher.wanted.removeFirst()))
+        let keys = Array(publisher.wanted.prefix(Limits.statesPerRead))
+        publisher.wanted.removeFirst(keys.count)
+        actions.append(.readStates(keys))
     }
 
     mutating func answerStates(_ states: [(key: DocumentKey, state: [UInt8]?)]) {
@@ -209,7 +256,7 @@ extension Session {
             let state = configuration.allowsReading(item.key.collection) ? item.state : nil
             batch.append((item.key, state))
             size += state?.count ?? 0
-            if size >= Limits.batchBytes {
+            if size >= configuration.batchBytes {
                 send(.states(batch))
                 batch = []
                 size = 0
@@ -232,6 +279,11 @@ extension Publisher.Subscription {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")
         }
     }
+}
+
+extension Frame.Candidate {
+    /// About how many bytes it takes in a frame.
+    var size: Int { vector.count + key.id.bytes.count + key.collection.utf8.count + 8 }
 }
 
 extension DocumentUpdate {

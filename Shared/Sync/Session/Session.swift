@@ -38,18 +38,25 @@ public struct Session: Sendable {
         public let peerKey: String
         /// Unix milliseconds when the session begins.
         public let wallMilliseconds: UInt64
+        /// How many bytes of data frames this side takes before it has stored them.
+        public let creditBytes: Int
+        /// About how large a data frame becomes before the next one is begun.
+        public let batchBytes: Int
         /// Whether the other side may read a collection (rule 24).
         public let allowsReading: @Sendable (_ collection: String) -> Bool
 
         /// A configuration of these parts.
         public init(
             role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
+            creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
             allowsReading: @escaping @Sendable (_ collection: String) -> Bool
         ) {
             self.role = role
             self.databaseID = databaseID
             self.peerKey = peerKey
             self.wallMilliseconds = wallMilliseconds
+            self.creditBytes = creditBytes
+            self.batchBytes = batchBytes
             self.allowsReading = allowsReading
         }
     }
@@ -63,6 +70,8 @@ public struct Session: Sendable {
 
     let configuration: Configuration
     var phase = Phase.created
+    private var hasSentHello = false
+    private var hasReceivedHello = false
     var actions: [Action] = []
     /// Bytes of data frames this side may still send.
     var sendCredit = 0
@@ -70,7 +79,7 @@ public struct Session: Sendable {
     /// what was under way: one page, one run of operations, one upload.
     private var outbox: [(frame: [UInt8], isData: Bool)] = []
     /// Bytes of data frames the other side may still send.
-    var receiveCredit = Limits.creditBytes
+    var receiveCredit: Int
     private var assembly: [UInt8] = []
     var subscriber = Subscriber()
     var uploader = Uploader()
@@ -78,7 +87,10 @@ public struct Session: Sendable {
     var admission = Admission()
 
     /// A session that waits for `opened`.
-    public init(_ configuration: Configuration) { self.configuration = configuration }
+    public init(_ configuration: Configuration) {
+        self.configuration = configuration
+        receiveCredit = configuration.creditBytes
+    }
 
     /// Whether the session has ended; later events do nothing.
     public var isClosed: Bool { phase == .closed }
@@ -99,7 +111,7 @@ public struct Session: Sendable {
 
     private mutating func handle(_ event: Event) throws(SyncError) {
         switch event {
-        case .opened: open()
+        case .opened: try open()
         case .frame(let bytes): try arrived(bytes)
         case .subscribe(let request): subscribe(request)
         case .unsubscribe(let key): unsubscribe(key)
@@ -107,7 +119,7 @@ public struct Session: Sendable {
         case .ownOperations(let actor, let operations): upload(actor, operations)
         case .ownOperationAdded(let actor): ownOperationAdded(actor)
         case .stored: stored()
-        case .wanting(let keys): wanting(keys)
+        case .wanting(let keys): try wanting(keys)
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
         case .frontier(let heads, let head): answerGreeting(heads, head)
@@ -123,8 +135,8 @@ public struct Session: Sendable {
         }
     }
 
-    private mutating func open() {
-        precondition(phase == .created, "a session opens once, not while \(phase)")
+    private mutating func open() throws(SyncError) {
+        guard phase == .created else { throw unexpected("a second opening") }
         phase = .greeting
         if configuration.role == .peer { actions.append(.readOwnActors) }
     }
@@ -161,7 +173,7 @@ public struct Session: Sendable {
         case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
         case (.operations(let operations), .peer, .open): received(.operations(operations), size)
         case (.progress(let position), .peer, .open): received(.progress(position), size)
-        case (.states(let states), .peer, .open): receivedStates(states)
+        case (.states(let states), .peer, .open): try receivedStates(states)
         case (.acknowledged(let acknowledgements), .peer, .open): acknowledged(acknowledgements)
         case (.refused(let refusal), .peer, .open): actions.append(.report(.writeRefused(refusal)))
         case (.subscriptionRefused(let id, let error), .peer, .open): subscriptionRefused(id, error)
@@ -178,6 +190,10 @@ public struct Session: Sendable {
     }
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
+        // A peer speaks first; the server answers once.
+        let isExpected = configuration.role == .peer ? hasSentHello : !hasReceivedHello
+        guard isExpected else { throw unexpected("hello") }
+        hasReceivedHello = true
         // Both sides speak the older of the two versions; so far there is one.
         guard hello.version >= Limits.oldestProtocolVersion else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
@@ -194,7 +210,7 @@ public struct Session: Sendable {
 
     /// The server's half of the handshake: its head, and how far it knows the peer's actors.
     private mutating func answerGreeting(_ heads: [Frame.ActorHead], _ head: LogPosition) {
-        guard phase == .greeting else { return }
+        guard phase == .greeting, hasReceivedHello, configuration.role != .peer else { return }
         phase = .open
         sendHello(heads, head: head)
         publisher.position = head.offset
@@ -202,6 +218,8 @@ public struct Session: Sendable {
     }
 
     private mutating func greet(_ heads: [Frame.ActorHead]) {
+        guard phase == .greeting, !hasSentHello, configuration.role == .peer else { return }
+        hasSentHello = true
         uploader.actors = heads
         sendHello(heads, head: nil)
     }
@@ -212,7 +230,7 @@ public struct Session: Sendable {
                 Frame.Hello(
                     version: Limits.protocolVersion, databaseID: configuration.databaseID,
                     peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
-                    credit: UInt64(Limits.creditBytes), actors: heads, head: head)))
+                    credit: UInt64(configuration.creditBytes), actors: heads, head: head)))
     }
 }
 

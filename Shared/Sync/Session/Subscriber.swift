@@ -7,10 +7,14 @@ import CRDT
 /// states it asked for are here.
 struct Subscriber: Sendable {
     struct Subscription: Sendable {
-        let id: UInt64
+        /// Its number on the wire; nil until the server is asked.
+        var id: UInt64?
         let request: SubscriptionRequest
         /// The catch-up is complete: every position the server tells counts for this subscription too.
         var isLive = false
+        /// Hashes of the documents staged by the catch-up under way: one that is named as a candidate later
+        /// has left since, and must be fetched although the store does not show it yet.
+        var staged: Set<UInt64> = []
     }
 
     enum Work: Sendable {
@@ -30,6 +34,11 @@ struct Subscriber: Sendable {
         case storing
     }
 
+    enum Asks: Sendable {
+        case documents([DocumentKey])
+        case subscription(key: [UInt8])
+    }
+
     var subscriptions: [Subscription] = []
     var nextID: UInt64 = 1
     /// What has come and is not stored; bounded by the credit given.
@@ -37,21 +46,32 @@ struct Subscriber: Sendable {
     var step = Step.idle
     /// Documents whose states the head of the queue waits for.
     var missing: Set<DocumentKey> = []
-    /// The states that have come for the head of the queue.
+    /// The states that have come for the head of the queue, and whose they are.
     var fetched: [DocumentUpdate] = []
+    var answered: Set<DocumentKey> = []
+    /// Documents to ask for: for the head of the queue, and (in order, each once) for the store.
+    var urgent: [DocumentKey] = []
+    var wanted: [DocumentKey] = []
+    var isWanted: Set<DocumentKey> = []
+    /// What may be asked for only when the server has what was written here before: own writes are not
+    /// echoed, so a state without them would be taken for the last word by a store that has evicted it.
+    var held: [(asks: Asks, barrier: Uploader.Barrier)] = []
+    /// Documents of the request under way; one at a time, so that what comes unasked is bounded.
+    var asked: Set<DocumentKey> = []
+    /// Those of them whose answer may be older than the head of the queue, which asks for them again.
+    var stale: Set<DocumentKey> = []
 }
 
 extension Session {
     mutating func subscribe(_ request: SubscriptionRequest) {
-        let subscription = Subscriber.Subscription(id: subscriber.nextID, request: request)
-        subscriber.nextID += 1
+        let subscription = Subscriber.Subscription(request: request)
         subscriber.subscriptions.append(subscription)
         if phase == .open { announce(subscription) }
     }
 
     mutating func unsubscribe(_ key: [UInt8]) {
         for subscription in subscriber.subscriptions where subscription.request.key == key {
-            if phase == .open { send(.unsubscribe(id: subscription.id)) }
+            if phase == .open, let id = subscription.id { send(.unsubscribe(id: id)) }
         }
         subscriber.subscriptions.removeAll { $0.request.key == key }
     }
@@ -60,12 +80,27 @@ extension Session {
         for subscription in subscriber.subscriptions { announce(subscription) }
     }
 
+    /// One with a cursor at once: what it lacks is noted as wanted. One without may lack what was evicted.
     private mutating func announce(_ subscription: Subscriber.Subscription) {
+        guard subscription.request.cursor == nil else { return sendSubscribe(subscription.request.key) }
+        subscriber.held.append((.subscription(key: subscription.request.key), uploader.barrier))
+        resumeAsking()
+    }
+
+    private mutating func sendSubscribe(_ key: [UInt8]) {
+        let isMeant = { (subscription: Subscriber.Subscription) in
+            subscription.id == nil && subscription.request.key == key
+        }
+        guard let index = subscriber.subscriptions.firstIndex(where: isMeant) else { return }
+        let id = subscriber.nextID
+        subscriber.nextID += 1
+        subscriber.subscriptions[index].id = id
+        let request = subscriber.subscriptions[index].request
         send(
             .subscribe(
                 Frame.Subscribe(
-                    id: subscription.id, statement: subscription.request.statement,
-                    arguments: subscription.request.arguments, cursor: subscription.request.cursor)))
+                    id: id, statement: request.statement, arguments: request.arguments,
+                    cursor: request.cursor)))
     }
 
     mutating func subscriptionRefused(_ id: UInt64, _ error: SyncError) {
@@ -77,9 +112,38 @@ extension Session {
     /// Documents to fetch outside the stream: noted as wanted earlier, or evicted under a live subscription.
     mutating func want(_ keys: [DocumentKey]) {
         guard phase == .open, configuration.role == .peer else { return }
-        for start in stride(from: 0, to: keys.count, by: Limits.wantedDocuments) {
-            send(.want(Array(keys[start..<min(start + Limits.wantedDocuments, keys.count)])))
+        subscriber.held.append((.documents(keys), uploader.barrier))
+        resumeAsking()
+    }
+
+    /// Asks for what was held until its moment.
+    mutating func resumeAsking() {
+        while let first = subscriber.held.first, phase == .open, uploader.isReached(first.barrier) {
+            subscriber.held.removeFirst()
+            switch first.asks {
+            case .documents(let keys):
+                for key in keys where subscriber.isWanted.insert(key).inserted { subscriber.wanted.append(key) }
+            case .subscription(let key): sendSubscribe(key)
+            }
         }
+        askNext()
+    }
+
+    /// Sends the next request when none is under way.
+    mutating func askNext() {
+        guard phase == .open, subscriber.asked.isEmpty else { return }
+        var keys: [DocumentKey] = []
+        if !subscriber.urgent.isEmpty {
+            keys = Array(subscriber.urgent.prefix(Limits.wantedDocuments))
+            subscriber.urgent.removeFirst(keys.count)
+        } else if !subscriber.wanted.isEmpty {
+            keys = Array(subscriber.wanted.prefix(Limits.wantedDocuments))
+            subscriber.wanted.removeFirst(keys.count)
+            subscriber.isWanted.subtract(keys)
+        }
+        guard !keys.isEmpty else { return }
+        subscriber.asked = Set(keys)
+        send(.want(keys))
     }
 
     mutating func received(_ work: Subscriber.Work, _ size: Int) {
@@ -95,22 +159,28 @@ extension Session {
         storeNext()
     }
 
-    mutating func receivedStates(_ states: [(key: DocumentKey, state: [UInt8]?)]) {
+    mutating func receivedStates(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws(SyncError) {
+        for item in states where subscriber.asked.remove(item.key) == nil {
+            throw unexpected("a state that was not asked for")
+        }
+        defer { askNext() }
         let absent = states.filter { $0.state == nil }.map(\.key)
         if !absent.isEmpty { actions.append(.settle(absent)) }
-        let updates = states.compactMap { item in
-            item.state.map { DocumentUpdate(key: item.key, content: .state($0)) }
+        var others: [DocumentUpdate] = []
+        for item in states {
+            let isStale = subscriber.stale.remove(item.key) != nil
+            let isAnswer = !isStale && subscriber.missing.remove(item.key) != nil
+            if isAnswer { subscriber.answered.insert(item.key) }
+            guard let state = item.state else { continue }
+            let update = DocumentUpdate(key: item.key, content: .state(state))
+            if isAnswer { subscriber.fetched.append(update) } else { others.append(update) }
         }
-        let isAnswer = subscriber.step == .waiting && states.contains { subscriber.missing.contains($0.key) }
-        guard isAnswer else {
-            subscriber.queue.append((.states(updates), 0))
-            return storeNext()
+        if !others.isEmpty { subscriber.queue.append((.states(others), 0)) }
+        if subscriber.step == .waiting, subscriber.missing.isEmpty {
+            storeHead(with: subscriber.fetched)
+        } else {
+            storeNext()
         }
-        subscriber.fetched += updates
-        for item in states { subscriber.missing.remove(item.key) }
-        guard subscriber.missing.isEmpty else { return }
-        subscriber.step = .idle
-        storeHead(with: subscriber.fetched)
     }
 
     /// Begins with the head of the queue when nothing is under way.
@@ -124,20 +194,30 @@ extension Session {
     }
 
     mutating func outdated(_ keys: [DocumentKey]) {
-        guard subscriber.step == .lookingUp else { return }
-        guard !keys.isEmpty else { return storeHead(with: []) }
-        fetch(keys)
+        guard subscriber.step == .lookingUp, case .catchUp(let page)? = subscriber.queue.first?.work else {
+            return
+        }
+        let staged = subscriber.subscriptions.first { $0.id == page.id }?.staged ?? []
+        let left = page.candidates.map(\.key).filter { staged.contains($0.hash) && !keys.contains($0) }
+        guard !keys.isEmpty || !left.isEmpty else { return storeHead(with: []) }
+        fetch(keys + left)
     }
 
-    mutating func wanting(_ keys: [DocumentKey]) {
+    mutating func wanting(_ keys: [DocumentKey]) throws(SyncError) {
         guard subscriber.step == .storing else { return }
+        // A state that was fetched covers every base in the stream; asking again would go on for ever.
+        guard !keys.isEmpty, !keys.contains(where: subscriber.answered.contains) else {
+            throw SyncError(.baseNotCovered, "a change rests on one that the other side does not have")
+        }
         fetch(keys)
     }
 
     private mutating func fetch(_ keys: [DocumentKey]) {
         subscriber.step = .waiting
         subscriber.missing = Set(keys)
-        want(keys)
+        subscriber.stale = subscriber.asked.intersection(keys)
+        subscriber.urgent += keys
+        askNext()
     }
 
     /// Turns the head of the queue into one transaction.
@@ -155,11 +235,14 @@ extension Session {
 
     private mutating func storePage(_ page: Frame.CatchUp, _ fetched: [DocumentUpdate]) {
         guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id }) else {
-            // Cancelled meanwhile: what came is still true, and stays.
-            return store(page.documents + fetched, cursors: [])
+            // Cancelled meanwhile: a part of a catch-up is no state of the log to show.
+            return store([], cursors: [])
         }
         let key = subscriber.subscriptions[index].request.key
         guard let end = page.end else {
+            // Also when it was live before: the server has fallen back to a catch-up.
+            subscriber.subscriptions[index].isLive = false
+            subscriber.subscriptions[index].staged.formUnion(page.documents.map(\.key.hash))
             return actions.append(.stage(page.documents + fetched, subscription: key))
         }
         actions.append(
@@ -181,13 +264,23 @@ extension Session {
         let head = subscriber.queue.removeFirst()
         subscriber.step = .idle
         subscriber.fetched = []
+        subscriber.answered = []
         returnCredit(head.size)
         if case .catchUp(let page) = head.work, page.end != nil,
             let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id })
         {
             subscriber.subscriptions[index].isLive = true
+            subscriber.subscriptions[index].staged = []
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
         storeNext()
+    }
+}
+
+extension DocumentKey {
+    /// 64 bits that stand for the key; a clash costs one fetch too many.
+    fileprivate var hash: UInt64 {
+        let collection = Array(collection.utf8).withUnsafeBytes { hash64($0, seed: 0) }
+        return id.bytes.withUnsafeBytes { hash64($0, seed: collection) }
     }
 }

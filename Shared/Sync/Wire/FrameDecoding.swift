@@ -70,7 +70,8 @@ private struct FrameFields {
         case (.refused, 1): numbers[key] = try decoder.fixed64()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.subscribe, 3): value = try decoder.value()
-        case (.catchUp, 2), (.operations, 2): updates = try decoder.list { try $0.update() }
+        case (.catchUp, 2): updates = try decoder.list { try $0.state() }
+        case (.operations, 2): updates = try decoder.list { try $0.update() }
         case (.catchUp, 3): candidates = try decoder.list { try $0.candidate() }
         case (.upload, 1): uploads = try decoder.list { try $0.binary() }
         case (.acknowledged, 1): acknowledgements = try decoder.list { try $0.acknowledgement() }
@@ -196,6 +197,14 @@ extension CBORDecoder {
         guard count == 5 else { return DocumentUpdate(key: key, content: .state(bytes)) }
         let actor = ActorID(try fixed64())
         return DocumentUpdate(key: key, content: .delta(Stamp(time: try fixed64(), actor: actor), bytes))
+    }
+
+    fileprivate mutating func state() throws -> DocumentUpdate {
+        let update = try update()
+        guard case .state = update.content else {
+            throw SyncError(.malformedFrame, "a catch-up page holds full states only")
+        }
+        return update
     }
 
     fileprivate mutating func candidate() throws -> Frame.Candidate {

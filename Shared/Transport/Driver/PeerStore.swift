@@ -70,7 +70,7 @@ struct PeerStore: SessionStore {
         self.report(report)
         guard case .connected = report else { return nil }
         let replica = replica
-        let wanted = try await executor.run { try replica.wanted(limit: Sync.Limits.wantedDocuments) }
+        let wanted = try await executor.run { try replica.wanted(limit: Limits.wantedDocuments) }
         return wanted.isEmpty ? nil : .wanted(wanted)
     }
 }

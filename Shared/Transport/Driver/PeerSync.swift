@@ -71,6 +71,9 @@ public final class PeerSync: Sendable {
     private struct State {
         var subscriptions: [[UInt8]: Subscription] = [:]
         var task: Task<Void, Never>?
+        /// Whether `stop` waits for the task; a `start` then begins after it.
+        var isStopping = false
+        var starts = 0
         var pump: SessionPump?
         var status = Status.stopped
     }
@@ -101,21 +104,34 @@ public final class PeerSync: Sendable {
     /// Begins to connect, and goes on until `stop`.
     public func start() {
         state.withLock { state in
-            guard state.task == nil else { return }
+            let previous = state.task
+            guard previous == nil || state.isStopping else { return }
+            state.isStopping = false
+            state.starts += 1
             state.status = .connecting(lastError: nil)
-            state.task = Task { await self.run() }
+            state.task = Task {
+                // Two sessions on one store at once would discard each other's pages.
+                await previous?.value
+                await self.run()
+            }
         }
     }
 
     /// Ends the connection and waits until nothing more is stored.
     public func stop() async {
-        let task = state.withLock { state in
-            defer { state.task = nil }
-            return state.task
+        let (task, starts) = state.withLock { state in
+            state.isStopping = state.task != nil
+            return (state.task, state.starts)
         }
         task?.cancel()
         await task?.value
-        set(.stopped)
+        let hasStopped = state.withLock { state in
+            guard state.starts == starts, state.task != nil else { return false }
+            state.task = nil
+            state.isStopping = false
+            return true
+        }
+        if hasStopped { set(.stopped) }
     }
 
     /// Adds a subscription; an equal one is held together. Returns its key.
@@ -173,10 +189,10 @@ public final class PeerSync: Sendable {
     private func run() async {
         var pause = Limits.firstReconnectPause
         while !Task.isCancelled {
-            let (reason, wasOpen) = await connect()
+            let (reason, isHealthy) = await connect()
             guard !Task.isCancelled else { break }
             set(.connecting(lastError: reason))
-            if wasOpen { pause = Limits.firstReconnectPause }
+            if isHealthy { pause = Limits.firstReconnectPause }
             // Between half and the whole of the pause, so that many peers do not come back at once.
             let jittered = pause * (0.5 + 0.5 * Double(environment.random() >> 11) / Double(1 << 53))
             try? await Task.sleep(for: jittered)
@@ -184,8 +200,9 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// One attempt: connects, runs the session to its end. Returns why it ended and whether it ever was open.
-    private func connect() async -> (reason: String, wasOpen: Bool) {
+    /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open and
+    /// was not ended by a refused write, which the next attempt would only repeat.
+    private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
         do {
             let token = try await configuration.token()
@@ -198,7 +215,7 @@ public final class PeerSync: Sendable {
                 try await self.converse(connection) { opened.withLock { $0 = true } }
             }
             if error.code == SyncErrorCode.expired.rawValue { notify(.unauthorized(error.description)) }
-            return (error.description, opened.withLock { $0 })
+            return (error.description, opened.withLock { $0 } && !error.code.hasPrefix("SYNC-04"))
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }
             return (error.description, opened.withLock { $0 })
@@ -223,7 +240,11 @@ public final class PeerSync: Sendable {
             return state.subscriptions
         }
         for (key, held) in subscriptions {
-            pump.deliver(.subscribe(try request(key, held.statement, held.arguments)))
+            let request = try await executor.run { try self.request(key, held.statement, held.arguments) }
+            pump.deliver(.subscribe(request))
+            // Cancelled while the cursor was read: `unsubscribe` has told the session too early.
+            let isHeld = state.withLock { $0.subscriptions[key] != nil }
+            if !isHeld { pump.deliver(.unsubscribe(key: key)) }
         }
         let listener = replica.addListener { commit in
             if let actor = commit.actor { pump.deliver(.ownOperationAdded(actor)) }

@@ -14,7 +14,8 @@ public protocol SessionStore: Sendable {
 ///
 /// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the
 /// socket is read only after the frame before was handled. Frames waiting to leave are bounded by the
-/// session's credit: reading never waits for writing, so two full sockets cannot hold each other up.
+/// session's credit, and `Limits.unsentBytes` ends a session whose other side asks and does not read:
+/// reading never waits for writing, so two full sockets cannot hold each other up.
 public final class SessionPump: Sendable {
     private struct Item {
         let event: Event
@@ -24,6 +25,8 @@ public final class SessionPump: Sendable {
 
     private let inbox: AsyncStream<Item>
     private let input: AsyncStream<Item>.Continuation
+    /// Bytes of frames that wait to leave.
+    private let unsent = Atomic<Int>(0)
     private let store: any SessionStore
     private let logger: Logger
 
@@ -43,7 +46,14 @@ public final class SessionPump: Sendable {
         return await withDiscardingTaskGroup(returning: SyncError.self) { group in
             group.addTask { await self.read(connection) }
             let writer = Task {
-                for await frame in frames { try await connection.send(frame) }
+                do {
+                    for await frame in frames {
+                        try await connection.send(frame)
+                        self.unsent.subtract(frame.count, ordering: .relaxed)
+                    }
+                } catch {
+                    self.deliver(.disconnected)
+                }
             }
             let reason = await withTaskCancellationHandler {
                 await loop(session, output, &group)
@@ -63,38 +73,48 @@ public final class SessionPump: Sendable {
         _ start: Session, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
     ) async -> SyncError {
         var session = start
-        var end = Self.handle(session.receive(.opened), output, &group, perform)
+        var end = handle(session.receive(.opened), output, &group)
         for await item in inbox where end == nil {
-            end = Self.handle(session.receive(item.event), output, &group, perform)
+            end = handle(session.receive(item.event), output, &group)
             item.handled?.resume()
+            if end == nil, unsent.load(ordering: .relaxed) > Limits.unsentBytes {
+                let reason = SyncError(.unavailable, "the other side does not read what it asked for")
+                end = handle(session.receive(.finish(reason)), output, &group)
+            }
             if end != nil || session.isClosed { break }
+        }
+        if end == nil, Task.isCancelled {
+            // Cancellation ends the inbox at once, also before what the handler delivers.
+            let reason = SyncError(.goingAway, "this side is stopping")
+            end = handle(session.receive(.finish(reason)), output, &group)
         }
         return end ?? SyncError(.unavailable, "the connection was lost")
     }
 
     /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.
-    private static func handle(
-        _ actions: [Action], _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup,
-        _ perform: @escaping @Sendable (Action) async -> Void
+    private func handle(
+        _ actions: [Action], _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
     ) -> SyncError? {
         var end: SyncError?
         for action in actions {
             switch action {
-            case .send(let frame): output.yield(frame)
+            case .send(let frame):
+                unsent.add(frame.count, ordering: .relaxed)
+                output.yield(frame)
             case .close(let error): end = error
-            default: group.addTask { await perform(action) }
+            default: group.addTask { await self.perform(action) }
             }
         }
         return end
     }
 
     /// Lets the last frames leave, but no longer than a stuck receiver deserves.
-    private func finish(_ writer: Task<Void, any Error>) async {
+    private func finish(_ writer: Task<Void, Never>) async {
         let limit = Task {
             try await Task.sleep(for: Limits.lastFramesTimeout)
             writer.cancel()
         }
-        _ = try? await writer.value
+        await writer.value
         limit.cancel()
     }
 
@@ -119,8 +139,13 @@ public final class SessionPump: Sendable {
         deliver(.disconnected)
     }
 
-    @Sendable private func perform(_ action: Action) async {
+    private func perform(_ action: Action) async {
         do {
+            if case .readStates = action {
+                while unsent.load(ordering: .relaxed) > Limits.unsentPauseBytes {
+                    try await Task.sleep(for: Limits.unsentPause)
+                }
+            }
             if let answer = try await store.perform(action) { deliver(answer) }
         } catch is CancellationError {
             return

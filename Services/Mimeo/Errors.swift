@@ -1,0 +1,63 @@
+import DittoSwift
+import Foundation
+
+/// Every code the command line raises itself; the raw value is stable and published.
+public enum MimeoErrorCode: String, Sendable, CaseIterable {
+    /// Flags that contradict each other, or a value that is none.
+    case usage = "CLI-0101"
+    /// The store cannot be opened.
+    case storeUnusable = "CLI-0201"
+    /// The store is in use by another process.
+    case storeLocked = "CLI-0202"
+    /// The server cannot be reached, or failed.
+    case serverUnreachable = "CLI-0301"
+    /// The server does not let us in.
+    case notLoggedIn = "CLI-0302"
+    /// A file cannot be read.
+    case fileUnreadable = "CLI-0401"
+    /// A file's kind is not one that can be imported.
+    case fileKindUnknown = "CLI-0402"
+    /// A file is not what its name says; the message has the place.
+    case fileMalformed = "CLI-0403"
+    /// Documents of a file could not be stored.
+    case importFailed = "CLI-0404"
+    /// A dot command that does not exist, or with wrong arguments.
+    case dotCommandInvalid = "CLI-0501"
+    /// The server did not acknowledge in time.
+    case waitTimedOut = "CLI-0502"
+}
+
+/// What a command ends with. Holds no secret.
+public struct MimeoError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The stable code.
+    public let code: MimeoErrorCode
+    /// For a person.
+    public let message: String
+
+    init(_ code: MimeoErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Code and message.
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    /// What the process exits with.
+    public var exitCode: Int32 {
+        switch code {
+        case .usage, .fileKindUnknown: 2
+        case .serverUnreachable, .notLoggedIn: 3
+        case .storeLocked: 4
+        default: 1
+        }
+    }
+
+    /// The error for a store that did not open.
+    init(opening error: any Error) {
+        guard case DittoSwiftError.storeError(.persistenceDirectoryLocked) = error else {
+            self.init(.storeUnusable, error.localizedDescription)
+            return
+        }
+        self.init(.storeLocked, error.localizedDescription)
+    }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+import ServiceKit
+
+/// `mimeo`: the server in one process, and the command line.
+///
+/// Exit codes: 0 done, 1 a statement or file was wrong, 2 the command line was, 3 the server cannot be
+/// reached or does not let us in, 4 the store is in use.
+public struct MimeoCommand: AsyncParsableCommand {
+    /// Name, purpose and sub commands.
+    public static let configuration = CommandConfiguration(
+        commandName: "mimeo", abstract: "An open, self-hosted edge-sync database.",
+        subcommands: [
+            ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self, PeerCommand.self,
+        ])
+
+    /// Empty, for the parser.
+    public init() {}
+
+    /// What `main.swift` calls.
+    public static func runAsProcess() async -> Never {
+        ServiceMain.bootstrapLog()
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            Foundation.exit(0)
+        } catch let code as ExitCode {
+            Foundation.exit(code.rawValue)
+        } catch let error as MimeoError {
+            report("mimeo: \(error)")
+            Foundation.exit(error.exitCode)
+        } catch let error as ServiceError {
+            report("mimeo: \(error)")
+            Foundation.exit(error.exitCode)
+        } catch {
+            // Help and version are "errors" of the parser, with exit code 0.
+            let code = exitCode(for: error)
+            let text = fullMessage(for: error)
+            if code == .success {
+                print(text)
+                Foundation.exit(0)
+            }
+            report(text.isEmpty ? "\(error)" : text)
+            Foundation.exit(code == .validationFailure ? 2 : 1)
+        }
+    }
+
+    private static func report(_ text: String) {
+        FileHandle.standardError.write(Data((text + "\n").utf8))
+    }
+}

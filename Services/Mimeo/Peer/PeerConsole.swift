@@ -1,0 +1,141 @@
+import CRDT
+import DittoSwift
+import Foundation
+import Synchronization
+
+/// Answers the lines a peer is driven with. One at a time; events of observers and logins come in between, on
+/// threads of their own, through the same writer.
+final class PeerConsole: Sendable {
+    private let ditto: Ditto
+    private let output: LineWriter
+    private let observers = Mutex<Int64>(0)
+    private let lastLoginFailure = Mutex<String?>(nil)
+
+    init(ditto: Ditto, output: LineWriter) {
+        self.ditto = ditto
+        self.output = output
+    }
+
+    /// Logs in whenever that is needed. What goes wrong becomes an event, once until it changes.
+    func logIn(token: String, provider: String) {
+        ditto.auth?.expirationHandler = { [weak self] ditto, _ in
+            do {
+                try await ditto.auth?.login(
+                    token: token, provider: DittoAuthenticationProvider(stringLiteral: provider))
+                self?.lastLoginFailure.withLock { $0 = nil }
+            } catch {
+                if let failure = ditto.auth?.lastFailure { self?.tell(failure) }
+            }
+        }
+    }
+
+    /// The one JSON object that answers a line.
+    func answer(_ line: String) async -> Value {
+        let text = line.trimmingCharacters(in: .whitespaces)
+        guard text.hasPrefix(".") else { return await statement(text).json }
+        do throws(MimeoError) {
+            return try await command(text)
+        } catch {
+            return Answer.failure(Answer.Problem(error)).json
+        }
+    }
+
+    private func statement(_ text: String) async -> Answer {
+        do {
+            return Answer(try await ditto.store.run(text, arguments: ObjectValue()))
+        } catch {
+            return Answer(error)
+        }
+    }
+
+    private func command(_ text: String) async throws(MimeoError) -> Value {
+        let words = text.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
+        switch words.first {
+        case ".sync" where words.count == 2 && words[1] == "start":
+            do {
+                try ditto.sync.start()
+            } catch {
+                throw MimeoError(.dotCommandInvalid, error.localizedDescription)
+            }
+            return ["sync": "started"]
+        case ".sync" where words.count == 2 && words[1] == "stop":
+            await ditto.sync.stopAndWait()
+            return ["sync": "stopped"]
+        case ".wait": return try await wait(words)
+        case ".observe" where words.count > 1:
+            return observe(String(text.dropFirst(".observe".count)).trimmingCharacters(in: .whitespaces))
+        case ".status" where words.count == 1: return try status()
+        default:
+            throw MimeoError(
+                .dotCommandInvalid,
+                "there are .sync start, .sync stop, .wait N [SECONDS], .observe SELECT … and .status")
+        }
+    }
+
+    private func wait(_ words: [String]) async throws(MimeoError) -> Value {
+        guard words.count == 2 || words.count == 3, let commit = UInt64(words[1]),
+            let seconds = words.count == 3 ? Double(words[2]) : Limits.waitSeconds,
+            (0...1e9).contains(seconds)
+        else { throw MimeoError(.dotCommandInvalid, ".wait takes a commit and, optionally, seconds") }
+        guard await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(seconds)) else {
+            throw MimeoError(
+                .waitTimedOut, "the server has not acknowledged commit \(commit) within \(seconds) s")
+        }
+        return ["acknowledged": .int(Int64(clamping: commit))]
+    }
+
+    private func observe(_ query: String) -> Value {
+        let number = observers.withLock { count in
+            count += 1
+            return count
+        }
+        let output = output
+        do {
+            // Calls after the first one may come before the answer is written: they are events, and say which
+            // observer they are of.
+            try ditto.store.observe(query) { result in
+                output.write([
+                    "event": "observe", "observer": .int(number), "query": .string(query),
+                    "items": .array(result.items.map(\.row)),
+                ])
+            }
+            return ["observer": .int(number)]
+        } catch {
+            return Answer(error).json
+        }
+    }
+
+    private func status() throws(MimeoError) -> Value {
+        let commits: (last: UInt64, acknowledged: UInt64)
+        do {
+            commits = try ditto.sync.commits()
+        } catch {
+            throw MimeoError(.storeUnusable, "\(error)")
+        }
+        let status = ditto.sync.status
+        let login = ditto.auth?.status
+        let refusals = status.problems.sorted { $0.key < $1.key }.map { what, failure in
+            ["of": .string(what), "error": Answer.Problem(failure).json] as Value
+        }
+        return [
+            "status": .string(status.text), "connected": .bool(status.text == "connected"),
+            "lastError": status.lastError.map { .string($0) } ?? .null,
+            "authenticated": .bool(login?.isAuthenticated ?? false),
+            "userID": login?.userID.map { .string($0) } ?? .null,
+            "loginError": ditto.auth?.lastFailure.map { Answer.Problem($0).json } ?? .null,
+            "commitID": .int(Int64(clamping: commits.last)),
+            "acknowledgedCommitID": .int(Int64(clamping: commits.acknowledged)),
+            "subscriptions": .array(ditto.sync.subscriptions.map(\.queryString).sorted().map { .string($0) }),
+            "refused": .array(refusals),
+        ]
+    }
+
+    private func tell(_ loginFailure: Failure) {
+        let problem = Answer.Problem(loginFailure)
+        let isNew = lastLoginFailure.withLock { last in
+            defer { last = problem.text }
+            return last != problem.text
+        }
+        if isNew { output.write(["event": "login", "error": problem.json]) }
+    }
+}

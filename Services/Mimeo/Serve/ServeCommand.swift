@@ -1,0 +1,49 @@
+import ArgumentParser
+import Logging
+import ServiceKit
+
+/// `mimeo serve`: all four services in this process.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Serve everything: login, sync, DQL over HTTP, attachments.")
+
+    @OptionGroup var options: ServiceOptions
+    @OptionGroup var projection: ProjectionOptions
+
+    func run() async throws {
+        let configuration = try ServiceConfiguration(
+            options, projection: projection, port: AllServices.defaultPort)
+        let logger = Logger(label: "mimeo")
+        let services = try AllServices(configuration, logger: logger)
+        let host = ServiceHost(parts: services.parts, listen: configuration.listen, logger: logger) {
+            address in
+            let (id, token) = services.development
+            ServiceMain.say("url: \(address.origin)", "database: \(id)", "token: \(token)")
+            ServiceMain.say(Self.examples(origin: address.origin, databaseID: id, token: token))
+        }
+        do {
+            try await host.run(signals: ServiceMain.stopSignals)
+        } catch {
+            await services.close()
+            throw error
+        }
+        await services.close()
+    }
+
+    /// Three commands to try, ready to be pasted.
+    static func examples(origin: String, databaseID: String, token: String) -> String {
+        let login = "--url \(origin) --database \(databaseID) --token \(token)"
+        let mimeo = CommandLine.arguments.first ?? "mimeo"
+        return """
+
+            Three commands to try, in another terminal:
+
+              \(mimeo) dql \(login) "INSERT INTO cars DOCUMENTS ({'_id': 'fiat', 'seats': 4})"
+
+              \(mimeo) dql \(login) --format table "SELECT * FROM cars"
+
+              \(mimeo) peer --store ./peer-a --provider development \(login) --subscribe "SELECT * FROM cars"
+
+            """
+    }
+}

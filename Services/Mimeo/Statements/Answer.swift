@@ -1,0 +1,80 @@
+import CRDT
+import DQL
+import DittoSwift
+
+/// What a statement came to, wherever it ran: one JSON object, or a table for people.
+enum Answer: Sendable {
+    case result(Result)
+    case failure(Problem)
+
+    /// A statement that worked.
+    struct Result: Sendable {
+        var items: [Value]
+        var mutatedDocumentIDs: [Value]
+        var commitID: UInt64
+        var warnings: [Value]
+    }
+
+    /// A statement that did not, or a command.
+    struct Problem: Sendable, Equatable {
+        var code: String
+        var message: String
+        var line: Int?
+        var column: Int?
+    }
+
+    /// The object that is printed, its keys always the same.
+    var json: Value {
+        switch self {
+        case .result(let result):
+            [
+                "items": .array(result.items), "mutatedDocumentIDs": .array(result.mutatedDocumentIDs),
+                "commitID": .int(Int64(clamping: result.commitID)), "warnings": .array(result.warnings),
+            ]
+        case .failure(let problem): ["error": problem.json]
+        }
+    }
+
+    var isFailure: Bool { if case .failure = self { true } else { false } }
+
+    init(_ outcome: StatementOutcome) {
+        self = .result(
+            Result(
+                items: outcome.rows, mutatedDocumentIDs: outcome.mutatedDocumentIDs.map(\.value),
+                commitID: outcome.commit, warnings: outcome.warnings.map(\.json)))
+    }
+
+    init(_ failure: Failure) { self = .failure(Problem(failure)) }
+}
+
+extension Answer.Problem {
+    init(_ failure: Failure) {
+        self.init(
+            code: failure.code, message: failure.message, line: failure.position?.line,
+            column: failure.position?.column)
+    }
+
+    init(_ error: MimeoError) { self.init(code: error.code.rawValue, message: error.message) }
+
+    /// `{"code", "message", "line"?, "column"?}`: the place only where there is one.
+    var json: Value {
+        var object: ObjectValue = ObjectValue([
+            (key: "code", value: .string(code)), (key: "message", value: .string(message)),
+        ])
+        if let line { object["line"] = .int(Int64(line)) }
+        if let column { object["column"] = .int(Int64(column)) }
+        return .object(object)
+    }
+
+    /// For stderr.
+    var text: String {
+        let place = line.flatMap { line in column.map { " at \(line):\($0)" } } ?? ""
+        return "\(code)\(place): \(message)"
+    }
+}
+
+extension StatementWarning {
+    var json: Value {
+        Answer.Problem(code: code, message: message, line: position?.line, column: position?.column).json
+    }
+}

@@ -1,0 +1,39 @@
+import CRDT
+import DittoSwift
+import Foundation
+
+/// Where statements run.
+protocol StatementRunner: Sendable {
+    /// Runs one statement. A wrong statement is an answer too.
+    /// - Throws: `MimeoError` when no further statement can run either.
+    func run(_ statement: String, arguments: ObjectValue) async throws -> Answer
+    /// Called after the last statement.
+    func close() async
+}
+
+/// Runs statements on a store of this machine.
+struct LocalRunner: StatementRunner {
+    let ditto: Ditto
+
+    /// Opens the store: the same directory that `persistenceDirectory` names in DittoSwift.
+    /// - Throws: `CLI-0201`, `CLI-0202`.
+    init(store: String) async throws {
+        do {
+            var config = DittoConfig.default
+            config.persistenceDirectory = URL(fileURLWithPath: store, isDirectory: true)
+            ditto = try await Ditto.open(config: config)
+        } catch {
+            throw MimeoError(opening: error)
+        }
+    }
+
+    func run(_ statement: String, arguments: ObjectValue) async -> Answer {
+        do {
+            return Answer(try await ditto.store.run(statement, arguments: arguments))
+        } catch {
+            return Answer(error)
+        }
+    }
+
+    func close() async { await ditto.close() }
+}

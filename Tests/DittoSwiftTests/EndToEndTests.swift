@@ -1,0 +1,101 @@
+import DittoSwift
+import Mimeo
+import TestSupport
+import Testing
+
+@Suite("Two peers and a server in one process")
+struct EndToEndTests {
+    private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
+        let ditto = try await Ditto.open(
+            config: DittoConfig(
+                databaseID: server.databaseID, connect: .server(url: server.url),
+                persistenceDirectory: directory.appendingPathComponent(name)))
+        ditto.auth?.expirationHandler = { ditto, _ in
+            _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+        }
+        return ditto
+    }
+
+    private func rows(_ ditto: Ditto, _ query: String = "SELECT * FROM cars ORDER BY _id") async throws
+        -> [String]
+    {
+        try await ditto.store.execute(query: query).items.map { $0.jsonString() }
+    }
+
+    @Test("what is written offline and online on both sides converges, and observers see it")
+    func converge() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                for ditto in [a, b] { try ditto.sync.registerSubscription(query: "SELECT * FROM cars") }
+                let seen = Collected<Int>()
+                try b.store.registerObserver(query: "SELECT * FROM cars") { seen.add($0.items.count) }
+                // Offline, both.
+                try await a.store.execute(
+                    query: "INSERT INTO cars DOCUMENTS (:a), (:b)",
+                    arguments: ["a": ["_id": 1, "engine": ["l": 1.2]], "b": ["_id": 2]])
+                try await b.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 3, 'by': 'b'})")
+                try a.sync.start()
+                try b.sync.start()
+                #expect(await seen.wait { $0.last == 3 }.last == 3)
+                #expect(try await eventually { try await rows(a).count == 3 })
+                // Conflicting, offline again: different fields of one document.
+                await a.sync.stopAndWait()
+                await b.sync.stopAndWait()
+                try await a.store.execute(query: "UPDATE cars SET engine.kind = 'electric' WHERE _id = 1")
+                let last = try await b.store.execute(
+                    query: "UPDATE cars SET engine.l = 1.4, seats = 4 WHERE _id = 1")
+                try a.sync.start()
+                try b.sync.start()
+                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(10)))
+                let merged = #"{"_id":1,"engine":{"kind":"electric","l":1.4},"seats":4}"#
+                for ditto in [a, b] {
+                    #expect(try await eventually { try await rows(ditto).first == merged })
+                }
+                #expect(try await rows(a) == rows(b))
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("a cancelled subscription brings nothing more, and keeps what it brought")
+    func cancelledSubscription() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                try a.sync.start()
+                try b.sync.start()
+                let subscription = try b.sync.registerSubscription(query: "SELECT * FROM cars")
+                try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1})")
+                #expect(try await eventually { try await rows(b).count == 1 })
+                subscription.cancel()
+                try b.sync.registerSubscription(query: "SELECT * FROM boats")
+                try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 2})")
+                try await a.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 1})")
+                #expect(try await eventually { try await rows(b, "SELECT * FROM boats").count == 1 })
+                #expect(try await rows(b) == [#"{"_id":1}"#])
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("acknowledgement is waited for no longer than asked")
+    func acknowledgementTimeout() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let ditto = try await open(server, directory, "a")
+                let write = try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1})")
+                let commit = try #require(write.commitID)
+                #expect(await !ditto.sync.waitForAcknowledgement(of: commit, timeout: .milliseconds(50)))
+                #expect(try ditto.sync.commits().acknowledged == commit - 1)
+                try ditto.sync.start()
+                #expect(await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(10)))
+                await ditto.close()
+            }
+        }
+    }
+}

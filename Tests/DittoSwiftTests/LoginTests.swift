@@ -1,0 +1,279 @@
+import CRDT
+import Mimeo
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DittoSwift
+
+@Suite("Logging in")
+struct LoginTests {
+    /// A server connection in this directory.
+    private func config(_ server: EmbeddedServer, _ directory: URL, _ name: String = "peer") -> DittoConfig {
+        DittoConfig(
+            databaseID: server.databaseID, connect: .server(url: server.url),
+            persistenceDirectory: directory.appendingPathComponent(name))
+    }
+
+    private func withServer(_ body: @escaping @Sendable (EmbeddedServer, URL) async throws -> Void)
+        async throws
+    {
+        try await withTemporaryDirectory { directory in
+            let data = directory.appendingPathComponent("server").path
+            try await EmbeddedServer.run(data: data) { try await body($0, directory) }
+        }
+    }
+
+    @Test("the right token logs in, a wrong one is refused with the server's code")
+    func rightAndWrong() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let auth = try #require(ditto.auth)
+            let statuses = Collected<DittoAuthenticationStatus>()
+            let observer = auth.observeStatus { statuses.add($0) }
+            await #expect { try await auth.login(token: "wrong", provider: .development) } throws: { error in
+                guard case DittoSwiftError.authenticationError(.failedToAuthenticate(let message)) = error
+                else {
+                    return false
+                }
+                return message.hasPrefix("AUTH-0404: ")
+            }
+            #expect(!auth.status.isAuthenticated)
+            #expect(try await auth.login(token: server.token, provider: .development) == "{}")
+            #expect(auth.status == DittoAuthenticationStatus(isAuthenticated: true, userID: "development"))
+            auth.logout()
+            #expect(auth.status == DittoAuthenticationStatus(isAuthenticated: false, userID: nil))
+            #expect(await statuses.wait { $0.count == 2 }.map(\.isAuthenticated) == [true, false])
+            observer.stop()
+            await ditto.close()
+        }
+    }
+
+    @Test("closures get the provider's information or the error; names of 4.x work")
+    func completions() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let outcomes = Collected<String>()
+            ditto.auth?.login(token: server.token, provider: .development) { info, error in
+                outcomes.add("\(info ?? "-") \(error == nil)")
+            }
+            ditto.auth?.login(token: server.token, provider: "__playgroundProvider") { info, error in
+                outcomes.add("\(info ?? "-") \(error == nil)")
+            }
+            ditto.auth?.login(token: "no", provider: "unknown") { info, error in
+                outcomes.add("\(info ?? "-") \(error == nil)")
+            }
+            #expect(await outcomes.wait { $0.count == 3 }.sorted() == ["- false", "{} true", "{} true"])
+            await ditto.close()
+        }
+    }
+
+    @Test("sync without a handler does not start")
+    func handlerMissing() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            #expect { try ditto.sync.start() } throws: { error in
+                guard case DittoSwiftError.authenticationError(.expirationHandlerMissing) = error else {
+                    return false
+                }
+                return true
+            }
+            #expect(!ditto.sync.isActive)
+            await ditto.close()
+        }
+    }
+
+    @Test("the handler is asked with 0 when a login is needed, and again after one that failed")
+    func handlerIsAsked() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let asked = Collected<TimeInterval>()
+            ditto.auth?.expirationHandler = { ditto, secondsRemaining in
+                asked.add(secondsRemaining)
+                let token = asked.all.count == 1 ? "wrong" : server.token
+                _ = try? await ditto.auth?.login(token: token, provider: .development)
+            }
+            try ditto.sync.start()
+            #expect(await eventually { ditto.sync.status.text == "connected" })
+            #expect(asked.all == [0, 0])
+            await ditto.close()
+        }
+    }
+
+    @Test("a session outlives a restart, without another login")
+    func restart() async throws {
+        try await withServer { server, directory in
+            let first = try await Ditto.open(config: config(server, directory))
+            try await first.auth?.login(token: server.token, provider: .development)
+            await first.close()
+            let second = try await Ditto.open(config: config(server, directory))
+            #expect(second.auth?.status.isAuthenticated == true)
+            let asked = Collected<TimeInterval>()
+            second.auth?.expirationHandler = { _, seconds in asked.add(seconds) }
+            try second.sync.start()
+            #expect(await eventually { second.sync.status.text == "connected" })
+            #expect(asked.all.isEmpty)
+            await second.close()
+        }
+    }
+
+    /// Leaves a session behind that was changed by hand.
+    private func leaveSession(
+        _ server: EmbeddedServer, _ directory: URL, _ change: (inout StoredSession) -> Void
+    ) async throws {
+        let ditto = try await Ditto.open(config: config(server, directory))
+        try await ditto.auth?.login(token: server.token, provider: .development)
+        await ditto.close()
+        let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
+        var session = try #require(files.session())
+        change(&session)
+        try files.save(session)
+    }
+
+    @Test("a session that is about to end is renewed while sync goes on")
+    func renewed() async throws {
+        try await withServer { server, directory in
+            try await leaveSession(server, directory) { session in
+                session.startedAt -= 100
+                session.expiresAt = Date().timeIntervalSince1970 + 5
+            }
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let asked = Collected<TimeInterval>()
+            ditto.auth?.expirationHandler = { ditto, secondsRemaining in
+                asked.add(secondsRemaining)
+                _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+            }
+            try ditto.sync.start()
+            let first = try #require(await asked.wait { !$0.isEmpty }.first)
+            #expect(first > 0 && first <= 5)
+            let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
+            #expect(
+                await eventually { (files.session()?.expiresAt ?? 0) > Date().timeIntervalSince1970 + 60 })
+            #expect(await eventually { ditto.sync.status.text == "connected" })
+            await ditto.close()
+        }
+    }
+
+    @Test("a token that the server does not take is forgotten, and a login asked for")
+    func refusedToken() async throws {
+        try await withServer { server, directory in
+            try await leaveSession(server, directory) { $0.accessToken = "nonsense" }
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let asked = Collected<TimeInterval>()
+            ditto.auth?.expirationHandler = { ditto, secondsRemaining in
+                asked.add(secondsRemaining)
+                _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+            }
+            try ditto.sync.start()
+            #expect(await eventually { ditto.sync.status.text == "connected" })
+            #expect(asked.all == [0])
+            await ditto.close()
+        }
+    }
+
+    @Test("a session of another server or database is not used")
+    func foreignSession() async throws {
+        try await withServer { server, directory in
+            try await leaveSession(server, directory) { $0.databaseID = "other" }
+            let ditto = try await Ditto.open(config: config(server, directory))
+            #expect(ditto.auth?.status.isAuthenticated == false)
+            await ditto.close()
+        }
+    }
+
+    @Test("keys and sessions are for their owner's eyes only")
+    func modes() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            try await ditto.auth?.login(token: server.token, provider: .development)
+            let folder = ditto.absolutePersistenceDirectory.appendingPathComponent("ditto_auth").path
+            for (path, mode) in [
+                (folder, 0o700), (folder + "/peer-key.pem", 0o600), (folder + "/session.json", 0o600),
+            ] {
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == mode)
+            }
+            await ditto.close()
+        }
+    }
+
+    @Test("logging out ends sync, forgets the session and keeps the documents; the cleanup may evict them")
+    func logout() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            ditto.auth?.expirationHandler = { ditto, _ in
+                _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+            }
+            try ditto.sync.start()
+            try await ditto.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(await ditto.sync.waitForAcknowledgement(of: 1, timeout: .seconds(10)))
+            let cleaned = Collected<Bool>()
+            ditto.auth?.logout { cleaned.add($0 === ditto) }
+            #expect(cleaned.all == [true])
+            #expect(!ditto.sync.isActive)
+            #expect(ditto.auth?.status.isAuthenticated == false)
+            #expect(try await ditto.store.execute(query: "SELECT * FROM c").items.count == 1)
+            await ditto.close()
+        }
+    }
+
+    @Test("a server that is not there is an error at once")
+    func unreachable() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(
+                config: DittoConfig(
+                    databaseID: "x", connect: .server(url: "http://127.0.0.1:1"),
+                    persistenceDirectory: directory))
+            let before = ContinuousClock.now
+            await #expect { try await ditto.auth?.login(token: "t", provider: .development) } throws: {
+                $0.localizedDescription.hasPrefix("SDK-0303: ")
+            }
+            #expect(ContinuousClock.now - before < .seconds(5))
+            await ditto.close()
+        }
+    }
+
+    @Test("an answer that is no answer of ours is refused")
+    func answers() {
+        func code(_ status: UInt, _ body: Value?) -> String? {
+            do {
+                _ = try LoginRequest.answer(status, body)
+                return nil
+            } catch { return error.code }
+        }
+        #expect(code(200, ["accessToken": "t", "userID": "u", "expiresIn": 60]) == nil)
+        #expect(code(200, ["accessToken": "t"]) == "SDK-0304")
+        #expect(code(200, nil) == "SDK-0304")
+        #expect(code(502, nil) == "SDK-0302")
+        #expect(code(401, ["error": ["code": "AUTH-0404", "message": "no"]]) == "AUTH-0404")
+    }
+
+    @Test(
+        "a session is renewed when a tenth of its life is left, and at least a minute before its end")
+    func renewal() {
+        func lead(_ life: Double) -> Double {
+            DittoAuthenticator.lead(
+                of: StoredSession(
+                    databaseID: "x", login: URL(fileURLWithPath: "/"), accessToken: "", userID: "",
+                    startedAt: 100,
+                    expiresAt: 100 + life))
+        }
+        #expect(lead(86_400) == 8_640)
+        #expect(lead(300) == 60)
+        #expect(lead(10) == 5)
+    }
+
+    @Test("a damaged peer key is an error that names the file, a damaged session needs a login")
+    func damagedFiles() throws {
+        try withTemporaryDirectory { directory in
+            let files = IdentityFiles(directory: directory.path)
+            let key = try files.peerKey()
+            #expect(try files.peerKey().publicKeyString == key.publicKeyString)
+            let folder = directory.appendingPathComponent("ditto_auth")
+            try Data("nonsense".utf8).write(to: folder.appendingPathComponent("session.json"))
+            #expect(files.session() == nil)
+            try Data("nonsense".utf8).write(to: folder.appendingPathComponent("peer-key.pem"))
+            #expect { try files.peerKey() } throws: { ($0 as? SDKError)?.code == "SDK-0401" }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import CRDT
+import Identity
+import QueryService
+import Testing
+
+@Suite("store/execute")
+struct ExecuteTests {
+    @Test("every member of the envelope is there, for a write, a read and a failure")
+    func envelope() async throws {
+        try await QueryBench.run { _, client async throws in
+            let insert = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 'a', 'n': 1})")
+            #expect(insert.status == 200)
+            #expect(
+                JSONText.print(insert.body, sortedKeys: true)
+                    == #"{"error":{},"items":[],"mutatedDocumentIds":["a"],"queryType":"insert","#
+                    + #""totalWarningsCount":0,"transactionId":1,"warnings":[]}"#)
+            let select = try await client.execute("SELECT * FROM c WHERE n = :n", ["n": 1, "unused": 2])
+            #expect(select.rows == [#"{"_id":"a","n":1}"#])
+            #expect(select.body["queryType"] == "select")
+            #expect(select.transactionID == 1)
+            #expect(select.body["totalWarningsCount"] == 1)
+            #expect(
+                select.body["warnings"]?.arrayValue?.first?["description"]?.stringValue?.contains("unused")
+                    == true)
+            let failure = try await client.execute("SELECT * FROM c\nWHERE )")
+            #expect(failure.status == 400)
+            #expect(failure.code == "DQL-0105")
+            #expect(failure.body["error"]?["line"] == 2)
+            #expect(failure.body["error"]?["column"] == 7)
+            #expect(failure.body["error"]?["message"] == failure.body["error"]?["description"])
+            #expect(failure.items == [])
+            #expect(failure.body["mutatedDocumentIds"] == [])
+            #expect(failure.transactionID == 0)
+        }
+    }
+
+    @Test("INSERT, UPDATE, SELECT and DELETE with arguments, each seeing the one before")
+    func statements() async throws {
+        try await QueryBench.run { _, client async throws in
+            let documents: Value = [["_id": 1, "color": "red", "m": ["x": 1]], ["_id": 2, "color": "blue"]]
+            let insert = try await client.execute("INSERT INTO c DOCUMENTS (:docs)", ["docs": documents])
+            #expect(insert.body["mutatedDocumentIds"] == [1, 2])
+            let update = try await client.execute(
+                "UPDATE c SET color = :c, m.y = 2 WHERE _id = :id", ["c": "green", "id": 1])
+            #expect(update.transactionID == 2)
+            #expect(
+                try await client.execute("SELECT * FROM c WHERE color = 'green'").rows == [
+                    #"{"_id":1,"color":"green","m":{"x":1,"y":2}}"#
+                ])
+            #expect(
+                try await client.execute("SELECT COUNT(*) AS n, color FROM c GROUP BY color").items.count == 2
+            )
+            let removal = try await client.execute("DELETE FROM c WHERE _id = 1")
+            #expect(removal.body["mutatedDocumentIds"] == [1])
+            #expect(try await client.execute("SELECT _id FROM c").rows == [#"{"_id":2}"#])
+            let nothing = try await client.execute("DELETE FROM c WHERE _id = 1")
+            #expect(nothing.status == 200)
+            #expect(nothing.transactionID == 3)
+        }
+    }
+
+    @Test("a document without an id gets one, which the answer names")
+    func generatedID() async throws {
+        try await QueryBench.run { _, client async throws in
+            let insert = try await client.execute("INSERT INTO c DOCUMENTS ({'a': 1})")
+            let id = try #require(insert.body["mutatedDocumentIds"]?.arrayValue?.first?.stringValue)
+            #expect(id.utf8.count == 36)
+            #expect(
+                try await client.execute("SELECT a FROM c WHERE _id = :id", ["id": .string(id)]).rows == [
+                    #"{"a":1}"#
+                ])
+        }
+    }
+
+    @Test("fifty inserts at once get fifty contiguous offsets and are all there")
+    func concurrent() async throws {
+        try await QueryBench.run { _, client async throws in
+            let offsets = try await withThrowingTaskGroup(of: Int64?.self) { group in
+                for number in 0..<50 {
+                    group.addTask {
+                        try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})").transactionID
+                    }
+                }
+                return try await group.reduce(into: [Int64?]()) { $0.append($1) }
+            }
+            #expect(Set(offsets) == Set((1...50).map { Int64($0) }))
+            #expect(try await client.execute("SELECT _id FROM c").items.count == 50)
+        }
+    }
+
+    @Test("writers that count up one field lose no step")
+    func serializedWrites() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<25 {
+                    group.addTask { _ = try await client.execute("UPDATE c SET n = n + 1") }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await client.execute("SELECT n FROM c").rows == [#"{"n":25}"#])
+        }
+    }
+
+    @Test("v4 is strict: an undeclared MAP is not read and not written below; v5 reads and writes it")
+    func strictMode() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'm': {'x': 1}})")
+            #expect(try await client.execute("SELECT m FROM c").rows == [#"{"m":{"x":1}}"#])
+            #expect(try await client.execute("SELECT m FROM c", version: "v4").rows == ["{}"])
+            let strict = try await client.execute("UPDATE c SET m.x = 2", version: "v4")
+            #expect(strict.status == 400)
+            #expect(strict.code?.hasPrefix("DQL-") == true)
+            #expect(try await client.execute("UPDATE c SET m.x = 2").status == 200)
+            #expect(
+                try await client.execute("SELECT m FROM COLLECTION c (m MAP)", version: "v4").rows == [
+                    #"{"m":{"x":2}}"#
+                ])
+        }
+    }
+
+    @Test(
+        "X-DITTO-TXN-ID is met by a state that has it, a 408 when it does not come, a 400 when malformed"
+    )
+    func transactionID() async throws {
+        var bounds = QueryServicePart.Bounds()
+        bounds.transactionWait = .milliseconds(300)
+        try await QueryBench.run(bounds: bounds) { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let name = "X-DITTO-TXN-ID"
+            #expect(try await client.execute("SELECT * FROM c", headers: [name: "1"]).items.count == 1)
+            let beyond = try await client.execute("SELECT * FROM c", headers: [name: "2"])
+            #expect(beyond.status == 408)
+            #expect(beyond.code == "QUERY-0301")
+            for text in ["", "-1", "x", "18446744073709551616"] {
+                let malformed = try await client.execute("SELECT * FROM c", headers: [name: text])
+                #expect(malformed.status == 400)
+                #expect(malformed.code == "QUERY-0101")
+            }
+        }
+    }
+
+    @Test("a reader that asks for a transaction to come is answered once it has")
+    func transactionToCome() async throws {
+        try await QueryBench.run { _, client async throws in
+            async let waiting = client.execute("SELECT * FROM c", headers: ["X-DITTO-TXN-ID": "1"])
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(try await waiting.items.count == 1)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import CRDT
+import Identity
+import OperationLog
+import QueryService
+import Testing
+
+@Suite("A log that fails")
+struct FailingLogTests {
+    private func withTampered(
+        _ body: @escaping @Sendable (TamperedLog, QueryClient) async throws -> Void
+    ) async throws {
+        let bench = try QueryBench()
+        let log = TamperedLog(try await bench.openLog())
+        try await bench.serving(log) { try await body(log, $0) }
+        await log.close()
+    }
+
+    @Test("when somebody else wrote as the projection's actor, the statement runs once more under a new one")
+    func newActor() async throws {
+        try await withTampered { log, client async throws in
+            log.answerAppends(with: [.conflict(.foreignActor)])
+            let answer = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(answer.status == 200)
+            #expect(answer.transactionID == 1)
+            #expect(Set(log.requests.map(\.record.actor)).count == 2)
+            #expect(try await client.execute("SELECT * FROM c").items.count == 1)
+        }
+    }
+
+    @Test("two refusals in a row are a conflict, and nothing is stored")
+    func conflict() async throws {
+        try await withTampered { log, client async throws in
+            log.answerAppends(with: [.duplicate(through: 9), .gap(expected: 4)])
+            let answer = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(answer.status == 409)
+            #expect(answer.code == "QUERY-0302")
+            #expect(try await client.execute("SELECT * FROM c").items == [])
+        }
+    }
+
+    @Test(
+        "a log that takes nothing is a 503; the next write after it has recovered is stored",
+        arguments: [
+            (OperationLogErrorCode.storageFull, "QUERY-0304"), (.overloaded, "QUERY-0303"),
+        ])
+    func refusedAppend(_ failure: OperationLogErrorCode, _ code: String) async throws {
+        try await withTampered { log, client async throws in
+            log.failAppends(failure)
+            let answer = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(answer.status == 503)
+            #expect(answer.code == code)
+            #expect(answer.retryAfter == "1")
+            log.failAppends(nil)
+            #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").transactionID == 1)
+        }
+    }
+
+    @Test(
+        "while the projection cannot follow, durable writes are answered and reads say so at once"
+    )
+    func unreadable() async throws {
+        try await withTampered { log, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(try await client.health() == 200)
+            log.failReads(.storageFailed)
+            #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2})").transactionID == 2)
+            let start = ContinuousClock.now
+            let answer = try await client.execute("SELECT * FROM c")
+            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(answer.status == 503)
+            #expect(answer.code == "QUERY-0304")
+            #expect(try await client.health() == 503)
+            log.failReads(nil)
+            #expect(try await client.execute("SELECT * FROM c").items.count == 2)
+            #expect(try await client.health() == 200)
+        }
+    }
+
+    @Test(
+        "a projection that could not follow tries again by itself, without a wake-up"
+    )
+    func retry() async throws {
+        try await withTampered { log, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            log.failReads(.storageFailed)
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            #expect(try await client.health() == 503)
+            log.failReads(nil)
+            let end = ContinuousClock.now + .seconds(10)
+            var status = 503
+            while status != 200, ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(50))
+                status = try await client.health()
+            }
+            #expect(status == 200)
+        }
+    }
+}

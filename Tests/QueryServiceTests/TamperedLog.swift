@@ -1,0 +1,55 @@
+import CRDT
+import OperationLog
+import Synchronization
+
+/// A log that passes everything on, except what a test wants to go wrong.
+final class TamperedLog: OperationLog {
+    private let log: any OperationLog
+    private struct Tampering {
+        var outcomes: [AppendOutcome] = []
+        var appendFailure: OperationLogErrorCode?
+        var readFailure: OperationLogErrorCode?
+        var requests: [AppendRequest] = []
+    }
+    private let tampering = Mutex(Tampering())
+
+    init(_ log: any OperationLog) { self.log = log }
+
+    /// Outcomes that the next appends get instead of being stored, one each.
+    func answerAppends(with outcomes: [AppendOutcome]) { tampering.withLock { $0.outcomes = outcomes } }
+    func failAppends(_ code: OperationLogErrorCode?) { tampering.withLock { $0.appendFailure = code } }
+    func failReads(_ code: OperationLogErrorCode?) { tampering.withLock { $0.readFailure = code } }
+    /// Everything that was to be appended.
+    var requests: [AppendRequest] { tampering.withLock { $0.requests } }
+
+    func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        let (outcome, failure) = tampering.withLock { state in
+            state.requests += requests
+            return (state.outcomes.isEmpty ? nil : state.outcomes.removeFirst(), state.appendFailure)
+        }
+        if let failure { throw OperationLogError(failure, "tampered with") }
+        if let outcome { return [outcome] }
+        return try await log.append(requests, to: database)
+    }
+
+    func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry] {
+        if let failure = tampering.withLock({ $0.readFailure }) {
+            throw OperationLogError(failure, "tampered with")
+        }
+        return try await log.read(database, after: offset, limit: limit)
+    }
+
+    func createDatabase(_ database: String) async throws -> Bool { try await log.createDatabase(database) }
+    func databases() async throws -> [String] { try await log.databases() }
+    func databaseExists(_ database: String) async throws -> Bool { try await log.databaseExists(database) }
+    func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+        try await log.frontier(of: actors, in: database)
+    }
+    func head(of database: String) async throws -> LogPosition { try await log.head(of: database) }
+    func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        try await log.position(at: offset, in: database)
+    }
+    func changes(in database: String) -> AsyncStream<Void> { log.changes(in: database) }
+    var status: LogStatus { log.status }
+    func close() async { await log.close() }
+}

@@ -1,0 +1,121 @@
+import CRDT
+import DQL
+import TestSupport
+import Testing
+
+@testable import Replica
+
+@Suite("Eviction")
+struct EvictionTests {
+    @Test("an evicted document is gone without a tombstone, and nothing is told to anybody")
+    func noTombstone() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            let result = try replica.execute("EVICT FROM c WHERE _id = 1")
+            #expect(result.operation == nil)
+            #expect(result.commit == 1)
+            #expect(try replica.state(try key("c", 1)) == nil)
+            #expect(try replica.ownActors().map(\.sequence) == [1])
+            #expect(try replica.wanted(limit: 10) == [])
+        }
+    }
+
+    @Test("a new actor is taken only when an evicted document is written again")
+    func newActor() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            let actor = replica.actor
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            try replica.execute("UPDATE c SET a = 1 WHERE _id = 2")
+            #expect(replica.actor == actor)
+            let again = try #require(try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            #expect(again.actor != actor)
+            #expect(again.sequence == 1)
+            try replica.execute("UPDATE c SET a = 2")
+            #expect(replica.actor == again.actor)
+        }
+    }
+
+    @Test("the transaction that meets an evicted document runs again from its beginning, once")
+    func runsAgain() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try replica.execute("EVICT FROM c")
+            let insert = try PreparedStatement("INSERT INTO c DOCUMENTS ({'_id': :id})")
+            var runs = 0
+            let result = try replica.write { transaction in
+                runs += 1
+                for id in [2, 1] {
+                    _ = try insert.execute(
+                        in: transaction, arguments: arguments(("id", .int(Int64(id)))),
+                        idGenerator: { preconditionFailure("ids are given") })
+                }
+            }
+            #expect(runs == 2)
+            #expect(result.operation?.changes.count == 2)
+            #expect(result.operation?.actor == replica.actor)
+            #expect(result.commit == 2)
+        }
+    }
+
+    @Test("a document that comes back without this store's own write is not written as the old actor either")
+    func comesBackOlder() throws {
+        try withPeer { replica, _ in
+            let base = try document("a", 1, by: 5, at: 10)
+            let update = DocumentUpdate(key: try key("c", 1), content: .state(base.encoded()))
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            let first = try #require(try replica.execute("UPDATE c SET b = 2").operation)
+            try replica.execute("EVICT FROM c")
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            let second = try #require(try replica.execute("UPDATE c SET d = 3").operation)
+            #expect(second.actor != first.actor)
+            // Whoever gets both, in the order of the log, ends with both.
+            var elsewhere = base
+            for operation in [first, second] {
+                let delta = try Delta(decoding: operation.changes[0].delta, stamp: operation.stamp)
+                #expect(elsewhere.apply(delta) == .applied)
+            }
+            let settled = DocumentUpdate(key: try key("c", 1), content: .state(elsewhere.encoded()))
+            #expect(try replica.receive(Reception(updates: [settled])) == .stored)
+            #expect(try replica.rows("SELECT a, b, d FROM c") == ["{\"a\":1,\"b\":2,\"d\":3}"])
+        }
+    }
+
+    @Test("a document edited, evicted and edited again by one transaction holds everything its delta holds")
+    func withinOneTransaction() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder.appendingPathComponent("one"))
+            let reader = try open(folder.appendingPathComponent("two"), TestEnvironment(seed: 2))
+            let statements = try [
+                "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})", "EVICT FROM c",
+                "INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 2})",
+            ].map { try PreparedStatement($0) }
+            let result = try replica.write { transaction in
+                for statement in statements {
+                    _ = try statement.execute(
+                        in: transaction, idGenerator: { preconditionFailure("ids are given") })
+                }
+            }
+            let operation = try #require(result.operation)
+            #expect(try reader.receive(Reception(updates: TestLog.deltas(of: operation))) == .stored)
+            #expect(try reader.everything() == replica.everything())
+            #expect(try replica.execute("UPDATE c SET e = 1").operation?.actor == operation.actor)
+        }
+    }
+
+    @Test("under a live query the evicted documents that it matches are wanted back, durably")
+    func liveQuery() throws {
+        try withPeer { replica, _ in
+            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c WHERE a = 1")])
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1}), ({'_id': 2, 'a': 2})")
+            try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1, 'a': 1})")
+            try replica.execute("EVICT FROM c")
+            try replica.execute("EVICT FROM d")
+            #expect(try replica.wanted(limit: 10) == [try key("c", 1)])
+            try replica.settle([try key("c", 1)])
+            #expect(try replica.wanted(limit: 10) == [])
+            try replica.want([try key("c", 7), try key("c", 8)])
+            #expect(try replica.wanted(limit: 1) == [try key("c", 7)])
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import CRDT
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Replica
+
+@Suite("Opening a store")
+struct OpeningTests {
+    @Test("a second replica on the directory gives up after five tries and four pauses of 200 ms")
+    func lock() throws {
+        try withTemporaryDirectory { folder in
+            let first = try open(folder)
+            let environment = TestEnvironment()
+            #expect(code { _ = try open(folder, environment) } == .directoryLocked)
+            #expect(environment.pauses == Array(repeating: .milliseconds(200), count: 4))
+            #expect(try first.rows("SELECT * FROM c") == [])
+        }
+    }
+
+    @Test("a closed store has freed its directory, whoever still holds the object")
+    func closeFrees() throws {
+        try withTemporaryDirectory { folder in
+            let first = try open(folder)
+            try first.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try first.close()
+            try first.close()
+            let environment = TestEnvironment()
+            let second = try open(folder, environment)
+            #expect(environment.pauses.isEmpty)
+            #expect(try second.rows("SELECT * FROM c") == ["{\"_id\":1}"])
+            #expect(code { _ = try first.rows("SELECT * FROM c") } == .closed)
+            #expect(code { try first.execute("DELETE FROM c") } == .closed)
+        }
+    }
+
+    @Test("a directory that cannot be made is refused", arguments: ["file/store", "file", ""])
+    func unusable(_ path: String) throws {
+        try withTemporaryDirectory { folder in
+            try Data("no directory".utf8).write(to: folder.appendingPathComponent("file"))
+            let directory = path.isEmpty ? "" : folder.appendingPathComponent(path).path
+            #expect(
+                code {
+                    _ = try Replica(
+                        directory: directory, role: .peer, environment: TestEnvironment().environment,
+                        logger: quiet)
+                } == .directoryUnusable)
+        }
+    }
+
+    @Test(
+        "a newer format and a foreign SQLite file are refused and stay as they were",
+        arguments: [
+            (offset: 60, code: ReplicaErrorCode.newerFormat), (offset: 68, code: .damaged),
+        ])
+    func foreign(_ edit: (offset: Int, code: ReplicaErrorCode)) throws {
+        try withTemporaryDirectory { folder in
+            let store = try open(folder)
+            try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try store.close()
+            let file = folder.appendingPathComponent(Replica.fileName)
+            // Offsets 60 and 68 of an SQLite file's header: user_version and application_id, big-endian.
+            var bytes = try Data(contentsOf: file)
+            bytes[edit.offset + 3] &+= 9
+            try bytes.write(to: file)
+            #expect(code { _ = try open(folder) } == edit.code)
+            #expect(try Data(contentsOf: file) == bytes)
+        }
+    }
+
+    @Test("a rollback-journal file of another program is not turned into a WAL one")
+    func foreignJournal() throws {
+        try withTemporaryDirectory { folder in
+            let store = try open(folder)
+            try store.close()
+            let file = folder.appendingPathComponent(Replica.fileName)
+            var bytes = try Data(contentsOf: file)
+            // Offsets 18 and 19: 1 says rollback journal.
+            (bytes[18], bytes[19], bytes[71]) = (1, 1, 0x42)
+            try bytes.write(to: file)
+            #expect(code { _ = try open(folder) } == .damaged)
+            #expect(try Data(contentsOf: file) == bytes)
+        }
+    }
+
+    @Test("a file that is no database is damaged, and a discarded one is made anew")
+    func garbage() throws {
+        try withTemporaryDirectory { folder in
+            let file = folder.appendingPathComponent(Replica.fileName)
+            try Data(repeating: 0x5A, count: 8_192).write(to: file)
+            #expect(code { _ = try open(folder) } == .damaged)
+            try Replica.discard(directory: folder.path)
+            #expect(try open(folder).rows("SELECT * FROM c") == [])
+        }
+    }
+
+    @Test(
+        "a peer syncs every commit to disk, a materialization only its checkpoints",
+        arguments: [
+            (role: Replica.Role.peer, level: 2), (role: .materialization, level: 1),
+        ])
+    func synchronous(_ expected: (role: Replica.Role, level: Int)) throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder, role: expected.role)
+            let level = try replica.pool.writeWithoutTransaction { database in
+                try Int.fetchOne(database, sql: "PRAGMA synchronous")
+            }
+            #expect(level == expected.level)
+        }
+    }
+
+    @Test("documents, operations, actor, sequence and head survive reopening")
+    func reopening() throws {
+        try withTemporaryDirectory { folder in
+            let first = try open(folder)
+            let written = try first.execute("INSERT INTO c DOCUMENTS ({'_id': 'a', 'n': {'m': 1}})")
+            let actor = first.actor
+            let states = try first.everything()
+            try first.close()
+            let second = try open(folder, TestEnvironment(seed: 99))
+            #expect(second.actor == actor)
+            #expect(second.head == 1)
+            #expect(try second.everything() == states)
+            let operations = try second.ownOperations(of: actor, after: 0, maxBytes: 1_000)
+            #expect(operations.map(\.bytes) == [written.operation?.encoded()])
+            #expect(try second.execute("UPDATE c SET k = 1").operation?.sequence == 2)
+        }
+    }
+
+    @Test("stamps go on rising across reopening and a wall clock that was set back a day")
+    func clock() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment()
+            let first = try open(folder, environment)
+            let before = try #require(try first.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            try first.close()
+            environment.milliseconds -= 86_400_000
+            let second = try open(folder, environment)
+            let after = try #require(try second.execute("UPDATE c SET a = 1").operation)
+            #expect(after.timestamp > before.timestamp)
+            #expect(after.actor == before.actor)
+        }
+    }
+
+    @Test("a copied directory writes as a new actor, the original goes on as the old one")
+    func copy() throws {
+        try withTemporaryDirectory { folder in
+            let original = folder.appendingPathComponent("original")
+            let copy = folder.appendingPathComponent("copy")
+            let store = try open(original)
+            let actor = store.actor
+            try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try store.close()
+            try FileManager.default.copyItem(at: original, to: copy)
+            let twin = try open(copy, TestEnvironment(seed: 2))
+            let operation = try #require(try twin.execute("UPDATE c SET a = 1").operation)
+            #expect(operation.actor != actor)
+            #expect(operation.sequence == 1)
+            #expect(try twin.ownActors().map(\.actor) == [actor, operation.actor])
+            #expect(try open(original).actor == actor)
+        }
+    }
+}

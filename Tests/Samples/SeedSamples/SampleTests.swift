@@ -1,0 +1,122 @@
+import DittoSwift
+import Foundation
+import Mimeo
+import TestSupport
+import Testing
+
+@Suite("The samples of the guides")
+struct SampleTests {
+    @Test("an application connects to a server with either form of the guide, and syncs")
+    func serverConnection() async throws {
+        try await withTemporaryDirectory { directory in
+            let data = directory.appendingPathComponent("server").path
+            try await EmbeddedServer.run(data: data) { server in
+                let first = ServerApplication()
+                try await first.connect(
+                    databaseID: server.databaseID, url: server.url, token: server.token,
+                    persistenceDirectory: directory.appendingPathComponent("a"))
+                let second = ServerApplication()
+                try await second.connectAsPlayground(
+                    databaseID: server.databaseID, url: server.url, token: server.token,
+                    root: directory.appendingPathComponent("b"))
+                let a = try #require(first.ditto)
+                let b = try #require(second.ditto)
+                let outcomes = Outcomes()
+                let subscription = try StoreSamples.subscribe(b)
+                let observer = try StoreSamples.observe(b, outcomes)
+                try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': '1', 'color': 'blue'})")
+                #expect(await eventually { outcomes.all == ["0 blue", "1 blue"] })
+                #expect(first.outcomes.all == ["successful"])
+                #expect(second.outcomes.all == ["successful"])
+                #expect(b.store.observers == [observer])
+                observer.cancel()
+                subscription.cancel()
+                #expect(b.store.observers.isEmpty)
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("the handler of the lifecycle samples is asked with 0 when a login is needed")
+    func lifecycle() async throws {
+        try await withTemporaryDirectory { directory in
+            let data = directory.appendingPathComponent("server").path
+            try await EmbeddedServer.run(data: data) { server in
+                let ditto = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: server.databaseID, connect: .server(url: server.url),
+                        persistenceDirectory: directory.appendingPathComponent("a")))
+                let application = ServerApplication()
+                application.conditional(ditto)
+                try ditto.sync.start()
+                #expect(await eventually { application.outcomes.all.first == "required" })
+                application.lifecycle(ditto, myJWT: "jwt")
+                #expect(await eventually { application.outcomes.all.contains("failed") })
+                await ditto.close()
+            }
+        }
+    }
+
+    @Test("documents are created, read, updated and evicted")
+    func crud() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try #require(await Directories.openAsync(local(directory)))
+            let values = try await StoreSamples.crud(ditto)
+            #expect(values.count == 1)
+            #expect(values.first?["color"] as? String == "blue")
+            #expect(values.first?["mileage"] as? Int == 3001)
+            #expect(try await ditto.store.execute(query: "SELECT * FROM cars").items.isEmpty)
+            await ditto.close()
+        }
+    }
+
+    @Test("the differ tells what came, changed and went")
+    func differ() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try #require(Directories.openSync(local(directory)))
+            let outcomes = Outcomes()
+            let observer = try StoreSamples.diff(ditto, outcomes)
+            try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
+            #expect(await eventually { outcomes.all.last == "inserted a" })
+            try await ditto.store.execute(query: "UPDATE cars SET color = 'red' WHERE _id = 'a'")
+            #expect(await eventually { outcomes.all.last == "updated a" })
+            try await ditto.store.execute(query: "DELETE FROM cars")
+            #expect(await eventually { outcomes.all.last == "deleted a" })
+            observer.cancel()
+            await ditto.close()
+        }
+    }
+
+    @Test("the guide's configurations are what it says, and failures are the cases it names")
+    func configurations() async throws {
+        #expect(
+            Directories.all().map(\.persistenceDirectory?.relativePath) == [
+                nil, "/app/sandbox/ditto", "/data/DittoData", "MyApp/Data", nil,
+            ])
+        #expect(Directories.modified().databaseID == "38d4b612-e6ea-42f2-ae3e-f4cba92c918d")
+        try await withTemporaryDirectory { directory in
+            let config = local(directory)
+            #expect(await Directories.failure(config) == "opened")
+            let ditto = try await Ditto.open(config: config)
+            #expect(await Directories.failure(config) == "locked")
+            await ditto.close()
+            var invalid = config
+            invalid.connect = .server(url: "REPLACE_ME_WITH_YOUR_URL")
+            #expect(await Directories.failure(invalid) == "invalid")
+        }
+    }
+
+    private func local(_ directory: URL) -> DittoConfig {
+        var config = DittoConfig.default
+        config.persistenceDirectory = directory
+        return config
+    }
+
+    /// Whether the condition came true within ten seconds.
+    private func eventually(_ condition: () -> Bool) async -> Bool {
+        let deadline = Date().addingTimeInterval(10)
+        while !condition(), Date() < deadline { try? await Task.sleep(nanoseconds: 10_000_000) }
+        return condition()
+    }
+}

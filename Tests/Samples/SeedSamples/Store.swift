@@ -1,0 +1,90 @@
+// The samples of the guides to the store, to observers and to sync. Where the guide left out `try`, it is
+// here.
+import DittoSwift
+
+enum StoreSamples {
+    /// Creating, reading, updating, deleting, as the concepts describe them.
+    static func crud(_ ditto: Ditto) async throws -> [[String: Any?]] {
+        let newCar: [String: Any?] = [
+            "_id": "123", "make": "Hyundai", "year": 2018, "color": "black",
+            "features": ["trim": "Standard", "speakers": 5],
+        ]
+        try await ditto.store.execute(
+            query: "INSERT INTO cars DOCUMENTS (:newCar)",
+            arguments: ["newCar": newCar])
+
+        try await ditto.store.execute(
+            query: "UPDATE cars SET color = 'blue', mileage = 3001 WHERE _id = '123'")
+
+        let result = try await ditto.store.execute(
+            query: "SELECT * FROM COLLECTION cars (features MAP) WHERE features.trim = 'Standard'")
+        let values = result.items.map { $0.value }
+
+        try await ditto.store.execute(query: "EVICT FROM cars WHERE _id = '123'")
+        return values
+    }
+
+    /// "Setting Up Store Observers" and "Store Observer with Query Arguments".
+    static func observe(_ ditto: Ditto, _ outcomes: Outcomes) throws -> DittoStoreObserver {
+        let observer = try ditto.store.registerObserver(
+            query: "SELECT * FROM cars WHERE color = :color",
+            arguments: ["color": "blue"]
+        ) { result in
+            // handle change
+            outcomes.note("\(result.items.count) blue")
+        }
+        return observer
+    }
+
+    /// "Diffing Results".
+    static func diff(_ ditto: Ditto, _ outcomes: Outcomes) throws -> DittoStoreObserver {
+        let differ = DittoDiffer()
+        var previousDocumentIds: [String] = []  // Store only extracted IDs
+
+        let observer = try ditto.store.registerObserver(
+            query: "SELECT * FROM cars"
+        ) { queryResult in
+            let diff = differ.diff(queryResult.items)
+
+            // Extract current document IDs and dematerialize items
+            let currentDocumentIds = queryResult.items.map { item in
+                let id = item.value["_id"] as? String ?? "unknown"
+                item.dematerialize()  // Release memory after extracting data
+                return id
+            }
+
+            // Handle deletions using stored IDs from previous emission
+            for index in diff.deletions {
+                let deletedId = previousDocumentIds[index]
+                print("Deleted car with ID: \(deletedId)")
+                outcomes.note("deleted \(deletedId)")
+            }
+
+            // Handle insertions using current IDs
+            for index in diff.insertions {
+                let insertedId = currentDocumentIds[index]
+                print("Inserted car with ID: \(insertedId)")
+                outcomes.note("inserted \(insertedId)")
+            }
+
+            // Handle updates using current IDs
+            for index in diff.updates {
+                let updatedId = currentDocumentIds[index]
+                print("Updated car with ID: \(updatedId)")
+                outcomes.note("updated \(updatedId)")
+            }
+
+            // Store only the document IDs for next callback - no live references!
+            previousDocumentIds = currentDocumentIds
+        }
+        return observer
+    }
+
+    /// "ditto.sync.registerSubscription" together with an observer.
+    static func subscribe(_ ditto: Ditto) throws -> DittoSyncSubscription {
+        let subscription = try ditto.sync.registerSubscription(
+            query: "SELECT * FROM cars WHERE color = :color",
+            arguments: ["color": "blue"])
+        return subscription
+    }
+}
