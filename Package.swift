@@ -2,7 +2,7 @@
 import PackageDescription
 
 /// The house of Mimeo: shared domain modules, four services, and `mimeo`, which assembles them.
-/// `Tests/TidyTests` holds every import in the sources against the table in `Tests/TidyTests/ImportTable.swift`.
+/// Every import in the sources is held against the table in `Tests/TidyTests/ImportTable.swift`.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
@@ -138,10 +138,12 @@ let checks: [Target] = [
             "TestSupport", logging,
         ]),
     tests(
-        "QueryServiceTests", ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient]),
+        "QueryServiceTests",
+        ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient, logging]),
     tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "CRDT", "DQL", "TestSupport"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", logging]),
-    // The samples of the documents this SDK follows, in their language mode; some keep a `[weak self]` they do not use.
+    // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
+    // they do not use, so warnings stay warnings here.
     .testTarget(
         name: "SeedSamples", dependencies: ["DittoSwift", "Mimeo", "TestSupport"],
         path: "Tests/Samples/SeedSamples", swiftSettings: [.swiftLanguageMode(.v5)]),

@@ -8,8 +8,8 @@ public enum DQLLimits {
     public static let nestingDepth = 128
     /// The most elements of an `IN (…)` list; a longer list belongs into an array argument.
     public static let inListElements = 65_536
-    /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They are compared
-    /// with one another; a statement with more was not written by anyone.
+    /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They
+    /// are compared with one another; a statement with more was not written by anyone.
     public static let clauseTerms = 4_096
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
     static let suggestionDistance = 2

@@ -33,6 +33,8 @@ public enum LogLimits {
     static let busyRetry = Duration.milliseconds(1)
     /// Between two looks for foreign appends whose hint was lost (its process died after the commit).
     public static let pollInterval = Duration.seconds(1)
+    /// The same where the system gives no hints: half of the 50 ms within which an append is seen elsewhere.
+    static let pollIntervalWithoutHints = Duration.milliseconds(25)
     /// The least time between two looks however many hints come: keeps a busy log's watcher under 1 % of a
     /// core.
     static let watchSpacing = Duration.milliseconds(2)

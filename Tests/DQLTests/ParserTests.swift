@@ -86,7 +86,8 @@ struct ParserTests {
             try json("SELECT a.b AS x FROM cars WHERE n > :n LIMIT 1") == """
                 {"node":"select","projection":[{"node":"projection","value":{"node":"member",\
                 "of":{"node":"name","name":"a"},"name":"b"},"as":"x"}],"source":{"node":"source",\
-                "collection":{"node":"collection","name":"cars"}},"where":{"node":"binary","operator":">","left":{"node":"name","name":"n"},\
+                "collection":{"node":"collection","name":"cars"}},"where":{"node":"binary","operator":">",\
+                "left":{"node":"name","name":"n"},\
                 "right":{"node":"parameter","name":"n"}},"limit":{"node":"literal","value":1}}
                 """)
         #expect(

@@ -47,7 +47,8 @@ extension Binder {
             }
             warn(
                 .literalType,
-                "\(function.name) takes \(wanted.rawValue), not \(type), as argument \(index + 1): always MISSING",
+                "\(function.name) takes \(wanted.rawValue), not \(type), as argument \(index + 1): "
+                    + "always MISSING",
                 at: argument.span)
         }
     }

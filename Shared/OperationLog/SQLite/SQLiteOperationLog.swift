@@ -62,7 +62,7 @@ public final class SQLiteOperationLog: OperationLog {
             for head in grown { hub.announce(head.database, head: head.offset) }
             return outcome
         }
-        watcher = try ChangeWatcher(
+        watcher = ChangeWatcher(
             wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,
             logger: logger)
         self.pool = pool

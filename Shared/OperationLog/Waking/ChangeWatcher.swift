@@ -6,7 +6,8 @@ import Logging
 /// Sees the commits of other processes and announces them to the hub.
 ///
 /// The hint is inotify on the wake file, the truth a look at the log's heads: after every hint, and once per
-/// `pollInterval` in case a hint was lost. A look first reads `PRAGMA data_version`, some microseconds from
+/// `pollInterval` in case a hint was lost; where the system has no inotify instance left, looks alone do, and
+/// closer together. A look first reads `PRAGMA data_version`, some microseconds from
 /// shared memory, and goes on only if somebody committed. Without subscribers there are no looks at all.
 ///
 /// All variables belong to `queue`. Descriptors are closed by the cancel handlers of their sources, as
@@ -19,7 +20,7 @@ final class ChangeWatcher: @unchecked Sendable {
     private let queue = DispatchQueue(label: "mimeo.operation-log.watch")
     private let connection: DatabaseQueue
     private let timer: any DispatchSourceTimer
-    private let bell: any DispatchSourceRead
+    private let bell: (any DispatchSourceRead)?
     private let cancelled = DispatchGroup()
     private var lastLook = ContinuousClock.now
     private var isLookPlanned = false
@@ -30,26 +31,34 @@ final class ChangeWatcher: @unchecked Sendable {
     /// Starts watching. The connection is the watcher's own: a data version counts the commits of all others.
     init(
         wakeFile: WakeFile, connection: DatabaseQueue, hub: ChangeHub, pollInterval: Duration, logger: Logger
-    ) throws(OperationLogError) {
+    ) {
         self.hub = hub
         self.logger = logger
         self.connection = connection
-        let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
-        guard descriptor >= 0 else {
-            throw OperationLogError(.cannotOpen, "no inotify instance is left: \(systemMessage(errno))")
-        }
-        guard inotify_add_watch(descriptor, wakeFile.path, UInt32(IN_MODIFY)) >= 0 else {
-            let reason = systemMessage(errno)
-            Glibc.close(descriptor)
-            throw OperationLogError(.cannotOpen, "cannot watch \(wakeFile.path): \(reason)")
-        }
-        bell = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         timer = DispatchSource.makeTimerSource(queue: queue)
-        start(descriptor, pollInterval: pollInterval)
+        guard let descriptor = Self.watch(wakeFile.path) else {
+            logger.warning("no inotify instance is left for \(wakeFile.path): its log is polled closely")
+            bell = nil
+            start(pollInterval: min(pollInterval, LogLimits.pollIntervalWithoutHints))
+            return
+        }
+        let bell = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        self.bell = bell
+        start(bell, descriptor)
+        start(pollInterval: pollInterval)
+    }
+
+    /// An inotify descriptor that watches a file; nil when the system has none to give.
+    private static func watch(_ path: String) -> Int32? {
+        let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        guard descriptor >= 0 else { return nil }
+        if inotify_add_watch(descriptor, path, UInt32(IN_MODIFY)) >= 0 { return descriptor }
+        Glibc.close(descriptor)
+        return nil
     }
 
     deinit {
-        bell.cancel()
+        bell?.cancel()
         timer.cancel()
     }
 
@@ -58,7 +67,7 @@ final class ChangeWatcher: @unchecked Sendable {
         await withCheckedContinuation { continuation in
             queue.async {
                 self.isStopped = true
-                self.bell.cancel()
+                self.bell?.cancel()
                 self.timer.cancel()
                 self.cancelled.notify(queue: self.queue) {
                     // It only fails for a connection in use, and the queue has nothing else to run on it.
@@ -69,24 +78,27 @@ final class ChangeWatcher: @unchecked Sendable {
         }
     }
 
-    private func start(_ descriptor: Int32, pollInterval: Duration) {
+    private func start(_ bell: any DispatchSourceRead, _ descriptor: Int32) {
         bell.setEventHandler { [weak self] in
             drain(descriptor)
             self?.planLook()
         }
-        timer.setEventHandler { [weak self] in self?.look() }
         cancelled.enter()
         bell.setCancelHandler { [cancelled] in
             Glibc.close(descriptor)
             cancelled.leave()
         }
+        bell.activate()
+    }
+
+    private func start(pollInterval: Duration) {
+        timer.setEventHandler { [weak self] in self?.look() }
         cancelled.enter()
         timer.setCancelHandler { [cancelled] in cancelled.leave() }
         let interval = DispatchTimeInterval.microseconds(Int(pollInterval.microseconds))
         // A tenth of leeway lets the kernel join this with other timers.
         let leeway = DispatchTimeInterval.microseconds(Int(pollInterval.microseconds / 10))
         timer.schedule(deadline: .now() + interval, repeating: interval, leeway: leeway)
-        bell.activate()
         timer.activate()
     }
 

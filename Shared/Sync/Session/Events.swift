@@ -69,6 +69,8 @@ public enum Action: Sendable {
     case store(Batch)
     /// Keep a page aside, durable but invisible -> `stored`.
     case stage([DocumentUpdate], subscription: [UInt8])
+    /// Forget the pages kept aside for a subscription -> `stored`.
+    case unstage(subscription: [UInt8])
     /// Which of these does the store hold in an older state -> `outdated`.
     case findOutdated([Frame.Candidate])
     /// The server holds the actor's operations durably up to here; no answer.

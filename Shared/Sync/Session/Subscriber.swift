@@ -22,6 +22,8 @@ struct Subscriber: Sendable {
         case operations(Frame.Operations)
         case progress(LogPosition)
         case states([DocumentUpdate])
+        /// What a cancelled catch-up has staged is not a part of the next one under the same key.
+        case unstage(key: [UInt8])
     }
 
     enum Step: Sendable, Equatable {
@@ -73,7 +75,13 @@ extension Session {
         for subscription in subscriber.subscriptions where subscription.request.key == key {
             if phase == .open, let id = subscription.id { send(.unsubscribe(id: id)) }
         }
+        let isStaging = subscriber.subscriptions.contains {
+            $0.request.key == key && !$0.isLive && $0.id != nil
+        }
         subscriber.subscriptions.removeAll { $0.request.key == key }
+        guard phase == .open, isStaging else { return }
+        subscriber.queue.append((.unstage(key: key), 0))
+        storeNext()
     }
 
     mutating func announceSubscriptions() {
@@ -122,7 +130,9 @@ extension Session {
             subscriber.held.removeFirst()
             switch first.asks {
             case .documents(let keys):
-                for key in keys where subscriber.isWanted.insert(key).inserted { subscriber.wanted.append(key) }
+                for key in keys where subscriber.isWanted.insert(key).inserted {
+                    subscriber.wanted.append(key)
+                }
             case .subscription(let key): sendSubscribe(key)
             }
         }
@@ -230,6 +240,7 @@ extension Session {
             store(fetched + operations.updates, cursors: liveCursors(operations.position))
         case .progress(let position): store([], cursors: liveCursors(position))
         case .states(let updates): store(updates, cursors: [])
+        case .unstage(let key): actions.append(.unstage(subscription: key))
         }
     }
 

@@ -92,7 +92,8 @@ extension Session {
         uploader.hasMore = false
         uploader.reads += 1
         actions.append(
-            .readOwnOperations(actor: actor, after: uploader.sent[actor] ?? 0, maxBytes: configuration.batchBytes))
+            .readOwnOperations(
+                actor: actor, after: uploader.sent[actor] ?? 0, maxBytes: configuration.batchBytes))
     }
 
     mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {

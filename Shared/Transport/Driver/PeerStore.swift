@@ -30,6 +30,9 @@ struct PeerStore: SessionStore {
         case .stage(let updates, let key):
             try await executor.run { try replica.stage(updates, for: key) }
             return .stored
+        case .unstage(let key):
+            try await executor.run { try replica.discardStaged(for: key) }
+            return .stored
         case .findOutdated(let candidates):
             return .outdated(
                 try await executor.run {

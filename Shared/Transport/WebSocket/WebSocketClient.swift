@@ -4,6 +4,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import NIOWebSocket
+import Synchronization
 
 /// Dials a server and runs one WebSocket connection.
 public struct WebSocketClient: Sendable {
@@ -48,7 +49,7 @@ public struct WebSocketClient: Sendable {
     }
 
     private func connect() async throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {
-        let started = ContinuousClock.now
+        let deadline = Deadline()
         let upgrade: Upgrade
         do {
             let sslContext = try address.isSecure ? NIOSSLContext(configuration: tls) : nil
@@ -56,13 +57,13 @@ public struct WebSocketClient: Sendable {
                 .connectTimeout(TimeAmount(configuration.connectTimeout))
                 .channelOption(.socketOption(.tcp_nodelay), value: 1)
                 .connect(host: address.host, port: address.port) { channel in
-                    channel.eventLoop.makeCompletedFuture { try configure(channel, sslContext) }
+                    channel.eventLoop.makeCompletedFuture { try configure(channel, sslContext, deadline) }
                 }
             upgrade = try await future.get()
         } catch is CancellationError {
             throw CancellationError()
         } catch {
-            guard ContinuousClock.now - started < configuration.connectTimeout else {
+            guard !deadline.hasPassed, !Self.isTimeout(error) else {
                 throw WebSocketError(.connectTimeout, "\(address.authority) did not answer in time")
             }
             throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
@@ -73,9 +74,24 @@ public struct WebSocketClient: Sendable {
         }
     }
 
-    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?) throws -> EventLoopFuture<
-        Upgrade
-    > {
+    /// Whether the connection itself was given up. Told by the error, not by a clock: a busy machine is no
+    /// slow server.
+    private static func isTimeout(_ error: any Error) -> Bool {
+        switch error {
+        case ChannelError.connectTimeout: true
+        case let error as NIOConnectionError:
+            error.connectionErrors.contains { failure in
+                if case ChannelError.connectTimeout = failure.error { true } else { false }
+            }
+        default: false
+        }
+    }
+
+    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?, _ deadline: Deadline) throws
+        -> EventLoopFuture<
+            Upgrade
+        >
+    {
         if let sslContext {
             try channel.pipeline.syncOperations.addHandler(
                 NIOSSLClientHandler(context: sslContext, serverHostname: address.serverName))
@@ -97,6 +113,7 @@ public struct WebSocketClient: Sendable {
         let result = try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
             configuration: NIOUpgradableHTTPClientPipelineConfiguration(upgradeConfiguration: upgrade))
         let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.connectTimeout)) {
+            deadline.pass()
             channel.close(promise: nil)
         }
         // Covers a refusal's body too: its channel is closed when it takes longer than the rest of the time.
@@ -156,4 +173,11 @@ public struct WebSocketClient: Sendable {
             told.map { "the server refused: \($0.message)" } ?? "the server answered \(status)",
             status: status, serverCode: told?.code)
     }
+}
+
+/// Remembers that an upgrade took too long, for whoever learns only that the channel was closed.
+private final class Deadline: Sendable {
+    private let passed = Mutex(false)
+    var hasPassed: Bool { passed.withLock { $0 } }
+    func pass() { passed.withLock { $0 = true } }
 }
