@@ -114,7 +114,6 @@ let checks: [Target] = [
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("TransportTests", ["Transport", "Replica", "OperationLog", "Sync", "DQL", "CRDT", "TestSupport"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(

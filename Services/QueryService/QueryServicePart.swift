@@ -6,7 +6,6 @@ import Logging
 import NIOCore
 import OperationLog
 import ServiceKit
-import Synchronization
 
 /// The query-service: DQL over HTTP on an embedded projection of the log.
 ///
@@ -20,11 +19,8 @@ public final class QueryServicePart: ServicePart {
 
     private let log: any OperationLog
     private let authenticator: Authenticator
-    private let folder: String
-    private let bounds: Bounds
     private let logger: Logger
-    /// The databases opened so far; a failed opening is forgotten, so that the next request tries again.
-    private let projections = Mutex<[String: Task<Projection, any Error>]>([:])
+    private let projections: OpenDatabases<Projection>
 
     /// What a deployment, or a test, may bound otherwise.
     public struct Bounds: Sendable {
@@ -44,9 +40,11 @@ public final class QueryServicePart: ServicePart {
     ) {
         self.log = log
         self.authenticator = authenticator
-        self.folder = folder
-        self.bounds = bounds
         self.logger = logger
+        projections = OpenDatabases(logger: logger) { database in
+            try await Projection.open(
+                database, log: log, folder: "\(folder)/\(database)", bounds: bounds, logger: logger)
+        }
     }
 
     /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
@@ -60,11 +58,7 @@ public final class QueryServicePart: ServicePart {
 
     /// Closes every projection.
     public func stop() async {
-        let opened = projections.withLock { projections in
-            defer { projections = [:] }
-            return Array(projections.values)
-        }
-        for task in opened { try? await task.value.close() }
+        for projection in await projections.removeAll() { await projection.close() }
     }
 
     /// Failing while the log takes no writes or a database cannot be folded.
@@ -72,11 +66,8 @@ public final class QueryServicePart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for task in projections.withLock({ Array($0.values) }) {
-            guard let projection = try? await task.value else { continue }
-            if await projection.materializer.failure != nil {
-                return .failing("a database cannot be folded; see the log")
-            }
+        for projection in await projections.all where await projection.materializer.failure != nil {
+            return .failing("a database cannot be folded; see the log")
         }
         return .ok
     }
@@ -90,32 +81,10 @@ public final class QueryServicePart: ServicePart {
             }
             let minimum = try ExecuteRequest.transactionID(request.headers)
             let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
-            let projection = try await projection(identity.databaseID)
+            let projection = try await projections(identity.databaseID)
             return try await projection.execute(parsed, options, identity, after: minimum).response
         } catch {
             return ExecuteAnswer.failure(error, logger)
-        }
-    }
-
-    private func projection(_ database: String) async throws -> Projection {
-        let task = projections.withLock { projections in
-            if let known = projections[database] { return known }
-            let opening = Task {
-                try await Projection.open(
-                    database, log: self.log, folder: "\(self.folder)/\(database)", bounds: self.bounds,
-                    logger: self.logger)
-            }
-            projections[database] = opening
-            return opening
-        }
-        do {
-            return try await task.value
-        } catch {
-            // Unless another request has begun to open it anew meanwhile.
-            projections.withLock { if $0[database] == task { $0[database] = nil } }
-            logger.error(
-                "a projection cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
-            throw error
         }
     }
 }

@@ -3,7 +3,6 @@ import Logging
 import OperationLog
 import ServiceKit
 import Sync
-import Synchronization
 import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
@@ -18,17 +17,17 @@ public final class ReplicatorPart: ServicePart {
 
     private let log: any OperationLog
     private let authenticator: Authenticator
-    private let folder: String
     private let logger: Logger
-    /// The databases opened so far; a failed opening is forgotten, so that the next peer tries again.
-    private let hubs = Mutex<[String: Task<DatabaseHub, any Error>]>([:])
+    private let hubs: OpenDatabases<DatabaseHub>
 
     /// - Parameter folder: where the materializations are kept, a folder each.
     public init(log: any OperationLog, authenticator: Authenticator, folder: String, logger: Logger) {
         self.log = log
         self.authenticator = authenticator
-        self.folder = folder
         self.logger = logger
+        hubs = OpenDatabases(logger: logger) { database in
+            try await DatabaseHub.open(database, log: log, folder: "\(folder)/\(database)", logger: logger)
+        }
     }
 
     /// Serves `/_ditto/sync`.
@@ -50,11 +49,7 @@ public final class ReplicatorPart: ServicePart {
 
     /// Closes every database.
     public func stop() async {
-        let opened = hubs.withLock { hubs in
-            defer { hubs = [:] }
-            return Array(hubs.values)
-        }
-        for task in opened { try? await task.value.close() }
+        for hub in await hubs.removeAll() { await hub.close() }
     }
 
     /// Failing while the log takes no writes or a database cannot be folded.
@@ -62,11 +57,8 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for task in hubs.withLock({ Array($0.values) }) {
-            guard let hub = try? await task.value else { continue }
-            if await hub.materializer.failure != nil {
-                return .failing("a database cannot be folded; see the log")
-            }
+        for hub in await hubs.all where await hub.materializer.failure != nil {
+            return .failing("a database cannot be folded; see the log")
         }
         return .ok
     }
@@ -76,7 +68,7 @@ public final class ReplicatorPart: ServicePart {
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
         try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
             connection in
-            let hub = try await self.hub(identity.databaseID)
+            let hub = try await self.hubs(identity.databaseID)
             guard let number = await hub.enter() else {
                 connection.close(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
                 return
@@ -110,25 +102,5 @@ public final class ReplicatorPart: ServicePart {
         }
         defer { expiry.cancel() }
         return await pump.run(session, over: connection)
-    }
-
-    private func hub(_ database: String) async throws -> DatabaseHub {
-        let task = hubs.withLock { hubs in
-            if let known = hubs[database] { return known }
-            let opening = Task {
-                try await DatabaseHub.open(
-                    database, log: self.log, folder: "\(self.folder)/\(database)", logger: self.logger)
-            }
-            hubs[database] = opening
-            return opening
-        }
-        do {
-            return try await task.value
-        } catch {
-            hubs.withLock { $0[database] = nil }
-            logger.error(
-                "a database cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
-            throw error
-        }
     }
 }

@@ -63,7 +63,8 @@ public final class Replica: Sendable {
         var isClosed = false
         var listeners: [Int: @Sendable (Commit) -> Void] = [:]
         var nextListener = 0
-        var liveQueries: [SubscriptionQuery] = []
+        /// Nil until the first `setLiveQueries`.
+        var liveQueries: [SubscriptionQuery]?
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
@@ -165,6 +166,12 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries = queries }
     }
 
+    /// Whether a cursor of this subscription still means something: not once it was cancelled, since an
+    /// eviction may have dropped what the cursor stands for.
+    func keepsCursor(of key: [UInt8]) -> Bool {
+        shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
+    }
+
     func checkOpen() throws(ReplicaError) {
         if shared.withLock({ $0.isClosed }) { throw ReplicaError(.closed, "the store is closed") }
     }
@@ -211,7 +218,7 @@ public final class Replica: Sendable {
     private func attempt<Value>(
         _ database: Database, _ state: inout StoreState, _ body: (WriteTransaction) throws -> Value
     ) throws -> (WriteResult<Value>, Commit?)? {
-        let queries = shared.withLock { $0.liveQueries }
+        let queries = shared.withLock { $0.liveQueries } ?? []
         let transaction = WriteTransaction(database, state, environment, liveQueries: queries)
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {

@@ -26,4 +26,6 @@ public enum Limits {
     static let foldRetryLongest: Duration = .seconds(30)
     /// The configuration file holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
+    /// Instances of one service that may run on one data folder; each looks for a free place among so many.
+    public static let instancesOnOneFolder = 16
 }

@@ -56,7 +56,8 @@ struct TestBench {
     /// A peer with a store of its own, not yet syncing.
     func peer(_ name: String) throws -> TestPeer {
         let replica = try Replica(
-            directory: folder.appendingPathComponent(name).path, role: .peer, environment: .system, logger: Self.quiet)
+            directory: folder.appendingPathComponent(name).path, role: .peer, environment: .system,
+            logger: Self.quiet)
         let token = token()
         guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
             preconditionFailure("a loopback address is a URL")
@@ -80,7 +81,8 @@ struct TestPeer {
         let prepared = try PreparedStatement(statement)
         return try replica.write { transaction in
             try prepared.execute(
-                in: transaction, arguments: arguments, idGenerator: { Environment.system.generateDocumentID() })
+                in: transaction, arguments: arguments,
+                idGenerator: { Environment.system.generateDocumentID() })
         }.commit
     }
 

@@ -44,7 +44,7 @@ extension Replica {
                 if let key = reception.publishes { try merger.mergeStaged(key) }
                 for update in reception.updates { try merger.merge(update) }
                 guard merger.missing.isEmpty else { return .rollback }
-                for cursor in reception.cursors {
+                for cursor in reception.cursors where keepsCursor(of: cursor.key) {
                     let replaces = cursor.key == reception.publishes
                     try Cursors.advance(cursor.key, to: cursor.position, replaces: replaces, database)
                 }

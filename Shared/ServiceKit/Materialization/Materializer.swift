@@ -46,7 +46,9 @@ public actor Materializer {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
         let executor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
-        let (replica, checkpoint) = try await executor.run { try openReplica(folder, logger) }
+        let (replica, checkpoint, folder) = try await executor.run {
+            try openFreeReplica(beside: folder, logger)
+        }
         let isKnown =
             if let checkpoint {
                 try await log.position(at: checkpoint.offset, in: database) == checkpoint
@@ -64,6 +66,25 @@ public actor Materializer {
             return try openReplica(folder, logger)
         }
         return Materializer(database, log, fresh, start, executor, logger, onFold)
+    }
+
+    /// Opens `folder`, or, while another instance of the same service has it open, the first free one
+    /// beside it: the instances share the log, not their materializations.
+    private static func openFreeReplica(
+        beside folder: String, _ logger: Logger
+    ) throws -> (Replica, LogPosition?, folder: String) {
+        for instance in 1..<Limits.instancesOnOneFolder {
+            let candidate = instance == 1 ? folder : "\(folder).\(instance)"
+            do {
+                let (replica, checkpoint) = try openReplica(candidate, logger)
+                return (replica, checkpoint, candidate)
+            } catch let error as ReplicaError where error.code == .directoryLocked {
+                continue
+            }
+        }
+        let last = "\(folder).\(Limits.instancesOnOneFolder)"
+        let (replica, checkpoint) = try openReplica(last, logger)
+        return (replica, checkpoint, last)
     }
 
     private static func openReplica(_ folder: String, _ logger: Logger) throws -> (Replica, LogPosition?) {

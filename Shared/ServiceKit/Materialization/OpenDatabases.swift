@@ -1,0 +1,56 @@
+import Logging
+import Synchronization
+
+/// What a service has open per database: opened when it is first asked for, shared by all who ask.
+///
+/// Invariants: at most one opening per database is under way; one that failed is forgotten, so that the
+/// next caller tries again. The lock guards the table and is never held across a wait.
+public final class OpenDatabases<Opened: Sendable>: Sendable {
+    private let table = Mutex<[String: Task<Opened, any Error>]>([:])
+    private let logger: Logger
+    private let open: @Sendable (_ database: String) async throws -> Opened
+
+    /// An empty table; `open` is called once per database, or again after it has failed.
+    public init(logger: Logger, open: @escaping @Sendable (_ database: String) async throws -> Opened) {
+        self.logger = logger
+        self.open = open
+    }
+
+    /// The database, opened if it is not.
+    /// - Throws: what `open` threw, to everyone who waited for that attempt.
+    public func callAsFunction(_ database: String) async throws -> Opened {
+        let task = table.withLock { table in
+            if let known = table[database] { return known }
+            let opening = Task { try await self.open(database) }
+            table[database] = opening
+            return opening
+        }
+        do {
+            return try await task.value
+        } catch {
+            // Unless another caller has begun to open it anew meanwhile.
+            table.withLock { if $0[database] == task { $0[database] = nil } }
+            logger.error(
+                "a database cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
+            throw error
+        }
+    }
+
+    /// Everything that is open now.
+    public var all: [Opened] {
+        get async {
+            var opened: [Opened] = []
+            for task in table.withLock({ Array($0.values) }) {
+                if let value = try? await task.value { opened.append(value) }
+            }
+            return opened
+        }
+    }
+
+    /// Empties the table and hands out what was in it, to be closed.
+    public func removeAll() async -> [Opened] {
+        let opened = await all
+        table.withLock { $0 = [:] }
+        return opened
+    }
+}

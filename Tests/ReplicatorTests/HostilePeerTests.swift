@@ -1,0 +1,121 @@
+import CRDT
+import Foundation
+import Identity
+import Replicator
+import ServiceKit
+import Sync
+import Testing
+import Transport
+
+@Suite("A peer that breaks the rules")
+struct HostilePeerTests {
+    @Test("garbage, unknown and oversized frames end that session with a code, and others go on")
+    func badFrames() async throws {
+        try await TestBench.run { bench in
+            let honest = try bench.peer("honest")
+            honest.sync.start()
+            let token = bench.token()
+            #expect(
+                try await bench.converse(token: token, [[1, 2, 3]], greets: false).closeCode == "SYNC-0101")
+            #expect(try await bench.converse(token: token, [[0xA1, 0, 0x18, 99]]).closeCode == "SYNC-0102")
+            let large = [UInt8](repeating: 0, count: Sync.Limits.frameBytes + 1)
+            #expect(try await bench.converse(token: token, [large]).closeCode == "SYNC-0103")
+            let head = try await bench.log.head(of: TestBench.database)
+            let progress = Frame.progress(head).encoded()
+            #expect(try await bench.converse(token: token, [progress]).closeCode == "SYNC-0104")
+            let commit = try honest.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
+            #expect(try await honest.isAcknowledged(commit))
+            await honest.sync.stop()
+        }
+    }
+
+    @Test("a wrong, expired or foreign token is refused before the upgrade")
+    func tokens() async throws {
+        try await TestBench.run { bench in
+            func status(_ token: String) async throws -> Int? {
+                do {
+                    _ = try await bench.converse(token: token, [])
+                    return nil
+                } catch let error as WebSocketError {
+                    return error.status
+                }
+            }
+            #expect(try await status("nonsense") == 401)
+            #expect(try await status(bench.token(validForSeconds: -120)) == 401)
+            let foreign = try DatabaseSigningKey(databaseID: TestBench.database, number: 1)
+            let strangers = TestBench(
+                folder: bench.folder, log: bench.log, key: foreign, address: bench.address)
+            #expect(try await status(strangers.token()) == 401)
+        }
+    }
+
+    @Test("a database that the log does not have is not found, though the token is good")
+    func unknownDatabase() async throws {
+        try await TestBench.run { bench in
+            let key = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
+            let source = InMemoryKeySource()
+            source.insert(key.publicKey)
+            let part = ReplicatorPart(
+                log: bench.log, authenticator: Authenticator(source: source),
+                folder: bench.folder.appendingPathComponent("other").path, logger: TestBench.quiet)
+            let host = ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: TestBench.quiet)
+            let status = try await host.run { address -> Int? in
+                let other = TestBench(folder: bench.folder, log: bench.log, key: key, address: address)
+                do {
+                    _ = try await other.converse(
+                        token: other.token(database: "elsewhere", grant: .everything), [])
+                    return nil
+                } catch let error as WebSocketError {
+                    return error.status
+                }
+            }
+            #expect(status == 404)
+        }
+    }
+
+    @Test("a session ends when its token expires")
+    func expiry() async throws {
+        try await TestBench.run { bench in
+            let frames = try await bench.converse(token: bench.token(validForSeconds: 3), [])
+            #expect(frames.closeCode == "SYNC-0502")
+        }
+    }
+
+    @Test("an actor that one key registered is closed to every other")
+    func foreignActor() async throws {
+        try await TestBench.run { bench in
+            let owner = bench.token(grant: .everything, peerKey: "owner")
+            let thief = bench.token(grant: .everything, peerKey: "thief")
+            let first = try await bench.converse(
+                token: owner, [Written.upload(try Written.operation()), [0]])
+            #expect(first.refusals == [])
+            let second = try await bench.converse(
+                token: thief, [Written.upload(try Written.operation(sequence: 2, time: 2 << 16))])
+            #expect(second.refusals == ["SYNC-0404"])
+        }
+    }
+
+    @Test("operations that may not enter the log are refused by code and leave it as it was")
+    func refusals() async throws {
+        try await TestBench.run { bench in
+            func answers(_ bytes: [UInt8], grant: Grant = .everything) async throws -> [String] {
+                let frames = try await bench.converse(
+                    token: bench.token(grant: grant), [Written.upload(bytes)])
+                return frames.refusals
+            }
+            let stranger = VersionVector.Entry(actor: ActorID(99), time: 5)
+            let future = (UInt64(Date().timeIntervalSince1970) + 3_600) * 1_000 << 16
+            #expect(try await answers([1, 2, 3]) == ["SYNC-0402"])
+            #expect(try await answers(Written.operation(base: [stranger])) == ["SYNC-0405"])
+            #expect(try await answers(Written.operation(time: future)) == ["SYNC-0406"])
+            #expect(try await answers(Written.operation(sequence: 5)) == ["SYNC-0403"])
+            #expect(try await answers(Written.operation(), grant: .readOnly) == ["SYNC-0401"])
+            let head = try await bench.log.head(of: TestBench.database)
+            #expect(head.offset == 0)
+            let peer = try bench.peer("peer")
+            peer.sync.start()
+            #expect(try await peer.isAcknowledged(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")))
+            await peer.sync.stop()
+        }
+    }
+}

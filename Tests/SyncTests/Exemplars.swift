@@ -1,0 +1,71 @@
+import CRDT
+
+@testable import Sync
+
+/// One frame of every type and shape, with fixed contents: what the fixtures hold and hostile tests bend.
+enum Exemplars {
+    static let logID: LogID = {
+        guard let id = LogID(bytes: Array(1...16)) else { preconditionFailure("sixteen bytes are an id") }
+        return id
+    }()
+    static let position = LogPosition(
+        logID: logID, offset: 300, hash: 0x0102_0304_0506_0708)
+    static let actor = ActorID(0xA1A2_A3A4_A5A6_A7A8)
+    static let error = SyncError(.readNotGranted, "no right to read é")
+
+    static func key(_ id: Int64) -> DocumentKey {
+        guard let id = try? DocumentID(.int(id)) else { preconditionFailure("an integer is an id") }
+        return DocumentKey(collection: "cars", id: id)
+    }
+
+    static let state = DocumentUpdate(key: key(1), content: .state([1, 2, 3]))
+    static let delta = DocumentUpdate(
+        key: key(2), content: .delta(Stamp(time: 0x0010_0000_0000_0001, actor: actor), [4, 5]))
+
+    static let frames: [(name: String, frame: Frame)] = [
+        (
+            "hello-peer",
+            .hello(
+                Frame.Hello(
+                    version: 1, databaseID: "d", peerKey: "key", wallMilliseconds: 1_700_000_000_000,
+                    credit: 4_194_304, actors: [Frame.ActorHead(actor: actor, sequence: 7, hash: 9)],
+                    head: nil))
+        ),
+        (
+            "hello-server",
+            .hello(
+                Frame.Hello(
+                    version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [],
+                    head: position))
+        ),
+        ("subscribe", .subscribe(subscribe(cursor: nil))),
+        ("subscribe-cursor", .subscribe(subscribe(cursor: position))),
+        ("unsubscribe", .unsubscribe(id: 24)),
+        ("subscription-refused", .subscriptionRefused(id: 5, error)),
+        (
+            "catch-up",
+            .catchUp(
+                Frame.CatchUp(
+                    id: 5, documents: [state], candidates: [Frame.Candidate(key: key(3), vector: [0])],
+                    end: nil))
+        ),
+        ("catch-up-end", .catchUp(Frame.CatchUp(id: 5, documents: [], candidates: [], end: position))),
+        ("operations", .operations(Frame.Operations(position: position, updates: [state, delta]))),
+        ("progress", .progress(position)),
+        ("upload", .upload([[1], [], [2, 3]])),
+        ("acknowledged", .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)])),
+        ("want", .want([key(1), key(-1)])),
+        ("states", .states([(key: key(1), state: [9, 9]), (key: key(2), state: nil)])),
+        ("credit", .credit(1_048_576)),
+        ("chunk", .chunk(isLast: false, [1, 2, 3])),
+        ("chunk-last", .chunk(isLast: true, [])),
+        ("refused", .refused(Frame.Refusal(actor: actor, sequence: 3, error: error))),
+        ("close", .close(SyncError(.goingAway, "later"))),
+    ]
+
+    private static func subscribe(cursor: LogPosition?) -> Frame.Subscribe {
+        Frame.Subscribe(
+            id: 5, statement: "SELECT * FROM cars WHERE color = :color",
+            arguments: .object(ObjectValue([(key: "color", value: .string("red"))])), cursor: cursor)
+    }
+}

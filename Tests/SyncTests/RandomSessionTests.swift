@@ -1,0 +1,71 @@
+import CRDT
+import DQL
+import TestSupport
+import Testing
+
+@testable import Sync
+
+@Suite("A session under random events")
+struct RandomSessionTests {
+    private static let codes = Set(SyncErrorCode.allCases.map(\.rawValue))
+
+    private func event(_ generator: inout SplitMix64) -> Event {
+        let key = Exemplars.key(Int64(generator.below(3)))
+        let position = LogPosition(
+            logID: Exemplars.position.logID, offset: generator.pick([0, 299, 300, 301, .max]), hash: 1)
+        switch generator.below(26) {
+        case 0: return .opened
+        case 1..<9: return .frame(generator.pick(Exemplars.frames).frame.encoded())
+        case 9: return .frame(generator.bytes(count: generator.below(20)))
+        case 10:
+            return .subscribe(
+                SubscriptionRequest(
+                    key: [UInt8(generator.below(2))], statement: "SELECT * FROM cars",
+                    arguments: .object(ObjectValue()), cursor: generator.chance(50) ? position : nil))
+        case 11: return .unsubscribe(key: [UInt8(generator.below(2))])
+        case 12: return .ownActors([Frame.ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)])
+        case 13: return .ownOperations(actor: Exemplars.actor, [(sequence: 8, bytes: [1, 2])])
+        case 14: return .ownOperations(actor: Exemplars.actor, [])
+        case 15: return .ownOperationAdded(Exemplars.actor)
+        case 16, 17: return .stored
+        case 18: return .wanting([key])
+        case 19: return .outdated(generator.chance(50) ? [key] : [])
+        case 20: return .wanted([key])
+        case 21: return .frontier([], head: position)
+        case 22:
+            let page = CatchUpPage(
+                documents: [Exemplars.state], candidates: [], offset: position.offset,
+                head: generator.chance(50) ? position : nil)
+            return .page(subscription: UInt64(generator.below(7)), page)
+        case 23:
+            let change = LiveOperation.Change(key: key, delta: [0], before: [0], after: [0])
+            let operation = LiveOperation(
+                position: position, stamp: Stamp(time: 1, actor: Exemplars.actor),
+                origin: generator.chance(30) ? 1 : nil, changes: generator.chance(50) ? [change] : [])
+            return generator.chance(50) ? .operations([operation], through: position) : .lagging(position)
+        case 24: return .appended([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
+        default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)])
+        }
+    }
+
+    @Test("any events in any order end in a typed close or go on, and nothing follows a close")
+    func anything() {
+        for seed in 1...8_000 as ClosedRange<UInt64> {
+            var generator = SplitMix64(seed: seed)
+            var session = generator.pick([
+                SessionTests.openPeer(), SessionTests.openServer(credit: 500),
+                SessionTests.session(.peer), SessionTests.session(.server(origin: 1)),
+            ])
+            for _ in 0..<60 {
+                let wasClosed = session.isClosed
+                let actions = session.receive(event(&generator))
+                session.check()
+                #expect(!wasClosed || actions.isEmpty, "seed \(seed)")
+                // The exemplar of a close frame carries a code of ours too.
+                let code = SessionTests.code(actions)
+                #expect(code.map(Self.codes.contains) ?? true, "seed \(seed): \(code ?? "")")
+                #expect((code != nil) == (session.isClosed && !wasClosed), "seed \(seed)")
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import CRDT
+import Testing
+
+@testable import Sync
+
+@Suite("A session")
+struct SessionTests {
+    static func session(_ role: Session.Role, credit: Int = Limits.creditBytes) -> Session {
+        Session(
+            Session.Configuration(
+                role: role, databaseID: "d", peerKey: "", wallMilliseconds: 5, creditBytes: credit,
+                allowsReading: { !utf8Equal($0, "hidden") }))
+    }
+
+    static func hello(_ database: String = "d", version: UInt64 = 1, credit: UInt64 = 1 << 20) -> Event {
+        .frame(
+            Frame.hello(
+                Frame.Hello(
+                    version: version, databaseID: database, peerKey: "", wallMilliseconds: 9, credit: credit,
+                    actors: [], head: Exemplars.position)
+            ).encoded())
+    }
+
+    /// A peer's session after the handshake.
+    static func openPeer() -> Session {
+        var session = session(.peer)
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors([]))
+        _ = session.receive(hello())
+        return session
+    }
+
+    /// A server's session after the handshake.
+    static func openServer(credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20) -> Session {
+        var session = session(.server(origin: 1), credit: credit)
+        _ = session.receive(.opened)
+        _ = session.receive(hello(credit: theirCredit))
+        _ = session.receive(.frontier([], head: Exemplars.position))
+        return session
+    }
+
+    static func code(_ actions: [Action]) -> String? {
+        actions.lazy.compactMap { if case .close(let error) = $0 { error.code } else { nil } }.first
+    }
+
+    static func sent(_ actions: [Action]) -> [Frame] {
+        actions.compactMap { if case .send(let bytes) = $0 { try? Frame(decoding: bytes) } else { nil } }
+    }
+
+    private func subscribe(_ id: UInt64, _ statement: String) -> Event {
+        .frame(
+            Frame.subscribe(
+                Frame.Subscribe(
+                    id: id, statement: statement, arguments: .object(ObjectValue()), cursor: nil)
+            ).encoded())
+    }
+
+    @Test("both ends open after one hello each way")
+    func handshake() {
+        #expect(Self.openPeer().isOpen)
+        #expect(Self.openServer().isOpen)
+    }
+
+    @Test("an old version, another database and a second hello close with their codes")
+    func wrongHello() {
+        var old = Self.session(.server(origin: 1))
+        _ = old.receive(.opened)
+        #expect(Self.code(old.receive(Self.hello(version: 0))) == "SYNC-0201")
+        var foreign = Self.session(.server(origin: 1))
+        _ = foreign.receive(.opened)
+        #expect(Self.code(foreign.receive(Self.hello("other"))) == "SYNC-0202")
+        var twice = Self.session(.server(origin: 1))
+        _ = twice.receive(.opened)
+        _ = twice.receive(Self.hello())
+        #expect(Self.code(twice.receive(Self.hello())) == "SYNC-0104")
+        var early = Self.session(.peer)
+        _ = early.receive(.opened)
+        #expect(Self.code(early.receive(Self.hello())) == "SYNC-0104")
+    }
+
+    @Test("a closed session tells the other side why, once, and does nothing more")
+    func closing() {
+        var session = Self.openServer()
+        let actions = session.receive(.finish(SyncError(.goingAway, "later")))
+        #expect(Self.sent(actions) == [.close(SyncError(.goingAway, "later"))])
+        #expect(Self.code(actions) == "SYNC-0503")
+        #expect(session.receive(Self.hello()).isEmpty)
+        #expect(session.isClosed)
+    }
+
+    @Test("a failed action ends the session as unavailable")
+    func failure() {
+        var session = Self.openPeer()
+        #expect(Self.code(session.receive(.failed("disk"))) == "SYNC-0501")
+    }
+
+    @Test("a frame over 1 MiB and a message over its limit in chunks are too large")
+    func largeFrames() {
+        var session = Self.openPeer()
+        #expect(
+            Self.code(session.receive(.frame([UInt8](repeating: 0, count: Limits.frameBytes + 1))))
+                == "SYNC-0103")
+        var chunked = Self.openPeer()
+        let part = Frame.chunk(isLast: false, [UInt8](repeating: 0, count: 1_000_000)).encoded()
+        let codes = (0..<21).compactMap { _ in Self.code(chunked.receive(.frame(part))) }
+        #expect(codes == ["SYNC-0103"])
+    }
+
+    @Test("a message larger than a frame leaves in chunks that its receiver puts together")
+    func chunks() throws {
+        var server = Self.openServer(theirCredit: 8 << 20)
+        _ = server.receive(subscribe(1, "SELECT * FROM cars"))
+        let large = DocumentUpdate(
+            key: Exemplars.key(1), content: .state([UInt8](repeating: 7, count: 3_000_000)))
+        let page = CatchUpPage(documents: [large], candidates: [], offset: 300, head: Exemplars.position)
+        let frames = server.receive(.page(subscription: 1, page)).compactMap { action -> [UInt8]? in
+            if case .send(let bytes) = action { bytes } else { nil }
+        }
+        #expect(frames.count == 4)
+        #expect(frames.allSatisfy { $0.count <= Limits.frameBytes })
+        var peer = Self.openPeer()
+        let stores = frames.flatMap { peer.receive(.frame($0)) }
+        #expect(stores.count == 1)
+    }
+
+    @Test("data without credit closes the session")
+    func creditViolation() {
+        var server = Self.openServer(credit: 10)
+        let upload = Event.frame(Frame.upload([[UInt8](repeating: 1, count: 20)]).encoded())
+        #expect(Self.code(server.receive(upload)) == nil)
+        #expect(Self.code(server.receive(upload)) == "SYNC-0105")
+    }
+
+    @Test("a page waits for credit, and credit lets it go")
+    func creditHoldsBack() {
+        var server = Self.openServer(theirCredit: 1)
+        _ = server.receive(subscribe(1, "SELECT * FROM cars"))
+        let documents = (0..<4).map {
+            DocumentUpdate(key: Exemplars.key($0), content: .state([UInt8](repeating: 7, count: 200_000)))
+        }
+        let page = CatchUpPage(documents: documents, candidates: [], offset: 300, head: Exemplars.position)
+        #expect(Self.sent(server.receive(.page(subscription: 1, page))).count == 1)
+        #expect(Self.sent(server.receive(.frame(Frame.credit(300_000).encoded()))).count == 1)
+        #expect(Self.sent(server.receive(.frame(Frame.credit(2_000_000).encoded()))).count == 2)
+    }
+
+    @Test("a subscription that does not parse or is not granted is refused and the session goes on")
+    func refusedSubscriptions() {
+        var server = Self.openServer()
+        let malformed = Self.sent(server.receive(subscribe(1, "SELECT FROM")))
+        #expect(malformed.map(\.name) == ["subscriptionRefused"])
+        guard case .subscriptionRefused(1, let reason)? = malformed.first else { return }
+        #expect(reason.code == "SYNC-0301")
+        let hidden = Self.sent(server.receive(subscribe(2, "SELECT * FROM hidden")))
+        guard case .subscriptionRefused(2, let second)? = hidden.first else { return }
+        #expect(second.code == "SYNC-0302")
+        #expect(server.isOpen)
+    }
+
+    @Test("frames of the other role are unexpected")
+    func wrongRole() {
+        var server = Self.openServer()
+        #expect(
+            Self.code(server.receive(.frame(Frame.progress(Exemplars.position).encoded()))) == "SYNC-0104")
+        var peer = Self.openPeer()
+        #expect(Self.code(peer.receive(.frame(Frame.want([]).encoded()))) == "SYNC-0104")
+    }
+
+    @Test("states that nobody asked for are unexpected")
+    func unaskedStates() {
+        var peer = Self.openPeer()
+        let states = Frame.states([(key: Exemplars.key(1), state: nil)])
+        #expect(Self.code(peer.receive(.frame(states.encoded()))) == "SYNC-0104")
+    }
+
+    @Test("more wanted documents than may wait close the session")
+    func tooManyWanted() {
+        var server = Self.openServer()
+        let want = Event.frame(Frame.want((0..<1_024).map { Exemplars.key($0) }).encoded())
+        let codes = (0..<6).compactMap { _ in Self.code(server.receive(want)) }
+        #expect(codes == ["SYNC-0105"])
+    }
+
+    @Test("a base that its own fetched state does not cover closes the session instead of asking for ever")
+    func endlessWanting() {
+        var peer = Self.openPeer()
+        let operations = Frame.operations(
+            Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta]))
+        _ = peer.receive(.frame(operations.encoded()))
+        #expect(Self.sent(peer.receive(.wanting([Exemplars.key(2)]))) == [.want([Exemplars.key(2)])])
+        let states = Frame.states([(key: Exemplars.key(2), state: nil)])
+        _ = peer.receive(.frame(states.encoded()))
+        #expect(Self.code(peer.receive(.wanting([Exemplars.key(2)]))) == "SYNC-0405")
+    }
+
+    @Test("an own commit during a read is read afterwards")
+    func commitDuringRead() {
+        var peer = Self.openPeer()
+        #expect(peer.receive(.ownOperationAdded(Exemplars.actor)).count == 1)
+        #expect(peer.receive(.ownOperationAdded(Exemplars.actor)).isEmpty)
+        #expect(peer.receive(.ownOperations(actor: Exemplars.actor, [])).count == 1)
+    }
+
+    @Test("a wanted document is asked for only when the server has every earlier own write")
+    func wantedAfterWrites() {
+        var peer = Self.openPeer()
+        _ = peer.receive(.ownOperationAdded(Exemplars.actor))
+        #expect(Self.sent(peer.receive(.wanted([Exemplars.key(1)]))).isEmpty)
+        let upload = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
+        #expect(Self.sent(upload).map(\.name) == ["upload"])
+        #expect(Self.sent(peer.receive(.ownOperations(actor: Exemplars.actor, []))).isEmpty)
+        let acknowledged = Frame.acknowledged([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
+        #expect(
+            Self.sent(peer.receive(.frame(acknowledged.encoded()))) == [.want([Exemplars.key(1)])])
+    }
+}

@@ -1,0 +1,56 @@
+import CRDT
+import Sync
+
+/// The server's operation log in memory: contiguous offsets, chained hashes, one frontier per actor.
+struct ServerLog {
+    struct Entry {
+        let operation: Operation
+        let bytes: [UInt8]
+        let position: LogPosition
+    }
+
+    enum Outcome: Equatable {
+        case appended
+        case duplicate(through: UInt64)
+        case gap
+    }
+
+    let id: LogID
+    private(set) var entries: [Entry] = []
+    private(set) var frontier: [ActorID: (sequence: UInt64, hash: UInt64)] = [:]
+
+    init(id: LogID) { self.id = id }
+
+    var head: LogPosition { position(at: UInt64(entries.count)) ?? start }
+    private var start: LogPosition { LogPosition(logID: id, offset: 0, hash: 0) }
+
+    func position(at offset: UInt64) -> LogPosition? {
+        if offset == 0 { return start }
+        return offset <= UInt64(entries.count) ? entries[Int(offset) - 1].position : nil
+    }
+
+    mutating func append(_ operation: Operation, _ bytes: [UInt8]) -> Outcome {
+        let last = frontier[operation.actor]?.sequence ?? 0
+        if operation.sequence <= last { return .duplicate(through: last) }
+        if operation.sequence > last + 1 { return .gap }
+        let hash = bytes.withUnsafeBytes { hash64($0, seed: head.hash) }
+        let position = LogPosition(logID: id, offset: head.offset + 1, hash: hash)
+        entries.append(Entry(operation: operation, bytes: bytes, position: position))
+        frontier[operation.actor] = (operation.sequence, bytes.withUnsafeBytes { hash64($0, seed: 0) })
+        return .appended
+    }
+
+    /// The same log as it was when it had `count` operations: a backup put back.
+    func restored(to count: Int) -> ServerLog {
+        var log = ServerLog(id: id)
+        for entry in entries.prefix(count) { _ = log.append(entry.operation, entry.bytes) }
+        return log
+    }
+
+    /// All documents after the operations up to an offset.
+    func fold(through offset: UInt64) throws -> [DocumentKey: Document] {
+        var instance = ServerInstance(log: self, liveOperations: 0)
+        try instance.fold(self, count: Int(offset), origins: [:])
+        return instance.documents
+    }
+}
