@@ -11,15 +11,18 @@ public struct Reception: Sendable {
     /// A subscription whose catch-up ends with this: its staged documents become visible, and its cursor
     /// becomes the position whatever it was (a restored log is shorter).
     public var publishes: [UInt8]?
+    /// Documents that are no longer wanted: their states were asked for and are among the updates.
+    public var settles: [DocumentKey]
 
     /// A reception of these parts.
     public init(
         updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
-        publishes: [UInt8]? = nil
+        publishes: [UInt8]? = nil, settles: [DocumentKey] = []
     ) {
         self.updates = updates
         self.cursors = cursors
         self.publishes = publishes
+        self.settles = settles
     }
 }
 
@@ -44,6 +47,7 @@ extension Replica {
                 if let key = reception.publishes { try merger.mergeStaged(key) }
                 for update in reception.updates { try merger.merge(update) }
                 guard merger.missing.isEmpty else { return .rollback }
+                for key in reception.settles { try Wanted.settle(key, database) }
                 for cursor in reception.cursors where keepsCursor(of: cursor.key) {
                     let replaces = cursor.key == reception.publishes
                     try Cursors.advance(cursor.key, to: cursor.position, replaces: replaces, database)
@@ -141,7 +145,6 @@ struct Merger {
         switch update.content {
         case .state(let bytes):
             let incoming = try Document(decoding: bytes)
-            try Wanted.settle(update.key, database)
             guard !document.vector.covers(incoming.vector) else { return }
             if stored == nil {
                 document = incoming

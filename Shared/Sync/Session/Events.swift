@@ -125,6 +125,9 @@ public struct Batch: Sendable {
     /// A subscription whose catch-up ends here: its staged pages become visible with this, and its cursor
     /// becomes the end's position whatever it was before (the log may have been restored).
     public var publishes: [UInt8]?
+    /// Documents whose full state was asked for and is among the updates: no longer wanted with this. Any
+    /// other state may be older than what is wanted.
+    public var settles: [DocumentKey]
 }
 
 /// Where a page of a catch-up begins.

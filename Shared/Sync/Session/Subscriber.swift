@@ -237,9 +237,9 @@ extension Session {
         switch head.work {
         case .catchUp(let page): storePage(page, fetched)
         case .operations(let operations):
-            store(fetched + operations.updates, cursors: liveCursors(operations.position))
-        case .progress(let position): store([], cursors: liveCursors(position))
-        case .states(let updates): store(updates, cursors: [])
+            store(fetched + operations.updates, liveCursors(operations.position), answers: fetched)
+        case .progress(let position): store([], liveCursors(position))
+        case .states(let updates): store(updates, answers: updates)
         case .unstage(let key): actions.append(.unstage(subscription: key))
         }
     }
@@ -247,7 +247,7 @@ extension Session {
     private mutating func storePage(_ page: Frame.CatchUp, _ fetched: [DocumentUpdate]) {
         guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id }) else {
             // Cancelled meanwhile: a part of a catch-up is no state of the log to show.
-            return store([], cursors: [])
+            return store([])
         }
         let key = subscriber.subscriptions[index].request.key
         guard let end = page.end else {
@@ -257,12 +257,20 @@ extension Session {
             return actions.append(.stage(page.documents + fetched, subscription: key))
         }
         actions.append(
-            .store(Batch(updates: page.documents + fetched, cursors: [(key, end)], publishes: key)))
+            .store(
+                Batch(
+                    updates: page.documents + fetched, cursors: [(key, end)], publishes: key,
+                    settles: fetched.map(\.key))))
     }
 
-    private mutating func store(_ updates: [DocumentUpdate], cursors: [(key: [UInt8], position: LogPosition)])
-    {
-        actions.append(.store(Batch(updates: updates, cursors: cursors, publishes: nil)))
+    /// `answers` are those of the updates that came as the answer to a want.
+    private mutating func store(
+        _ updates: [DocumentUpdate], _ cursors: [(key: [UInt8], position: LogPosition)] = [],
+        answers: [DocumentUpdate] = []
+    ) {
+        actions.append(
+            .store(
+                Batch(updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key))))
     }
 
     private func liveCursors(_ position: LogPosition) -> [(key: [UInt8], position: LogPosition)] {

@@ -60,7 +60,9 @@ struct PeerStore: SessionStore {
         let replica = replica
         let outcome = try await executor.run {
             try replica.receive(
-                Reception(updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes))
+                Reception(
+                    updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
+                    settles: batch.settles))
         }
         return switch outcome {
         case .stored: .stored

@@ -146,6 +146,7 @@ struct PeerReplica {
             wanted += missing.filter { !wanted.contains($0) }
             return .wanting(missing)
         }
+        changed.wanted.removeAll { batch.settles.contains($0) }
         let live = Set(subscriptions.map(\.canonicalKey))
         for (key, position) in batch.cursors where live.contains(key) {
             let held = changed.cursors[key]
@@ -161,7 +162,6 @@ struct PeerReplica {
         switch update.content {
         case .state(let bytes):
             document.merge(try Document(decoding: bytes))
-            wanted.removeAll { $0 == update.key }
         case .delta(let stamp, let bytes):
             guard document.apply(try Delta(decoding: bytes, stamp: stamp)) != .baseMissing else {
                 return missing.append(update.key)
