@@ -66,7 +66,7 @@ public final class QueryServicePart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for projection in await projections.all where await projection.materializer.failure != nil {
+        for projection in projections.all where await projection.materializer.failure != nil {
             return .failing("a database cannot be folded; see the log")
         }
         return .ok

@@ -55,6 +55,9 @@ struct AdmissionCheck {
             Frame.Refusal(
                 actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message))
         }
+        guard operation.sequence <= UInt64(Int64.max) else {
+            return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))
+        }
         if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds) {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
@@ -64,8 +67,16 @@ struct AdmissionCheck {
                 return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
             }
             let key = DocumentKey(collection: change.collection, id: change.id)
-            let vector = try overlay[key] ?? vector(of: key, transaction)
-            guard vector.covers(delta.base) else {
+            let (known, size) = try stored(key, transaction)
+            guard size + change.delta.count <= Limits.documentBytes else {
+                return .refused(
+                    refusal(.documentTooLarge, "a document of \(change.collection) grows too large"))
+            }
+            let vector = overlay[key] ?? known
+            // An honest base names the author's own last change of the document; a duplicate is covered
+            // already.
+            let isOwnHistoryWhole = delta.base[operation.actor] == vector[operation.actor]
+            guard vector.covers(delta.base), isOwnHistoryWhole || vector.covers(operation.stamp) else {
                 return .uncovered(
                     refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))
             }
@@ -79,8 +90,9 @@ struct AdmissionCheck {
                 authorKey: authorKey))
     }
 
-    private func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {
-        guard let state = try transaction.state(of: key) else { return VersionVector() }
-        return try state.withUnsafeBytes { try DocumentReader($0).vector() }
+    /// The vector and the encoded size of a document as folded so far.
+    private func stored(_ key: DocumentKey, _ transaction: ReadTransaction) throws -> (VersionVector, Int) {
+        guard let state = try transaction.state(of: key) else { return (VersionVector(), 0) }
+        return (try state.withUnsafeBytes { try DocumentReader($0).vector() }, state.count)
     }
 }

@@ -46,7 +46,10 @@ struct CatchUpReader {
         last = offset
     }
 
-    private var isFull: Bool { visited >= Limits.pageDocuments || size >= Limits.pageBytes }
+    private var isFull: Bool {
+        visited >= Limits.pageDocuments || size >= Limits.pageBytes
+            || candidates.count >= Limits.pageCandidates
+    }
 
     private mutating func visit(_ changed: ReadTransaction.ChangedDocument) throws {
         let document = try DocumentReader(changed.state)

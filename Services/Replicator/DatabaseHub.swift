@@ -6,6 +6,7 @@ import OperationLog
 import Replica
 import ServiceKit
 import Sync
+import Synchronization
 
 /// One database in this replicator: its materialization, its live stream, its sessions.
 ///
@@ -25,6 +26,8 @@ actor DatabaseHub {
     private let database: String
     private var stream: LiveStream
     private var origins: [OriginKey: UInt64] = [:]
+    /// The greatest offset that this hub has appended; what comes next is judged against the fold of it.
+    private var appendedThrough: UInt64 = 0
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     private var follower: Task<Void, Never>?
@@ -34,12 +37,15 @@ actor DatabaseHub {
         -> DatabaseHub
     {
         let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
+        // Nobody hears of what is folded before the live stream begins, so nothing of it is kept.
+        let isFollowed = Gate()
         let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger) {
             folded in
-            continuation.yield(folded)
+            if isFollowed.isOpen { continuation.yield(folded) }
         }
         // Read what is there before the first session, so that the live stream begins at the head.
         try await materializer.advance()
+        isFollowed.open()
         let hub = DatabaseHub(database, log, materializer, LiveStream(head: await materializer.position))
         await hub.follow(folds, from: await materializer.position.offset)
         return hub
@@ -122,6 +128,7 @@ actor DatabaseHub {
 
     /// Takes a session's operations to the log; returns after they are durable there.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
+        if await materializer.position.offset < appendedThrough { try await materializer.advance() }
         var verdicts = try await judge(uploads, identity)
         if case .uncovered? = verdicts.last {
             // Another process may have appended what it rests on: fold up to the head and look again.
@@ -162,7 +169,9 @@ actor DatabaseHub {
         for (request, outcome) in zip(requests, outcomes) {
             let record = request.record
             switch outcome {
-            case .appended: reached[record.actor] = record.sequence
+            case .appended(let offset):
+                appendedThrough = max(appendedThrough, offset)
+                reached[record.actor] = record.sequence
             case .duplicate(let through):
                 origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
                 reached[record.actor] = max(reached[record.actor] ?? 0, through)
@@ -187,4 +196,11 @@ actor DatabaseHub {
         origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
         return Frame.Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
     }
+}
+
+/// Opens once.
+private final class Gate: Sendable {
+    private let state = Mutex(false)
+    var isOpen: Bool { state.withLock { $0 } }
+    func open() { state.withLock { $0 = true } }
 }

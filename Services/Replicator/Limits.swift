@@ -13,6 +13,11 @@ public enum Limits {
     public static let longestExpirySleepSeconds: Int64 = 86_400
     /// Sessions one database may have at once in this process.
     public static let sessionsPerDatabase = 20_000
+    /// The most encoded bytes a document may come to by uploads. Local writes stop at 5 MiB; concurrent
+    /// values that are kept may add up beyond, but a state has to fit into one message of a session.
+    public static let documentBytes = 16 * 1_048_576
+    /// The most documents one page names that do not match; their receiver may ask for all of them at once.
+    public static let pageCandidates = 256
     /// The most documents one page of a catch-up visits, so that a snapshot is read in short transactions.
     public static let pageDocuments = 2_000
     /// About how many bytes of documents a page holds.

@@ -57,7 +57,7 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for hub in await hubs.all where await hub.materializer.failure != nil {
+        for hub in hubs.all where await hub.materializer.failure != nil {
             return .failing("a database cannot be folded; see the log")
         }
         return .ok

@@ -58,9 +58,8 @@ struct ServerStore: SessionStore {
         switch start {
         case .cursor(let cursor):
             let isKnown = try await log.position(at: cursor.offset, in: database) == cursor
-            if isKnown, await hub.materializer.position.offset < cursor.offset {
-                try await hub.materializer.advance()
-            }
+            let folded = await hub.materializer.position.offset
+            if !isKnown || folded < cursor.offset { try await hub.materializer.advance() }
             offset = isKnown ? cursor.offset : 0
             namesFrom = 0
         case .offset(let place, let namesAfter):

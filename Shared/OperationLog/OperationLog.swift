@@ -63,8 +63,8 @@ public protocol OperationLog: Sendable {
     func databaseExists(_ database: String) async throws -> Bool
 
     /// Appends operations, and returns once they are durable.
-    /// - Returns: one outcome per request, in order. Outcomes are independent: a refused operation does not
-    ///   hold back others, except that a gap makes the same actor's later operations gaps too.
+    /// - Returns: one outcome per request, in order. A refused operation makes the same actor's later ones in
+    ///   the call gaps, whatever their numbers: they may rest on it. It does not hold back other actors'.
     /// - Throws: `OperationLogError`, or `CancellationError` if the task was cancelled before its
     ///   operations were admitted to the queue (nothing is stored then).
     func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome]

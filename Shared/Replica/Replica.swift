@@ -113,6 +113,9 @@ public final class Replica: Sendable {
         }
         guard !wasClosed else { return }
         defer { lock.release() }
+        // GRDB closes the writer before the readers; but only a writer that closes last removes the
+        // write-ahead log.
+        pool.releaseMemory()
         try pool.close()
     }
 

@@ -30,6 +30,8 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case baseNotCovered = "SYNC-0405"
     /// The writer's clock is too far ahead.
     case clockTooFarAhead = "SYNC-0406"
+    /// The change makes a document larger than the server can pass on.
+    case documentTooLarge = "SYNC-0407"
     /// This side cannot store or read; the other may try again later.
     case unavailable = "SYNC-0501"
     /// The token has expired.

@@ -49,6 +49,24 @@ struct LoginTests {
         }
     }
 
+    @Test("a login that is broken off is no failure, and hides none")
+    func cancelled() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let auth = try #require(ditto.auth)
+            await #expect(throws: DittoSwiftError.self) {
+                try await auth.login(token: "wrong", provider: .development)
+            }
+            let login = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await auth.login(token: server.token, provider: .development)
+            }
+            await #expect(throws: CancellationError.self) { try await login.value }
+            #expect(auth.lastFailure?.code == "AUTH-0404")
+            await ditto.close()
+        }
+    }
+
     @Test("closures get the provider's information or the error; names of 4.x work")
     func completions() async throws {
         try await withServer { server, directory in

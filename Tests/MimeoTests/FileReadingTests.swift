@@ -58,9 +58,19 @@ struct FileReadingTests {
         #expect(try table("a,b,c\n,\"\",\"7\"\n\n") == [object("b", "", "c", "7")])
     }
 
-    @Test("a byte order mark is no part of the first name")
+    @Test("a byte order mark at the start is skipped, and only there")
     func mark() throws {
         #expect(try table("\u{FEFF}a\nx\n") == [object("a", "x")])
+        #expect(try table("\u{FEFF}\"a\"\nx\n") == [object("a", "x")])
+        #expect(try table("a\n\u{FEFF}x\n") == [object("a", "\u{FEFF}x")])
+        let line = "\u{FEFF}{\"a\":\"x\"}"
+        #expect(
+            try all(NDJSONReader(path: "f.ndjson", bytes: bytes(line + "\n{}"))) == [
+                object("a", "x"), object(),
+            ])
+        #expect(
+            try all(JSONDocumentReader(path: "f.json", text: Array(line.utf8))) == [object("a", "x")])
+        #expect(failure { _ = try all(NDJSONReader(path: "f", bytes: bytes("{}\n" + line))) } != nil)
     }
 
     @Test(

@@ -47,8 +47,10 @@ struct ImporterTests {
         try await withStore { runner, directory in
             let file = try write(#"[{"_id": 1, "a": 1, "b": 1}, {"_id": 1, "a": 2}]"#, "a.json", directory)
             let importer = Importer(ditto: runner.ditto, collection: "my `cars`", idField: nil)
-            #expect(try await importer.run(file) == Importer.Outcome(documents: 2, commit: 2))
+            #expect(try await importer.run(file) == Importer.Outcome(documents: 2, updated: 1, commit: 2))
             #expect(await items(runner, "SELECT * FROM `my ``cars```") == [["_id": 1, "a": 2, "b": 1]])
+            let more = try write(#"[{"_id": 1, "a": 2}, {"_id": 2}, {}]"#, "b.json", directory)
+            #expect(try await importer.run(more) == Importer.Outcome(documents: 3, updated: 1, commit: 3))
         }
     }
 

@@ -90,8 +90,14 @@ struct PeerConsoleTests {
                     ["event": "observe", "observer": 1, "query": "SELECT * FROM c", "items": []],
                     ["event": "observe", "observer": 1, "query": "SELECT * FROM c", "items": [["_id": 1]]],
                 ])
-            #expect(await console.answer(".observe DELETE FROM c")["error"]?["code"] == "SDK-0204")
+            let writing = await console.answer(".observe DELETE FROM c")["error"]
+            #expect(writing?["code"] == "SDK-0204")
+            #expect(writing?["line"] == 1 && writing?["column"] == 1)
             #expect(await console.answer(".observe SELEKT")["error"]?["line"] == 1)
+            let open = "SELECT * FROM c WHERE a = :x"
+            let missing = await console.answer(".observe \(open)")
+            #expect(missing["error"]?["code"] == "DQL-0501" && missing["error"]?["column"] != nil)
+            #expect(missing == (await console.answer(open)))
         }
     }
 
@@ -118,6 +124,10 @@ struct PeerConsoleTests {
             #expect(output.events.count == 1)
             #expect(await console.answer(".status")["loginError"]?["code"] == "AUTH-0404")
             #expect(await console.answer("SELECT * FROM c")["items"] == [])
+            // Closing breaks off whatever is under way: no other event, and the reason stays.
+            await ditto.close()
+            #expect(output.events.count == 1)
+            #expect(ditto.auth?.lastFailure?.code == "AUTH-0404")
         }
     }
 }

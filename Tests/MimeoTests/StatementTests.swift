@@ -47,6 +47,8 @@ struct StatementTests {
             400, ["error": ["code": "DQL-0105", "description": "text", "line": 1, "column": 9]])
         #expect(refused == Answer.Problem(code: "DQL-0105", message: "text", line: 1, column: 9))
         #expect(RemoteRunner.problem(502, nil).code == "HTTP-502")
+        let suggesting = RemoteRunner.problem(400, ["error": ["message": "text", "suggestion": "SELECT"]])
+        #expect(suggesting.message == "text (did you mean SELECT?)")
     }
 
     @Test("statements run on a server after a login; a refusal is exit code 3")
@@ -63,6 +65,11 @@ struct StatementTests {
                 #expect(read.json["items"] == [["_id": 1]])
                 let wrong = try await runner.run("EVICT FROM c", arguments: ObjectValue())
                 #expect(wrong.isFailure)
+                let misspelt = try await runner.run("SELEKT", arguments: ObjectValue())
+                let local = try await LocalRunner(store: directory.appendingPathComponent("peer").path)
+                #expect(misspelt.json == (await local.run("SELEKT", arguments: ObjectValue())).json)
+                #expect(misspelt.json["error"]?["message"]?.stringValue?.hasSuffix("SELECT?)") == true)
+                await local.close()
                 await #expect {
                     try await RemoteRunner(
                         origin: server.url, databaseID: server.databaseID, provider: "development",

@@ -7,6 +7,18 @@ import Testing
 
 @Suite("Opening a store")
 struct OpeningTests {
+    @Test("a store that was read and closed is one file again")
+    func closedStore() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder, TestEnvironment(seed: 1))
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(try replica.read { try $0.collectionNames() } == ["c"])
+            try replica.close()
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+            #expect(names == ["lock", "replica.sqlite"])
+        }
+    }
+
     @Test("a second replica on the directory gives up after five tries and four pauses of 200 ms")
     func lock() throws {
         try withTemporaryDirectory { folder in

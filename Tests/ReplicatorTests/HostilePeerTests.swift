@@ -90,8 +90,67 @@ struct HostilePeerTests {
                 token: owner, [Written.upload(try Written.operation()), [0]])
             #expect(first.refusals == [])
             let second = try await bench.converse(
-                token: thief, [Written.upload(try Written.operation(sequence: 2, time: 2 << 16))])
+                token: thief,
+                [
+                    Written.upload(
+                        try Written.operation(
+                            sequence: 2, time: 2 << 16, base: [.init(actor: ActorID(7), time: 1 << 16)]))
+                ])
             #expect(second.refusals == ["SYNC-0404"])
+        }
+    }
+
+    @Test("a change that leaves out its author's own last one is refused")
+    func ownHistory() async throws {
+        try await TestBench.run { bench in
+            let frames = try await bench.converse(
+                token: bench.token(grant: .everything),
+                [
+                    Written.upload(try Written.operation()),
+                    Written.upload(try Written.operation(sequence: 2, time: 2 << 16)),
+                ])
+            #expect(frames.refusals == ["SYNC-0405"])
+        }
+    }
+
+    @Test("a change that rests on a refused one of the same upload stops nobody else")
+    func restingOnRefused() async throws {
+        try await TestBench.run { bench in
+            let lost = try Written.operation(actor: 1, sequence: 9)
+            let resting = try Written.operation(
+                actor: 2, sequence: 1, time: 2 << 16, base: [.init(actor: ActorID(1), time: 1 << 16)])
+            let frames = try await bench.converse(
+                token: bench.token(grant: .everything), [Written.upload(lost, resting)])
+            #expect(frames.refusals == ["SYNC-0403"])
+            let peer = try bench.peer("honest")
+            let commit = try peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a', 'n': 1})")
+            peer.sync.start()
+            #expect(try await peer.isAcknowledged(commit))
+            await peer.sync.stop()
+        }
+    }
+
+    @Test("what a subscription no longer matches is corrected when it is made anew without a cursor")
+    func staleDocuments() async throws {
+        try await TestBench.run { bench in
+            let writer = try bench.peer("writer")
+            let reader = try bench.peer("reader")
+            let red = "SELECT * FROM cars WHERE color = 'red'"
+            let key = try reader.sync.subscribe(statement: red, arguments: ObjectValue())
+            try writer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a', 'color': 'red'})")
+            writer.sync.start()
+            reader.sync.start()
+            #expect(try await eventually { try reader.rows("SELECT * FROM cars").count == 1 })
+            await reader.sync.stop()
+            reader.sync.unsubscribe(key)
+            try reader.replica.forgetCursor(of: key)
+            let commit = try writer.execute("UPDATE cars SET color = 'blue' WHERE _id = 'a'")
+            #expect(try await writer.isAcknowledged(commit))
+            try reader.sync.subscribe(statement: red, arguments: ObjectValue())
+            reader.sync.start()
+            #expect(try await eventually { try reader.rows(red).isEmpty })
+            await writer.sync.stop()
+            await reader.sync.stop()
         }
     }
 

@@ -120,7 +120,7 @@ struct CSVRows {
             case (_, UInt8(ascii: "\n")):
                 if place == .plain, text.last == UInt8(ascii: "\r") { text.removeLast() }
                 try finishField()
-                return dropMark(row)
+                return row
             case (.afterQuote, UInt8(ascii: "\r")): break
             case (.afterQuote, _): throw failure(row, "text follows a closing quote")
             case (.plain, UInt8(ascii: "\"")): throw failure(row, "a quote inside a field that is not quoted")
@@ -133,16 +133,6 @@ struct CSVRows {
         guard place != .quoted else { throw failure(row, "a quote is not closed") }
         if place == .plain, text.last == UInt8(ascii: "\r") { text.removeLast() }
         try finishField()
-        return dropMark(row)
-    }
-
-    /// Without the byte order mark that some programs write first.
-    private func dropMark(_ row: Row) -> Row {
-        guard row.line == 1, let first = row.fields.first?.text, first.hasPrefix("\u{FEFF}") else {
-            return row
-        }
-        var row = row
-        row.fields[0].text = String(first.unicodeScalars.dropFirst())
         return row
     }
 

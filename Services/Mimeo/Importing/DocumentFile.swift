@@ -51,11 +51,15 @@ struct DocumentFile {
     }
 }
 
-/// The bytes of a file, read in chunks.
+/// The bytes of a file, read in chunks, without the byte order mark that some programs write first.
 struct FileBytes {
+    /// U+FEFF in UTF-8.
+    static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
     private let read: () throws -> [UInt8]
     private var chunk: [UInt8] = []
     private var place = 0
+    private var hasBegun = false
 
     /// - Throws: `CLI-0401`.
     init(path: String) throws {
@@ -76,6 +80,7 @@ struct FileBytes {
 
     /// The next byte; nil at the end.
     mutating func next() throws -> UInt8? {
+        if !hasBegun { try skipMark() }
         if place == chunk.count {
             chunk = try read()
             place = 0
@@ -83,5 +88,15 @@ struct FileBytes {
         }
         defer { place += 1 }
         return chunk[place]
+    }
+
+    private mutating func skipMark() throws {
+        hasBegun = true
+        while chunk.count < Self.mark.count {
+            let more = try read()
+            guard !more.isEmpty else { break }
+            chunk += more
+        }
+        if chunk.starts(with: Self.mark) { place = Self.mark.count }
     }
 }

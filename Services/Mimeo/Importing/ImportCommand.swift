@@ -11,9 +11,11 @@ struct ImportCommand: AsyncParsableCommand {
             .json: an array of objects, one object with exactly one array of objects in it, or a single \
             object. .ndjson, .jsonl: one object a line. .csv: RFC 4180 with a header row; a number, true \
             or false that reads back as written becomes one, an empty field is left out. A document that \
-            exists is updated field by field. Written in transactions of up to \
-            \(Limits.importBatchDocuments) documents; when the file turns out to be wrong, the ones \
-            before stay. Prints {"collection", "documents", "commitID"}.
+            exists is updated field by field. A byte order mark at the file's start is skipped.
+            Not one transaction but one per up to \(Limits.importBatchDocuments) documents (or about 4 \
+            MiB): after a failure, the documents of the transactions before stay imported.
+            Prints {"collection", "documents", "updated", "commitID"}: how many documents were read and \
+            written, and how many of those updated one of the store or an earlier one of the file.
             """)
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
@@ -34,7 +36,7 @@ struct ImportCommand: AsyncParsableCommand {
             let outcome = try await importer.run(documents)
             LineWriter.standardOutput.write([
                 "collection": .string(collection), "documents": .int(Int64(outcome.documents)),
-                "commitID": .int(Int64(clamping: outcome.commit)),
+                "updated": .int(Int64(outcome.updated)), "commitID": .int(Int64(clamping: outcome.commit)),
             ])
         } catch {
             await runner.close()

@@ -11,6 +11,8 @@ struct Importer {
     struct Outcome: Equatable {
         /// How many documents were read and written.
         var documents = 0
+        /// How many of them updated a document: one of the store, or an earlier one of the same file.
+        var updated = 0
         /// The last commit.
         var commit: UInt64 = 0
     }
@@ -27,6 +29,8 @@ struct Importer {
     func run(_ file: DocumentFile) async throws -> Outcome {
         var outcome = Outcome()
         var batch = Batch()
+        // Nobody else writes to an open store, so that what it holds more is what was inserted.
+        let before = try await count()
         do {
             var reader = try file.reader()
             while let record = try reader.next() {
@@ -49,7 +53,23 @@ struct Importer {
             throw MimeoError(
                 error.code, "\(error.message) (\(outcome.documents) documents before it were imported)")
         }
+        outcome.updated = outcome.documents - (try await count() - before)
         return outcome
+    }
+
+    /// How many documents the collection holds.
+    private func count() async throws -> Int {
+        do {
+            let counted = try await ditto.store.run(
+                "SELECT COUNT(*) AS n FROM \(quotedName)", arguments: ObjectValue())
+            return Int(counted.rows.first?["n"]?.intValue ?? 0)
+        } catch {
+            throw MimeoError(.importFailed, "\(error.code): \(error.message)")
+        }
+    }
+
+    private var quotedName: String {
+        "`" + collection.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``") + "`"
     }
 
     private func withID(_ record: DocumentRecord) throws -> ObjectValue {
@@ -66,12 +86,9 @@ struct Importer {
 
     private func write(_ batch: inout Batch, _ outcome: inout Outcome) async throws {
         guard !batch.documents.isEmpty else { return }
-        let name =
-            "`" + collection.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
-            + "`"
         do {
             let written = try await ditto.store.run(
-                "INSERT INTO \(name) DOCUMENTS (:documents) ON ID CONFLICT DO UPDATE",
+                "INSERT INTO \(quotedName) DOCUMENTS (:documents) ON ID CONFLICT DO UPDATE",
                 arguments: ObjectValue([(key: "documents", value: .array(batch.documents))]))
             outcome.documents += batch.documents.count
             outcome.commit = written.commit

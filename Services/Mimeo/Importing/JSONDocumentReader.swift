@@ -29,7 +29,8 @@ struct JSONDocumentReader: DocumentReading {
         self.path = path
         let value: Value
         do {
-            value = try JSONText.parse(text)
+            let hasMark = text.starts(with: FileBytes.mark)
+            value = try JSONText.parse(hasMark ? Array(text.dropFirst(FileBytes.mark.count)) : text)
         } catch {
             throw MimeoError(.fileMalformed, "\(path): \(error.message)")
         }

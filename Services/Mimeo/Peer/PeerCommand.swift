@@ -10,7 +10,13 @@ struct PeerCommand: AsyncParsableCommand {
         discussion: """
             Each line is a DQL statement or a dot command and is answered by one JSON line: .sync start, \
             .sync stop, .wait N [SECONDS] (until the server has acknowledged commit N), .observe SELECT, \
-            .status. Lines with the key "event" come in between. The end of the input ends the peer.
+            .status. Lines with the key "event" come in between. The end of the input ends the peer; a \
+            login that is under way is then broken off.
+            A peer is offline-first: it works on its store whether or not there is a server. A login that \
+            is refused and a server that cannot be reached are events and part of .status, are tried \
+            again, and leave the exit code 0. Exit code 1 if the store cannot be opened, 2 if an option is \
+            wrong, 4 if the store is in use; never 3, which is for commands that cannot go on without \
+            the server.
             """)
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))

@@ -23,6 +23,8 @@ final class PeerConsole: Sendable {
                 try await ditto.auth?.login(
                     token: token, provider: DittoAuthenticationProvider(stringLiteral: provider))
                 self?.lastLoginFailure.withLock { $0 = nil }
+            } catch is CancellationError {
+                // Sync was stopped, or the input has ended.
             } catch {
                 if let failure = ditto.auth?.lastFailure { self?.tell(failure) }
             }

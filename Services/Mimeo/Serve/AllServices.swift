@@ -20,6 +20,8 @@ public struct AllServices: Sendable {
     /// Opens the log and everything in the data folder.
     /// - Throws: what the log and the services throw when they cannot use their files.
     public init(_ configuration: ServiceConfiguration, logger: Logger) throws {
+        // Before the log, which is in it by default: what makes the data folder makes it private.
+        _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
         let gateway = try AuthGateway(folder: configuration.folder("auth"), logger: logger) { id in
             _ = try await log.createDatabase(id)

@@ -60,10 +60,12 @@ struct RemoteRunner: StatementRunner {
 
     static func problem(_ status: UInt, _ body: Value?) -> Answer.Problem {
         let error = body?["error"]
+        let message =
+            error?["message"]?.stringValue ?? error?["description"]?.stringValue
+            ?? "the server answered with status \(status)"
         return Answer.Problem(
             code: error?["code"]?.stringValue ?? "HTTP-\(status)",
-            message: error?["message"]?.stringValue ?? error?["description"]?.stringValue
-                ?? "the server answered with status \(status)",
+            message: Failure.text(message, suggestion: error?["suggestion"]?.stringValue),
             line: error?["line"]?.intValue.map { Int($0) }, column: error?["column"]?.intValue.map { Int($0) }
         )
     }

@@ -24,7 +24,12 @@ struct MapEdit: Sendable, Equatable {
     var isEmpty: Bool { !clears && !writesPresence && fields.isEmpty }
 
     mutating func withSlot(_ key: String, _ body: (inout SlotEdit) -> Void) {
-        let index = fields.firstIndex { !utf8Precedes($0.key, key) } ?? fields.count
+        var index = 0
+        var end = fields.count
+        while index < end {
+            let middle = (index + end) / 2
+            if utf8Precedes(fields[middle].key, key) { index = middle + 1 } else { end = middle }
+        }
         if index == fields.count || !utf8Equal(fields[index].key, key) {
             fields.insert(FieldEdit(key: key, slot: SlotEdit()), at: index)
         }

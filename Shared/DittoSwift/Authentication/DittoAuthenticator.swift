@@ -113,7 +113,8 @@ public final class DittoAuthenticator: Sendable {
 
 extension DittoAuthenticator {
     /// Logs in. Gives the JSON text of what the provider has for the application.
-    /// - Throws: `authenticationError(.failedToAuthenticate)`.
+    /// - Throws: `authenticationError(.failedToAuthenticate)`; `CancellationError` when the task is cancelled
+    ///   before the server has answered.
     @discardableResult
     public func login(token: String, provider: DittoAuthenticationProvider) async throws -> String? {
         do {
@@ -151,7 +152,7 @@ extension DittoAuthenticator {
             completion: completion)
     }
 
-    private func logIn(_ token: String, _ provider: String) async throws(SDKError) -> String? {
+    private func logIn(_ token: String, _ provider: String) async throws -> String? {
         state.withLock { $0.loginsUnderWay += 1 }
         defer { ended() }
         let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
@@ -164,6 +165,9 @@ extension DittoAuthenticator {
             state.withLock { $0.lastFailure = nil }
             set(session)
             return answer.clientInfo
+        } catch let error as CancellationError {
+            // Sync was stopped or the instance closed: no failure, and none that would hide the last one.
+            throw error
         } catch {
             state.withLock { $0.lastFailure = Failure(error) }
             logger.warning("login failed", metadata: ["provider": "\(provider)", "error": "\(error)"])

@@ -19,8 +19,10 @@ struct LoginRequest: Sendable {
     }
 
     /// Sends it.
-    /// - Throws: `SDK-0302` to `SDK-0304`, or the server's own code.
-    func send(to url: URL) async throws(SDKError) -> Answer {
+    /// - Throws: `SDK-0302` to `SDK-0304`, or the server's own code; `CancellationError` when the task is
+    ///   cancelled before the server has answered.
+    func send(to url: URL) async throws -> Answer {
+        try Task.checkCancellation()
         let body = JSONText.print([
             "databaseID": .string(databaseID), "provider": .string(provider), "token": .string(token),
             "peerKey": .string(peerKey),
@@ -37,6 +39,8 @@ struct LoginRequest: Sendable {
             status = response.status.code
             answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
         } catch {
+            // Says nothing about the server.
+            if Task.isCancelled { throw CancellationError() }
             throw SDKError(.serverUnreachable, "the server cannot be reached to log in: \(error)")
         }
         return try Self.answer(status, try? JSONText.parse(answer))

@@ -1,3 +1,5 @@
+import DQL
+
 /// Every code this module raises itself; the raw value is stable and published. Errors of the modules below
 /// keep their own codes.
 package enum SDKErrorCode: String, Sendable, CaseIterable {
@@ -52,10 +54,13 @@ package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
     /// For a person; without secrets.
     package let message: String
     let original: OriginalCode
+    /// Where in the statement, if it is about one.
+    let position: SourcePosition?
 
-    init(_ code: SDKErrorCode, _ message: String) {
+    init(_ code: SDKErrorCode, _ message: String, position: SourcePosition? = nil) {
         self.code = code.rawValue
         self.message = message
+        self.position = position
         original = OriginalCode(code)
     }
 
@@ -64,6 +69,7 @@ package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
         self.code = code
         self.message = message
         original = .authenticationFailed
+        position = nil
     }
 
     /// `SDK-0101: message`.

@@ -115,13 +115,14 @@ package struct Failure: Error, Sendable, Equatable {
         switch error {
         case let error as Failure: self = error
         case let error as DQLError:
-            let hint = error.suggestion.map { " (did you mean \($0)?)" } ?? ""
-            self.init(error.code.rawValue, error.message + hint, OriginalCode(error.code), error.position)
+            self.init(
+                error.code.rawValue, Self.text(error.message, suggestion: error.suggestion),
+                OriginalCode(error.code), error.position)
         case let error as ReplicaError:
             self.init(error.code.rawValue, error.message, OriginalCode(error.code))
         case let error as CRDTError:
             self.init(error.code.rawValue, error.message, OriginalCode(error.code))
-        case let error as SDKError: self.init(error.code, error.message, error.original)
+        case let error as SDKError: self.init(error.code, error.message, error.original, error.position)
         default: self.init(SDKErrorCode.unexpected.rawValue, "\(error)", .unknown)
         }
     }
@@ -136,6 +137,11 @@ package struct Failure: Error, Sendable, Equatable {
         self.message = message
         self.original = original
         self.position = position
+    }
+
+    /// A message with what was probably meant, wherever the error comes from.
+    package static func text(_ message: String, suggestion: String?) -> String {
+        message + (suggestion.map { " (did you mean \($0)?)" } ?? "")
     }
 
     /// The public error.

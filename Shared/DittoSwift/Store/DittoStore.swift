@@ -113,12 +113,15 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     ) throws -> DittoStoreObserver {
         let statement = try PreparedStatement(query)
         guard statement.isReadOnly else {
-            throw SDKError(.notObservable, "only a SELECT can be observed")
-        }
-        if let missing = statement.parameterNames.first(where: { arguments[$0] == nil }) {
-            throw DQLError(.missingArgument, "Parameter \(missing) was not provided")
+            // As DQL does for the kind of a statement: the whole of it is meant.
+            throw SDKError(
+                .notObservable, "only a SELECT can be observed", position: SourcePosition(line: 1, column: 1))
         }
         _ = try engine.replica()
+        if statement.parameterNames.contains(where: { arguments[$0] == nil }) {
+            // Throws before it reads anything: the error, and its place, are those of executing it.
+            _ = try engine.read(statement, arguments)
+        }
         let observer = DittoStoreObserver(
             engine: engine, owner: owner, statement: statement, arguments: arguments, given: given,
             queue: queue,

@@ -50,7 +50,21 @@ struct AppendBatch {
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(call.operations.count)
         let offsetBefore = head.offset
-        for operation in call.operations { outcomes.append(try append(operation, &head)) }
+        var heldBack: Set<ActorID> = []
+        for operation in call.operations {
+            // What rests on a refused operation of its actor must not slip in behind it, even if its number
+            // fits.
+            guard !heldBack.contains(operation.record.actor) else {
+                outcomes.append(.gap(expected: try nextSequence(of: operation.record.actor, head)))
+                continue
+            }
+            let outcome = try append(operation, &head)
+            switch outcome {
+            case .appended, .duplicate: break
+            case .gap, .conflict: heldBack.insert(operation.record.actor)
+            }
+            outcomes.append(outcome)
+        }
         if head.offset != offsetBefore { changedHeads.insert(call.database) }
         heads[call.database] = head
         return .success(outcomes)
@@ -127,6 +141,11 @@ struct AppendBatch {
             return .conflict(.differentContent(sequence: sequence))
         }
         return .duplicate(through: last)
+    }
+
+    private mutating func nextSequence(of actor: ActorID, _ head: LogHead) throws -> UInt64 {
+        let known = try registration(of: ActorKey(database: head.number, actor: actor))
+        return (known?.frontier.sequence ?? 0) + 1
     }
 
     private mutating func registration(of key: ActorKey) throws -> Registration? {

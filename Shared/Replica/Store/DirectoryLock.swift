@@ -45,13 +45,17 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Creates the directory and those above it. Throws `directoryUnusable`.
+    /// Creates the directory, for its owner only, and those above it, as the umask has it; one that exists
+    /// stays as it is. Throws `directoryUnusable`.
     static func create(_ directory: String) throws(ReplicaError) {
         guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "no directory is named") }
         var path = directory.hasPrefix("/") ? "" : "."
-        for part in directory.split(separator: "/") {
+        let parts = directory.split(separator: "/").filter { $0 != "." }
+        for (index, part) in parts.enumerated() {
             path += "/" + part
-            guard mkdir(path, 0o755) == 0 || errno == EEXIST else {
+            // What the store's files may be read by is decided here: SQLite makes them 0644.
+            let mode: mode_t = index == parts.count - 1 ? 0o700 : 0o755
+            guard mkdir(path, mode) == 0 || errno == EEXIST else {
                 throw ReplicaError(
                     .directoryUnusable, "cannot create \(path): \(String(cString: strerror(errno)))")
             }

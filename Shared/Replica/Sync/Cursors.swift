@@ -73,6 +73,18 @@ extension Replica {
         }
     }
 
+    /// Whether the store holds any document of a collection, tombstones included.
+    public func holdsDocuments(in collection: String) throws -> Bool {
+        try read { transaction in
+            var holds = false
+            try transaction.changes(in: collection, after: 0) { _ in
+                holds = true
+                return false
+            }
+            return holds
+        }
+    }
+
     /// Forgets a subscription's cursor: its next catch-up starts from the beginning. What it brought stays.
     public func forgetCursor(of key: [UInt8]) throws {
         try committing { database, _ in

@@ -45,9 +45,9 @@ extension Replica {
     public func checkpoint() throws -> LogPosition? { try read { try $0.logPosition() } }
 
     /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,
-    /// whatever crashes). Throws `brokenLog` when an entry does not follow or its base is not covered: the
-    /// log is closed under causality (rule 17), so that is damage, not input. Bytes that do not decode are
-    /// damage too.
+    /// whatever crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
+    /// damage. A delta whose base the fold does not cover is void (decision 0004): admission keeps it out,
+    /// but if one ever is in the log, every fold skips it alike and goes on.
     public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
         precondition(role == .materialization, "a peer receives, it does not fold")
         return try committing { database, state in
@@ -69,7 +69,9 @@ extension Replica {
                 try state.observe(operation.timestamp)
                 var changes: [FoldedOperation.Change] = []
                 for change in operation.changes {
-                    let done = try Replica.fold(change, operation.stamp, state.head, &collections, database)
+                    guard
+                        let done = try fold(change, operation.stamp, state.head, &collections, database)
+                    else { continue }
                     touched.append(done.key)
                     changes.append(done)
                 }
@@ -84,17 +86,20 @@ extension Replica {
         }
     }
 
-    private static func fold(
+    /// Folds one change; nil when it is void.
+    private func fold(
         _ change: Operation.Change, _ stamp: Stamp, _ offset: UInt64, _ collections: inout Collections,
         _ database: Database
-    ) throws -> FoldedOperation.Change {
+    ) throws -> FoldedOperation.Change? {
         let table = try collections.requireNumber(of: change.collection, database)
         let before = try DocumentRows.state(table, change.id, database)
         var document = try before.map { try Document(decoding: $0) } ?? Document()
         let delta = try undamaged(offset) { try Delta(decoding: change.delta, stamp: stamp) }
         let outcome = document.apply(delta)
         guard outcome != .baseMissing else {
-            throw ReplicaError(.brokenLog, "offset \(offset) holds a delta whose base the log does not have")
+            logger.error(
+                "a change in the log is void: its base is missing", metadata: ["offset": "\(offset)"])
+            return nil
         }
         let after = outcome == .applied ? document.encoded() : before ?? document.encoded()
         try DocumentRows.put(

@@ -96,6 +96,14 @@ extension Replica {
         }
     }
 
+    /// Whether the store holds this operation of an own actor, by the checksum of its bytes (rule 9): where
+    /// the server knows an operation that is not this store's, the store was rolled back or copied.
+    public func holds(_ actor: ActorID, sequence: UInt64, hash: UInt64) throws -> Bool {
+        try ownOperations(of: actor, after: sequence - 1, maxBytes: 1).first.map {
+            $0.sequence == sequence && hash64($0.bytes) == hash
+        } ?? false
+    }
+
     /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
     /// never goes beyond what this store has: an operation still to be written is not acknowledged.
     public func acknowledge(_ actor: ActorID, through sequence: UInt64) throws {

@@ -7,6 +7,8 @@ extension ServiceConfiguration {
     /// ended.
     /// - Throws: `SRV-0203` for the folder, `OperationLogError` for the file.
     public func openLog(logger: Logger) throws -> any OperationLog {
+        // The data folder first, so that it is ours alone also when the log is the first thing in it.
+        _ = try self.folder()
         let file = URL(fileURLWithPath: log.sqlitePath)
         let folder = file.deletingLastPathComponent().path
         do {

@@ -194,7 +194,10 @@ public actor Materializer {
 
     private func fold() async throws {
         do {
-            while try await foldNext() {}
+            // Up to the head of this moment, or it would not end while the log grows faster than it is
+            // folded.
+            let target = try await log.head(of: database).offset
+            while position.offset < target, !isClosed, try await foldNext() {}
             failure = nil
         } catch {
             let reason = "\(error)"

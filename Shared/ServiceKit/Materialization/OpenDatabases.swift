@@ -6,7 +6,12 @@ import Synchronization
 /// Invariants: at most one opening per database is under way; one that failed is forgotten, so that the
 /// next caller tries again. The lock guards the table and is never held across a wait.
 public final class OpenDatabases<Opened: Sendable>: Sendable {
-    private let table = Mutex<[String: Task<Opened, any Error>]>([:])
+    private struct Table {
+        var openings: [String: Task<Opened, any Error>] = [:]
+        var opened: [String: Opened] = [:]
+    }
+
+    private let table = Mutex(Table())
     private let logger: Logger
     private let open: @Sendable (_ database: String) async throws -> Opened
 
@@ -20,37 +25,37 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     /// - Throws: what `open` threw, to everyone who waited for that attempt.
     public func callAsFunction(_ database: String) async throws -> Opened {
         let task = table.withLock { table in
-            if let known = table[database] { return known }
+            if let known = table.openings[database] { return known }
             let opening = Task { try await self.open(database) }
-            table[database] = opening
+            table.openings[database] = opening
             return opening
         }
         do {
-            return try await task.value
+            let value = try await task.value
+            table.withLock { if $0.openings[database] == task { $0.opened[database] = value } }
+            return value
         } catch {
             // Unless another caller has begun to open it anew meanwhile.
-            table.withLock { if $0[database] == task { $0[database] = nil } }
+            table.withLock { if $0.openings[database] == task { $0.openings[database] = nil } }
             logger.error(
                 "a database cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
             throw error
         }
     }
 
-    /// Everything that is open now.
-    public var all: [Opened] {
-        get async {
-            var opened: [Opened] = []
-            for task in table.withLock({ Array($0.values) }) {
-                if let value = try? await task.value { opened.append(value) }
-            }
-            return opened
-        }
-    }
+    /// Everything that is open now, without waiting for what is being opened.
+    public var all: [Opened] { table.withLock { Array($0.opened.values) } }
 
-    /// Empties the table and hands out what was in it, to be closed.
+    /// Empties the table and hands out what was in it, to be closed; waits for what is being opened.
     public func removeAll() async -> [Opened] {
-        let opened = await all
-        table.withLock { $0 = [:] }
+        let openings = table.withLock { table in
+            defer { table = Table() }
+            return Array(table.openings.values)
+        }
+        var opened: [Opened] = []
+        for opening in openings {
+            if let value = try? await opening.value { opened.append(value) }
+        }
         return opened
     }
 }

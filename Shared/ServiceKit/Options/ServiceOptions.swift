@@ -94,18 +94,38 @@ public struct ServiceConfiguration: Sendable, Equatable {
         return issuer
     }
 
-    /// The path of something in the data folder, which is made if need be.
+    /// The path of something in the data folder, or of the data folder itself. Folders that do not exist
+    /// are made, the data folder and those in it for their owner only; one that exists stays as it is.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
-        var url = URL(fileURLWithPath: dataFolder, isDirectory: true)
-        for name in names { url.appendPathComponent(name, isDirectory: true) }
+        var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL
+        try Self.make(url.deletingLastPathComponent(), permissions: nil)
+        try Self.make(url, permissions: 0o700)
+        for name in names {
+            url.appendPathComponent(name, isDirectory: true)
+            try Self.make(url, permissions: 0o700)
+        }
+        return url.path
+    }
+
+    /// Makes a folder unless there is one, and with `permissions` nil those above it too.
+    private static func make(_ url: URL, permissions: Int?) throws(ServiceError) {
+        let manager = FileManager.default
+        func exists() -> Bool {
+            var isFolder: ObjCBool = false
+            return manager.fileExists(atPath: url.path, isDirectory: &isFolder) && isFolder.boolValue
+        }
+        guard !exists() else { return }
         do {
-            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+            try manager.createDirectory(
+                at: url, withIntermediateDirectories: permissions == nil,
+                attributes: permissions.map { [.posixPermissions: $0] })
         } catch {
+            // Services that share a data folder may start at the same time.
+            guard !exists() else { return }
             throw ServiceError(
                 .dataFolderUnusable, "the folder \(url.path) cannot be made: \(error.localizedDescription)")
         }
-        return url.path
     }
 }
 
@@ -120,15 +140,27 @@ struct ConfigurationFile {
         else {
             throw ServiceError(.configurationInvalid, "the configuration file \(path) cannot be read")
         }
-        guard let values = try? JSONDecoder().decode([String: String].self, from: text) else {
+        guard let settings = try? JSONDecoder().decode([String: Setting].self, from: text) else {
             throw ServiceError(.configurationInvalid, "\(path) is not a JSON object of texts")
         }
-        if let unknown = values.keys.sorted().first(where: { !Self.names.contains($0) }) {
+        if let unknown = settings.keys.sorted().first(where: { !Self.names.contains($0) }) {
             let known = Self.names.sorted().joined(separator: ", ")
             throw ServiceError(
                 .configurationInvalid, "\(path): '\(unknown)' is no setting; there are \(known)")
         }
-        self.values = values
+        if let wrong = settings.filter({ $0.value.text == nil }).keys.min() {
+            throw ServiceError(.configurationInvalid, "\(path): the value of '\(wrong)' is not a text")
+        }
+        values = settings.compactMapValues(\.text)
+    }
+
+    /// Any value, so that one that is no text can be named.
+    private struct Setting: Decodable {
+        let text: String?
+
+        init(from decoder: any Decoder) {
+            text = try? decoder.singleValueContainer().decode(String.self)
+        }
     }
 
     subscript(_ name: String) -> String? { values[name] }

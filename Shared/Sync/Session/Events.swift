@@ -15,6 +15,8 @@ public enum Event: Sendable {
     case unsubscribe(key: [UInt8])
     /// The answer to `readOwnActors`.
     case ownActors([Frame.ActorHead])
+    /// The answer to `compareHistory`: the actors whose history here is not the server's.
+    case historyCompared(forked: [ActorID])
     /// The answer to `readOwnOperations`; empty when there is no further one.
     case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
@@ -63,6 +65,9 @@ public enum Action: Sendable {
     // Subscriber and writer:
     /// Tell the heads of all own actors -> `ownActors`.
     case readOwnActors
+    /// Does the store hold, per actor, the operation of this sequence with this checksum ->
+    /// `historyCompared`.
+    case compareHistory([Frame.ActorHead])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
     case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
     /// Store documents and cursors in one durable transaction -> `stored` or `wanting`.

@@ -116,6 +116,7 @@ public struct Session: Sendable {
         case .subscribe(let request): subscribe(request)
         case .unsubscribe(let key): unsubscribe(key)
         case .ownActors(let heads): greet(heads)
+        case .historyCompared(let forked): historyCompared(forked)
         case .ownOperations(let actor, let operations): upload(actor, operations)
         case .ownOperationAdded(let actor): ownOperationAdded(actor)
         case .stored: stored()
@@ -203,7 +204,7 @@ public struct Session: Sendable {
         }
         sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
         switch configuration.role {
-        case .peer: try begin(hello)
+        case .peer: begin(hello)
         case .server: actions.append(.readFrontier(hello.actors.map(\.actor)))
         }
     }
@@ -315,7 +316,8 @@ extension Frame {
     /// stands for.
     var waitsItsTurn: Bool {
         switch self {
-        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused: false
+        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused:
+            false
         default: true
         }
     }

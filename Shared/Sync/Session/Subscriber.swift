@@ -90,7 +90,9 @@ extension Session {
 
     /// One with a cursor at once: what it lacks is noted as wanted. One without may lack what was evicted.
     private mutating func announce(_ subscription: Subscriber.Subscription) {
-        guard subscription.request.cursor == nil else { return sendSubscribe(subscription.request.key) }
+        guard (subscription.request.cursor?.offset ?? 0) == 0 else {
+            return sendSubscribe(subscription.request.key)
+        }
         subscriber.held.append((.subscription(key: subscription.request.key), uploader.barrier))
         resumeAsking()
     }

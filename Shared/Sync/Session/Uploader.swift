@@ -19,6 +19,10 @@ struct Uploader: Sendable {
     var hasMore = false
     /// Per actor the sequence up to which the server has everything durably.
     var acknowledged: [ActorID: UInt64] = [:]
+    /// The server's frontier for the own actors, from its hello.
+    var known: [Frame.ActorHead] = []
+    var serverMilliseconds: UInt64 = 0
+    var isComparing = false
     /// Actors whose history the server knows otherwise: nothing of them is sent any more.
     var forked: Set<ActorID> = []
 
@@ -45,21 +49,32 @@ struct Uploader: Sendable {
 
 extension Session {
     /// The peer's half of the handshake: compares histories, then subscribes and uploads.
-    mutating func begin(_ hello: Frame.Hello) throws(SyncError) {
+    mutating func begin(_ hello: Frame.Hello) {
+        let named = Set(uploader.actors.map(\.actor))
+        uploader.known = hello.actors.filter { named.contains($0.actor) && $0.sequence > 0 }
+        uploader.serverMilliseconds = hello.wallMilliseconds
+        guard !uploader.known.isEmpty else { return begin(forked: []) }
+        uploader.isComparing = true
+        actions.append(.compareHistory(uploader.known))
+    }
+
+    mutating func historyCompared(_ forked: [ActorID]) {
+        guard uploader.isComparing else { return }
+        uploader.isComparing = false
+        begin(forked: Set(forked))
+    }
+
+    private mutating func begin(forked: Set<ActorID>) {
         phase = .open
         let difference =
-            Int64(clamping: hello.wallMilliseconds) - Int64(clamping: configuration.wallMilliseconds)
+            Int64(clamping: uploader.serverMilliseconds) - Int64(clamping: configuration.wallMilliseconds)
         actions.append(.report(.connected(clockDifferenceMilliseconds: difference)))
         // What was written since the heads were read comes last: it may rest on what earlier actors wrote.
         let added = uploader.pending
         uploader.pending = []
         for own in uploader.actors {
-            let known = hello.actors.first { $0.actor == own.actor }
-            let sequence = known?.sequence ?? 0
-            let isForked =
-                sequence > own.sequence
-                || (sequence == own.sequence && known.map { $0.hash != own.hash } ?? false)
-            if isForked {
+            let sequence = uploader.known.first { $0.actor == own.actor }?.sequence ?? 0
+            if forked.contains(own.actor) {
                 // Rule 9: this store lost what it once wrote (it was restored), so it may not go on as that
                 // actor.
                 uploader.forked.insert(own.actor)

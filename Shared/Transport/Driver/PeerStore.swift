@@ -20,6 +20,12 @@ struct PeerStore: SessionStore {
                         Frame.ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash)
                     }
                 })
+        case .compareHistory(let heads):
+            return .historyCompared(
+                forked: try await executor.run {
+                    try heads.filter { try !replica.holds($0.actor, sequence: $0.sequence, hash: $0.hash) }
+                        .map(\.actor)
+                })
         case .readOwnOperations(let actor, let sequence, let maxBytes):
             let found = try await executor.run {
                 try replica.ownOperations(of: actor, after: sequence, maxBytes: maxBytes)

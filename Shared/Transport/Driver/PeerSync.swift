@@ -170,8 +170,20 @@ public final class PeerSync: Sendable {
         _ key: [UInt8], _ statement: String, _ arguments: ObjectValue
     ) throws -> SubscriptionRequest {
         SubscriptionRequest(
-            key: key, statement: statement, arguments: .object(arguments), cursor: try replica.cursor(of: key)
-        )
+            key: key, statement: statement, arguments: .object(arguments),
+            cursor: try replica.cursor(of: key) ?? reconcilingCursor(of: key))
+    }
+
+    /// For a subscription without a cursor over a collection of which the store holds documents already
+    /// (from another query, or from before an eviction): a position that no log has. The server then
+    /// reconciles from the start and names what does not match, so that nothing stale stays (rules 14 and
+    /// 18).
+    private func reconcilingCursor(of key: [UInt8]) throws -> LogPosition? {
+        guard let collection = state.withLock({ $0.subscriptions[key]?.query.collection }),
+            try replica.holdsDocuments(in: collection),
+            let nowhere = LogID(bytes: Array(repeating: 0, count: LogID.byteCount))
+        else { return nil }
+        return LogPosition(logID: nowhere, offset: 0, hash: 0)
     }
 
     private func updateLiveQueries() {
@@ -200,8 +212,9 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open and
-    /// was not ended by a refused write, which the next attempt would only repeat.
+    /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open
+    /// and was ended by nothing that the next attempt would only repeat (a refused write, a message that
+    /// cannot be taken, a full disk).
     private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
         do {
@@ -215,7 +228,8 @@ public final class PeerSync: Sendable {
                 try await self.converse(connection) { opened.withLock { $0 = true } }
             }
             if error.code == SyncErrorCode.expired.rawValue { notify(.unauthorized(error.description)) }
-            return (error.description, opened.withLock { $0 } && !error.code.hasPrefix("SYNC-04"))
+            let passes = [SyncErrorCode.expired, .goingAway].contains { $0.rawValue == error.code }
+            return (error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }
             return (error.description, opened.withLock { $0 })

@@ -78,6 +78,12 @@ struct PeerReplica {
     mutating func perform(_ action: Action) throws -> Event? {
         switch action {
         case .readOwnActors: return .ownActors(heads)
+        case .compareHistory(let heads):
+            return .historyCompared(
+                forked: heads.filter { head in
+                    let held = own[head.actor]?.first { $0.sequence == head.sequence }
+                    return held.map { $0.bytes.withUnsafeBytes { hash64($0, seed: 0) } } != head.hash
+                }.map(\.actor))
         case .readOwnOperations(let actor, let after, let maxBytes):
             return .ownOperations(actor: actor, operations(of: actor, after: after, maxBytes: maxBytes))
         case .store(let batch): return try store(batch)
