@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format system clean help
+.PHONY: run demo test lint format bench system clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -19,6 +19,11 @@ demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, t
 test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/setup build postgres system
 	@scripts/with-postgres scripts/test
+
+bench: ## The whole system beside bare SQLite: 100,000 documents, release build, medians of three
+	@scripts/setup build system
+	@swift build -c release --product mimeo
+	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 
 system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
 	@scripts/setup build system
