@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import Testing
 
-@Suite("Peers that sync through a replicator")
+@Suite("Peers that sync through a replicator", .timeLimit(.minutes(2)))
 struct ConvergenceTests {
     @Test("what one peer writes reaches a subscriber and is acknowledged")
     func delivery() async throws {

@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import Testing
 
-@Suite("Eviction and subscriptions")
+@Suite("Eviction and subscriptions", .timeLimit(.minutes(2)))
 struct EvictionTests {
     @Test("a subscription made anew brings back what was evicted while it was cancelled")
     func resubscribing() async throws {

@@ -7,7 +7,7 @@ import Sync
 import Testing
 import Transport
 
-@Suite("A peer that breaks the rules")
+@Suite("A peer that breaks the rules", .timeLimit(.minutes(2)))
 struct HostilePeerTests {
     @Test("garbage, unknown and oversized frames end that session with a code, and others go on")
     func badFrames() async throws {

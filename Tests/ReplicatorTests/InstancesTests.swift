@@ -6,7 +6,7 @@ import Replicator
 import ServiceKit
 import Testing
 
-@Suite("Several peers and replicators")
+@Suite("Several peers and replicators", .timeLimit(.minutes(2)))
 struct InstancesTests {
     /// A second replicator on the same log file, with a materialization of its own.
     private func withSecond(

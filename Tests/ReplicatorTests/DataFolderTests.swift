@@ -6,8 +6,8 @@ import ServiceKit
 import TestSupport
 import Testing
 
-@Suite("Several instances of a service on one data folder")
-struct InstanceTests {
+@Suite("Several instances of a service on one data folder", .timeLimit(.minutes(2)))
+struct DataFolderTests {
     @Test("the second instance finds a folder of its own and both follow the log")
     func twoInstances() async throws {
         try await withTemporaryDirectory { folder in
