@@ -6,6 +6,19 @@ import Testing
 
 @Suite("Cursors and acknowledgements")
 struct CursorTests {
+    @Test("a store knows its own operations by sequence and content, and no others")
+    func ownHistory() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            let bytes = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 1 << 20).map(\.bytes)
+            #expect(try replica.holds(replica.actor, sequence: 1, hash: hash64(bytes[0])))
+            #expect(try !replica.holds(replica.actor, sequence: 1, hash: hash64(bytes[1])))
+            #expect(try !replica.holds(replica.actor, sequence: 3, hash: hash64(bytes[1])))
+            #expect(try !replica.holds(ActorID(1), sequence: 1, hash: hash64(bytes[0])))
+        }
+    }
+
     @Test("a cursor moves forward within its log, and back or to another log only where a catch-up ends")
     func advancing() throws {
         try withPeer { replica, _ in

@@ -39,6 +39,32 @@ struct SessionTests {
         return session
     }
 
+    @Test(
+        "an actor whose history the server knows otherwise is renewed, told and neither sent nor acknowledged"
+    )
+    func forkedHistory() {
+        let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+        let known = Frame.ActorHead(actor: ActorID(5), sequence: 4, hash: 2)
+        var session = Self.session(.peer)
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors([own]))
+        let asked = session.receive(
+            .frame(
+                Frame.hello(
+                    Frame.Hello(
+                        version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20,
+                        actors: [known], head: Exemplars.position)
+                ).encoded()))
+        #expect(!session.isOpen)
+        #expect(asked.contains { if case .compareHistory([known]) = $0 { true } else { false } })
+        let actions = session.receive(.historyCompared(forked: [ActorID(5)]))
+        #expect(session.isOpen)
+        #expect(actions.contains { if case .renewActor(ActorID(5)) = $0 { true } else { false } })
+        #expect(actions.contains { if case .report(.historyForked(ActorID(5))) = $0 { true } else { false } })
+        #expect(!actions.contains { if case .acknowledge = $0 { true } else { false } })
+        #expect(!actions.contains { if case .readOwnOperations = $0 { true } else { false } })
+    }
+
     static func code(_ actions: [Action]) -> String? {
         actions.lazy.compactMap { if case .close(let error) = $0 { error.code } else { nil } }.first
     }

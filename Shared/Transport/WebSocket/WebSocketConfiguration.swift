@@ -36,11 +36,11 @@ public struct WebSocketClose: Sendable, Equatable {
     /// The server stops or the page is left.
     public static let goingAway = WebSocketClose(code: 1001, reason: "going away")
     /// The peer broke the protocol.
-    public static let protocolError = WebSocketClose(code: 1002, reason: "protocol error")
+    public static let protocolError = WebSocketClose(code: 1002, reason: "WS-0205: protocol error")
     /// Text was sent; only binary messages are spoken.
-    public static let unacceptableData = WebSocketClose(code: 1003, reason: "only binary messages")
+    public static let unacceptableData = WebSocketClose(code: 1003, reason: "WS-0204: only binary messages")
     /// A message over the limit.
-    public static let messageTooLarge = WebSocketClose(code: 1009, reason: "message too large")
+    public static let messageTooLarge = WebSocketClose(code: 1009, reason: "WS-0203: message too large")
     /// The handler failed.
     public static let internalError = WebSocketClose(code: 1011, reason: "internal error")
     /// The close frame carried no code.

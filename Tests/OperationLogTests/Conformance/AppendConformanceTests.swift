@@ -93,6 +93,21 @@ struct AppendConformanceTests {
         }
     }
 
+    @Test(
+        "what follows a refused operation of its actor in one call is held back",
+        arguments: LogDriver.allCases)
+    func heldBack(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append([request(1, 1, text: "mine")], to: "db")
+            let outcomes = try await log.append(
+                [request(1, 1, text: "copy"), request(1, 2), request(2, 1)], to: "db")
+            #expect(
+                outcomes == [
+                    .conflict(.differentContent(sequence: 1)), .gap(expected: 2), .appended(offset: 2),
+                ])
+        }
+    }
+
     @Test("the frontier's sequence with another content is a conflict", arguments: LogDriver.allCases)
     func differentContent(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
