@@ -21,4 +21,21 @@ public enum DQLLimits {
     static let topRowsSlack = 2
     /// The longest token an error quotes, in characters.
     static let quotedTokenCharacters = 40
+    /// How many prepared statements a cache holds unless `dql_statement_cache_size` says otherwise.
+    public static let cachedStatements = 4_096
+    /// The longest statement that a cache holds, in UTF-8 bytes. A longer one has values written into it and
+    /// will hardly come again.
+    public static let cachedTextBytes = 65_536
+    /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
+    public static let cacheTextBytes = 16_777_216
+    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold in
+    /// memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
+    /// narrower condition is asked for.
+    public static let materializedRows = 1_000_000
+    /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
+    /// statement was cancelled: asking reads a clock.
+    static let stepsBetweenChecks = 256
+    /// How many elements a subscription's condition may go through per document. Its author is somebody
+    /// else: nested ANY over one array multiply, and nobody would cancel them.
+    public static let subscriptionSteps = 1_000_000
 }
