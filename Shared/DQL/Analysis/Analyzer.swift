@@ -30,7 +30,20 @@ struct Analyzer {
         case .update(let update): .update(try plan(update))
         case .delete(let removal): .delete(try plan(removal))
         case .evict(let removal): .evict(try plan(removal))
+        case .createIndex(let create): throw unsupported("CREATE INDEX", at: create.name.span)
+        case .dropIndex(let drop): throw unsupported("DROP INDEX", at: drop.name.span)
+        case .explain, .alterSystem, .show:
+            throw unsupported("this statement", at: SourceSpan(start: 0, end: 0))
         }
+    }
+
+    private func unsupported(_ what: String, at span: SourceSpan) -> DQLError {
+        source.error(.unsupportedStatement, "\(what) is not supported yet", at: span)
+    }
+
+    private func refuse(_ returning: ReturningSyntax?) throws(DQLError) {
+        guard let returning else { return }
+        throw source.error(.unsupportedClause, "RETURNING is not supported yet", at: returning.span)
     }
 
     // MARK: Statements
@@ -63,7 +76,13 @@ struct Analyzer {
         try checkWritable(insert.collection)
         binder.scope.aggregatesRefused = "DOCUMENTS"
         var documents: [(value: BoundExpression, span: SourceSpan)] = []
-        for document in insert.documents {
+        try refuse(insert.returning)
+        guard case .documents(let written) = insert.source, !insert.isInitial else {
+            throw source.error(
+                .unsupportedClause, "INITIAL and INSERT … SELECT are not supported yet",
+                at: insert.collection.name.span)
+        }
+        for document in written {
             documents.append((value: try binder.bind(document), span: document.span))
         }
         return InsertPlan(
@@ -73,16 +92,24 @@ struct Analyzer {
 
     private mutating func plan(_ update: UpdateStatement) throws(DQLError) -> UpdatePlan {
         try checkWritable(update.source.collection)
+        try refuse(update.returning)
+        if let application = update.applications.first {
+            throw source.error(.unsupportedClause, "APPLY is not supported yet", at: application.span)
+        }
         let targets = try targets(update.source, update.selection)
         var resolver = TargetResolver(source: source, binding: binder.scope.sources[0])
         binder.scope.aggregatesRefused = "SET"
         var assignments: [UpdatePlan.Assignment] = []
         for assignment in update.assignments {
+            guard case .value(let value) = assignment.action else {
+                throw source.error(
+                    .unsupportedClause, "the operator -> is not supported yet", at: assignment.target.span)
+            }
             let target = try resolver.resolve(assignment.target)
             assignments.append(
                 UpdatePlan.Assignment(
                     path: target.path, declaration: target.declaration, undeclaredStep: target.undeclaredStep,
-                    value: try binder.bind(assignment.value), span: assignment.target.span))
+                    value: try binder.bind(value), span: assignment.target.span))
         }
         var removals: [UpdatePlan.Removal] = []
         for removal in update.removals {
@@ -99,6 +126,7 @@ struct Analyzer {
 
     private mutating func plan(_ removal: RemovalStatement) throws(DQLError) -> RemovalPlan {
         try checkWritable(removal.source.collection)
+        try refuse(removal.returning)
         return RemovalPlan(
             collection: removal.source.collection.name.text,
             targets: try targets(removal.source, removal.selection))
@@ -125,6 +153,9 @@ struct Analyzer {
         _ written: SourceSyntax, _ condition: ExpressionSyntax?
     ) throws(DQLError) -> RowPlan {
         let collection = written.collection
+        if let join = written.joins.first {
+            throw source.error(.unsupportedClause, "JOIN is not supported yet", at: join.span)
+        }
         var rows: RowPlan
         var ids: IDList?
         switch written.ids {
@@ -237,6 +268,9 @@ struct Analyzer {
             }
             try refuseGroups("\(name.text).*", name.span)
             return .allFields(source: 0)
+        case .missing(let path):
+            throw source.error(
+                .unsupportedClause, "MISSING in a projection is not supported yet", at: path[0].span)
         case .expression(let value, let alias):
             let name = Self.name(of: value, alias, at: index)
             if names.contains(where: { utf8Equal($0, name) }) {

@@ -67,6 +67,8 @@ public struct PreparedStatement: Sendable {
             let name = removal.source.collection.qualifiedName
             (collectionsRead, collectionsWritten) = ([name], [name])
             if case .delete = statement { kind = .delete } else { kind = .evict }
+        case .createIndex, .dropIndex, .explain, .alterSystem, .show:
+            preconditionFailure("the analyzer refuses it")
         }
     }
 

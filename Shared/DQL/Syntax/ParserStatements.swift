@@ -85,7 +85,9 @@ extension Parser {
         let documents = try list { parser throws(DQLError) in try parser.expression() }
         let policy = try take(.on) ? try conflictPolicy() : .fail
         try expectClauseEnd(after: [.on])
-        return InsertStatement(collection: collection, documents: documents, policy: policy)
+        return InsertStatement(
+            collection: collection, isInitial: false, source: .documents(documents), policy: policy,
+            returning: nil)
     }
 
     private mutating func conflictPolicy() throws(DQLError) -> ConflictPolicy {
@@ -130,14 +132,15 @@ extension Parser {
         try orderAndLimits(into: &selection)
         try expectClauseEnd(after: [.unset, .where, .order, .limit, .offset])
         return UpdateStatement(
-            source: source, assignments: assignments, removals: removals, selection: selection)
+            source: source, applications: [], assignments: assignments, removals: removals,
+            selection: selection, returning: nil)
     }
 
     private mutating func assignment() throws(DQLError) -> AssignmentSyntax {
         let target = try target()
         if isAt(.arrow) { throw unsupportedClause("the operator ->") }
         try expect(.equal)
-        return AssignmentSyntax(target: target, value: try expression())
+        return AssignmentSyntax(target: target, action: .value(try expression()))
     }
 
     private mutating func target() throws(DQLError) -> TargetSyntax {
@@ -166,6 +169,6 @@ extension Parser {
         if try take(.where) { selection.condition = try expression() }
         try orderAndLimits(into: &selection)
         try expectClauseEnd(after: [.where, .order, .limit, .offset])
-        return RemovalStatement(source: source, selection: selection)
+        return RemovalStatement(source: source, selection: selection, returning: nil)
     }
 }
