@@ -64,6 +64,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case reservedCollection = "DQL-0218"
     /// `conflicts` of anything but a field.
     case notAField = "DQL-0219"
+    /// A pattern of SIMILAR TO or of a regular expression, written out, that is none.
+    case invalidPattern = "DQL-0220"
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"

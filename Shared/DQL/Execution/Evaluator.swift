@@ -7,7 +7,7 @@ struct Evaluator: Sendable {
 
     /// `types`: what each source's statement declares.
     init(_ options: ExecutionOptions, types: [TypeDefinition]) {
-        fields = FieldResolver(isStrict: options.strictMode, types: types)
+        fields = FieldResolver(isStrict: options.strictReads, types: types)
     }
 
     /// Whether a condition lets a row through: only true does.
@@ -27,6 +27,7 @@ struct Evaluator: Sendable {
             guard let record = row.documents[source] else { return nil }
             return .object(try fields.document(record, source: source))
         case .slot(let index): return row.slots[index]
+        case .local(let index): return row.locals[index]
         case .element(let base, let index):
             return Self.element(of: try evaluate(base, row), try evaluate(index, row))
         case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))
@@ -60,6 +61,12 @@ struct Evaluator: Sendable {
             if case .null = value { return .null }
             return set.contains(value) ? true : set.hasNull ? .null : false
         case .like(let value, let matcher): return try like(try evaluate(value, row), matcher, row)
+        case .similar(let value, let matcher): return try similar(try evaluate(value, row), matcher, row)
+        case .quantified(let quantified): return try self.quantified(quantified, row)
+        case .comprehension(let comprehension): return try self.comprehension(comprehension, row)
+        case .conflicts(let access):
+            guard let record = row.documents[access.source] else { return nil }
+            return try fields.conflicts(access, in: record)
         case .conditional(let operand, let branches, let otherwise):
             return try conditional(operand, branches, otherwise, row)
         case .array(let elements):
@@ -174,6 +181,30 @@ struct Evaluator: Sendable {
             }
             guard let scalar = LikeMatcher.escapeCharacter(try evaluate(escape, row)) else { return nil }
             pattern = LikePattern(text, escape: scalar, ignoresCase: ignoresCase)
+        }
+        switch value {
+        case .string(let text)?: return .bool(pattern.matches(text))
+        case .null?: return .null
+        default: return nil
+        }
+    }
+
+    private func similar(_ value: Value?, _ matcher: SimilarMatcher, _ row: borrowing Row) throws -> Value? {
+        let pattern: SimilarPattern
+        switch matcher {
+        case .prepared(let prepared): pattern = prepared
+        case .computed(let expression, let escape):
+            let text = try evaluate(expression, row)
+            guard case .string(let text)? = text else { return Truth.incomparable(value, text) }
+            var character: Unicode.Scalar? = LikePattern.defaultEscape
+            if let escape {
+                guard let scalar = LikeMatcher.escapeCharacter(try evaluate(escape, row)) else { return nil }
+                character = scalar
+            }
+            guard let computed = try? SimilarPattern(text, escape: character, isConstant: false) else {
+                return nil
+            }
+            pattern = computed
         }
         switch value {
         case .string(let text)?: return .bool(pattern.matches(text))

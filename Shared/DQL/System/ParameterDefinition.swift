@@ -33,7 +33,7 @@ public struct ParameterDefinition: Sendable {
     }
 
     static func count(
-        _ name: String, _ value: Int64, _ range: ClosedRange<Int64> = 0...Int64.max, works: Bool = false,
+        _ name: String, _ value: Int64, in range: ClosedRange<Int64> = 0...Int64.max, works: Bool = false,
         _ text: String
     ) -> ParameterDefinition {
         ParameterDefinition(name, .integer(range), .int(value), works: works, text)

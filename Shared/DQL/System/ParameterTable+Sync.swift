@@ -21,7 +21,7 @@ extension ParameterTable {
             "replication_throttled_outbound_updates_delay_ms", 250, "The time between them, in milliseconds."),
         .count("replication_gc_ttl_secs", 604_800, "How long sessions are remembered, in seconds."),
         .count("replication_gc_base_interval_secs", 2_700, "How often they are looked through, in seconds."),
-        .count("doc_id_filter_max_capacity", 1_000_000, 1...Int64.max, "The ids a filter of ids holds."),
+        .count("doc_id_filter_max_capacity", 1_000_000, in: 1...Int64.max, "The ids a filter of ids holds."),
         ParameterDefinition(
             "doc_id_filter_error_rate", .number(0...1), 0.01, "The share of ids a filter may mistake."),
         .flag("enable_doc_sync_protocol_trace", false, "Whether messages are logged."),
@@ -36,8 +36,8 @@ extension ParameterTable {
 
     static let attachments: [ParameterDefinition] = [
         .flag("attachments_auto_fetch", false, "Whether attachments are fetched as soon as they are named."),
-        .count("attachments_gc_interval_secs", 600, 1...Int64.max, "How often unused ones are removed."),
-        .count("attachments_availability_filter_enabled", 1, 0...1, "Whether peers say what they have."),
+        .count("attachments_gc_interval_secs", 600, in: 1...Int64.max, "How often unused ones are removed."),
+        .count("attachments_availability_filter_enabled", 1, in: 0...1, "Whether peers say what they have."),
         .count("attachments_peer_max_concurrent_outbound", 20, "How many a peer sends at the same time."),
         .count("attachments_peer_max_outbound_attachment_readahead", 65_536, "Bytes read before sending."),
         .count("attachments_peer_inflight_timeout_ms", 6_000, "How long a part may be under way."),
@@ -71,13 +71,13 @@ extension ParameterTable {
 
     static let transports: [ParameterDefinition] = [
         ParameterDefinition("transports_discovered_peers", .strings, .array([]), "Addresses of peers."),
-        .count("tcp_server_bind_mdns_server_port", 0, 0...65_535, "The port that mDNS announces; 0 is any."),
-        .count("multicast_discovery_port", 5_000, 0...65_535, "The port of multicast discovery."),
+        .count("tcp_server_bind_mdns_server_port", 0, in: 0...65_535, "The port that mDNS announces; 0 is any."),
+        .count("multicast_discovery_port", 5_000, in: 0...65_535, "The port of multicast discovery."),
         .count("multicast_discovery_interval_secs", 3_000, "How often it calls, in milliseconds."),
         .flag("transports_dns_sd_browse_enabled", true, "Whether services are looked for."),
         .flag("transports_dns_sd_registration_enabled", true, "Whether this one is announced."),
         .flag("transports_tcp_so_nodelay", true, "Whether small packets are sent at once."),
-        .count("transports_udp_port", 4_040, 0...65_535, "The port for datagrams."),
+        .count("transports_udp_port", 4_040, in: 0...65_535, "The port for datagrams."),
         .flag("udp_server_enabled", true, "Whether datagrams are taken."),
         .count("transport_tcp_client_forced_connection_min_delay", 1_000, "The first wait (ms)."),
         .count("transport_tcp_client_forced_connection_max_delay", 30_000, "The longest wait (ms)."),
@@ -97,9 +97,9 @@ extension ParameterTable {
     ]
 
     static let logs: [ParameterDefinition] = [
-        .count("rotating_log_file_max_size_mb", 1, 1...10, "How long a file of the log is, in MiB."),
-        .count("rotating_log_file_max_age_h", 24, 1...Int64.max, "How old it gets, in hours."),
-        .count("rotating_log_file_max_files_on_disk", 15, 3...30, "How many files are kept."),
+        .count("rotating_log_file_max_size_mb", 1, in: 1...10, "How long a file of the log is, in MiB."),
+        .count("rotating_log_file_max_age_h", 24, in: 1...Int64.max, "How old it gets, in hours."),
+        .count("rotating_log_file_max_files_on_disk", 15, in: 3...30, "How many files are kept."),
         .flag("metrics_exporter_virtual_collection_enabled", false, "Whether system:metrics is filled."),
         .flag("metrics_exporter_prometheus_enabled", false, "Whether Prometheus can ask for them."),
         .text("metrics_exporter_prometheus_http_listener_addr", "0.0.0.0:9000", "Where it can."),
@@ -110,12 +110,12 @@ extension ParameterTable {
     ]
 
     static let storage: [ParameterDefinition] = [
-        .count("sqlite3_max_connections", 60, 1...Int64.max, "How many connections a store opens."),
+        .count("sqlite3_max_connections", 60, in: 1...Int64.max, "How many connections a store opens."),
         .count("sqlite3_busy_timeout_secs", 60, "How long they wait for each other, in seconds."),
         .count("sqlite3_begin_txn_timeout_secs", 60, "How long a transaction waits, in seconds."),
         .count("filelock_retry_maximum", 5, "How often a locked directory is tried again."),
         .count("filelock_retry_delay", 200, "The time between tries, in milliseconds."),
         .flag("filelock_developer_mode", false, "Whether the lock of a crashed process is ignored."),
-        .count("encrypted_blob_store_default_block_size", 4_064, 1...Int64.max, "Bytes of a block."),
+        .count("encrypted_blob_store_default_block_size", 4_064, in: 1...Int64.max, "Bytes of a block."),
     ]
 }

@@ -48,10 +48,10 @@ public enum ParameterTable {
 
     private static let requests: [ParameterDefinition] = [
         .count(
-            "dql_request_timeout_seconds", 0, 0...86_400, works: true,
+            "dql_request_timeout_seconds", 0, in: 0...86_400, works: true,
             "After how many seconds a statement is cancelled; 0 is never."),
         .count(
-            "dql_statement_cache_size", 4_096, 0...1_048_576, works: true,
+            "dql_statement_cache_size", 4_096, in: 0...1_048_576, works: true,
             "How many prepared statements are kept; 0 keeps none."),
         .count(
             "dql_slow_request_warn_seconds", 60, "From how many seconds on a statement is logged as slow."),
@@ -80,13 +80,13 @@ public enum ParameterTable {
 
     private static let deletion: [ParameterDefinition] = [
         .flag("tombstone_ttl_enabled", true, "Whether tombstones are ever removed."),
-        .count("tombstone_ttl_hours", 168, 1...Int64.max, "How long tombstones stay, in hours."),
-        .count("days_between_reaping", 1, 1...Int64.max, "How often tombstones are removed, in days."),
+        .count("tombstone_ttl_hours", 168, in: 1...Int64.max, "How long tombstones stay, in hours."),
+        .count("days_between_reaping", 1, in: 1...Int64.max, "How often tombstones are removed, in days."),
         .count(
-            "tombstone_reap_batch_size", 10_000, 1...Int64.max,
+            "tombstone_reap_batch_size", 10_000, in: 1...Int64.max,
             "How many tombstones are removed in one transaction."),
         .flag("enable_reaper_preferred_hour_scheduling", false, "Whether reaper_preferred_hour holds."),
-        .count("reaper_preferred_hour", 0, 0...23, "The hour of the day at which tombstones are removed."),
+        .count("reaper_preferred_hour", 0, in: 0...23, "The hour of the day at which tombstones are removed."),
         .count(
             "reaper_timing_random_variation_seconds", 600,
             "How far apart peers spread that work, in seconds."),
@@ -102,7 +102,7 @@ public enum ParameterTable {
             "From how many equal observers on there is a warning."),
         .count("live_query_total_warning_threshold", 100, "From how many observers on there is a warning."),
         .count(
-            "live_query_system_collection_refresh_interval", 500, 1...Int64.max,
+            "live_query_system_collection_refresh_interval", 500, in: 1...Int64.max,
             "How often observers of system: collections look, in milliseconds."),
         .count(
             "transaction_duration_before_logging_ms", 10_000,

@@ -26,17 +26,15 @@ extension PreparedStatement {
     /// is a precondition.
     public func execute(
         on parameters: inout SystemParameters, arguments: ObjectValue = ObjectValue()
-    ) throws(DQLError) -> SystemResult {
+    ) throws -> SystemResult {
         let values = try bind(arguments)
         let row: ObjectValue
         var change: PersistentChange?
         switch plan {
-        case .alterSystem(.set(let name, let value, let persists)):
-            guard case .constant(let given)? = value?.specialized(values) ?? .constant(.null) else {
-                preconditionFailure("the analyzer lets only literals and parameters through")
-            }
+        case .alterSystem(.set(let name, let written, let persists)):
+            let value = try value(written, values)
             let entry = try located(name.span) { () throws(DQLError) in
-                try parameters.set(name.text, to: value == nil ? nil : given ?? .null)
+                try parameters.set(name.text, to: value)
             }
             row = ObjectValue([entry])
             if persists { change = PersistentChange(name: entry.key, value: value == nil ? nil : entry.value) }
@@ -54,7 +52,18 @@ extension PreparedStatement {
         default: preconditionFailure("only ALTER SYSTEM and SHOW run on parameters")
         }
         return SystemResult(
-            row: row, persistentChange: change, warnings: warnings + unusedArguments(arguments))
+            row: row, persistentChange: change, warnings: warnings + argumentWarnings(arguments, values))
+    }
+
+    /// The value that a SET gives; nil is DEFAULT.
+    private func value(_ written: AlterSystemValue, _ arguments: [Value]) throws -> Value? {
+        guard case .value(let expression, let span) = written else { return nil }
+        let value = try Evaluator(ExecutionOptions(), types: []).evaluate(
+            expression.specialized(arguments), Row(documents: []))
+        guard let value else {
+            throw source.error(.invalidArgument, "a parameter cannot be MISSING", at: span)
+        }
+        return value
     }
 
     /// The one row of a SHOW.
