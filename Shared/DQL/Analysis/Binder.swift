@@ -78,7 +78,8 @@ struct Binder {
         case .isTest(let value, let test, let negated):
             predicate = test == .null ? .isNull(try bind(value)) : .isMissing(try bind(value))
             isNegated = negated
-        case .similar, .quantified, .arrayComprehension, .objectComprehension, .subquery, .exists, .inSubquery:
+        case .similar, .quantified, .arrayComprehension, .objectComprehension, .subquery, .exists,
+            .inSubquery:
             throw source.error(
                 .unsupportedClause, "this expression is not supported yet", at: expression.span)
         default: preconditionFailure("every kind of expression is bound")
