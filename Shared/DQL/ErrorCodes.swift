@@ -25,6 +25,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unquotedKey = "DQL-0110"
     /// `USE IDS` with parentheses.
     case parenthesizedIDs = "DQL-0111"
+    /// A hint that is not a JSON object.
+    case invalidDirectives = "DQL-0112"
 
     /// `*` beside other projections.
     case mixedStar = "DQL-0201"

@@ -11,6 +11,8 @@ public enum DQLLimits {
     /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They
     /// are compared with one another; a statement with more was not written by anyone.
     public static let clauseTerms = 4_096
+    /// The most directives that hints at one place may have. They are merged one by one.
+    public static let directives = 256
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
     static let suggestionDistance = 2
     /// From how many elements on `IN :array` is looked up in a set rather than compared one by one: below it,

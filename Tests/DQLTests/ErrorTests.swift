@@ -30,6 +30,7 @@ struct ErrorTests {
         (.notAMap, "UPDATE COLLECTION c (a REGISTER) SET a.b = 1"),
         (.invalidTypeDefinition, "SELECT * FROM COLLECTION c (a MAP, a MAP)"),
         (.invalidCollectionName, "SELECT * FROM `\(String(repeating: "n", count: 513))`"),
+        (.invalidDirectives, "SELECT * FROM c USE DIRECTIVES 'no object'"),
         (.readOnlyCollection, "EVICT FROM system:dual"),
         (.unknownType, "SELECT CAST(a AS nope) FROM c"),
         (.unsupportedStatement, "SHOW ALL"),

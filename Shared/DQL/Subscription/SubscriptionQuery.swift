@@ -36,7 +36,16 @@ public struct SubscriptionQuery: Sendable {
         try self.init(try Parser.parse(text), text, arguments, isRestricted: isRestricted)
     }
 
-    init(
+    /// The same from a query of the legacy language, whose `$args.name` is the argument `name`.
+    public init(
+        legacy query: String, from collection: String, arguments: ObjectValue = ObjectValue()
+    ) throws(DQLError) {
+        let select = try LegacyQuery.select(query, from: collection)
+        try self.init(
+            .select(select), StatementPrinter.print(.select(select)), arguments, isRestricted: true)
+    }
+
+    private init(
         _ statement: Statement, _ text: String, _ arguments: ObjectValue, isRestricted: Bool
     ) throws(DQLError) {
         guard case .select(let select) = statement else {

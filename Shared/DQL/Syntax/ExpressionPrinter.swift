@@ -155,7 +155,11 @@ struct ExpressionPrinter {
     }
 
     private mutating func write(_ call: CallSyntax) {
-        if call.name == "cast" { text += "CAST" } else { text += Self.name(call.name) }
+        switch call.name {
+        case "cast": text += "CAST"
+        case "position": text += "`position`"  // Without quotes its first IN would part the arguments.
+        default: text += Self.name(call.name)
+        }
         enclose("(", ")") { printer in
             if call.isDistinct { printer.text += "DISTINCT " }
             if call.isStar { printer.text += "*" }

@@ -169,7 +169,8 @@ public enum StatementPrinter {
             text += " USE DIRECTIVES " + ExpressionPrinter.string(json(directives, inComment: false))
         }
         for join in source.joins {
-            text += " " + join.kind.rawValue + " JOIN " + self.source(join.source) + " ON "
+            text +=
+                " " + join.kind.rawValue + " JOIN " + self.source(join.source) + " ON "
                 + ExpressionPrinter.print(join.condition)
         }
         return text
