@@ -55,8 +55,9 @@ actor Projection {
     nonisolated func execute(
         _ request: ExecuteRequest, _ options: ExecutionOptions, _ identity: Identity, after minimum: UInt64?
     ) async throws -> ExecuteAnswer {
-        let statement = try PreparedStatement(request.statement)
+        let statement = try statements.prepare(request.statement)
         guard statement.kind != .evict else { throw QueryError(.evictIsLocal) }
+        guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
         where !identity.grant.allowsReading(collection: collection) {
             guard collection.hasPrefix("system:") else { throw QueryError(.readNotGranted, collection) }

@@ -1,3 +1,22 @@
+import CRDT
+
+/// How large a local write may make a document.
+public struct DocumentLimits: Sendable {
+    /// Above this many encoded bytes a write earns a warning.
+    public var softBytes: Int
+    /// A write that makes a document exceed this many encoded bytes is refused.
+    public var hardBytes: Int
+
+    /// Limits; by default those of the language.
+    public init(
+        softBytes: Int = CRDT.Limits.documentSoftLimitBytes,
+        hardBytes: Int = CRDT.Limits.documentHardLimitBytes
+    ) {
+        self.softBytes = softBytes
+        self.hardBytes = hardBytes
+    }
+}
+
 /// The module's limits: name with unit, value, reason. (Module and class share a name, so `Limits` alone
 /// could not be qualified.)
 public enum ReplicaLimits {

@@ -132,11 +132,13 @@ public final class Replica: Sendable {
     /// Runs a local write transaction; a thrown error rolls it back. The closure may run twice (see
     /// `WriteTransaction`), so it must have no effect but through the transaction. Returns after the commit
     /// is durable.
-    public func write<Value>(_ body: (WriteTransaction) throws -> Value) throws -> WriteResult<Value> {
+    public func write<Value>(
+        limits: DocumentLimits = DocumentLimits(), _ body: (WriteTransaction) throws -> Value
+    ) throws -> WriteResult<Value> {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try changing { database, state in
             for _ in 0..<2 {
-                if let done = try self.attempt(database, &state, body) { return done }
+                if let done = try self.attempt(database, &state, limits, body) { return done }
                 try state.renewActor(self.environment, database)
             }
             preconditionFailure("a new actor cannot have written an evicted document")
@@ -219,10 +221,12 @@ public final class Replica: Sendable {
 
     /// One run of a local transaction inside a savepoint; nil when it must run again under a new actor.
     private func attempt<Value>(
-        _ database: Database, _ state: inout StoreState, _ body: (WriteTransaction) throws -> Value
+        _ database: Database, _ state: inout StoreState, _ limits: DocumentLimits,
+        _ body: (WriteTransaction) throws -> Value
     ) throws -> (WriteResult<Value>, Commit?)? {
         let queries = shared.withLock { $0.liveQueries } ?? []
-        let transaction = WriteTransaction(database, state, environment, liveQueries: queries)
+        let transaction = WriteTransaction(
+            database, state, environment, liveQueries: queries, limits: limits)
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {
             try database.inSavepoint {

@@ -5,68 +5,51 @@ import Identity
 /// directory: `peer-key.pem` is made once, `session.json` comes and goes with logins. Both are secrets
 /// (0600).
 struct IdentityFiles: Sendable {
-    private let folder: URL
+    private let keyFile: ProtectedFile
+    private let sessionFile: ProtectedFile
 
     init(directory: String) {
-        folder = URL(fileURLWithPath: directory, isDirectory: true)
+        let folder = URL(fileURLWithPath: directory, isDirectory: true)
             .appendingPathComponent("ditto_auth", isDirectory: true)
+        keyFile = ProtectedFile(url: folder.appendingPathComponent("peer-key.pem"))
+        sessionFile = ProtectedFile(url: folder.appendingPathComponent("session.json"))
     }
 
     /// The store's key, made when it is first asked for.
     /// - Throws: `SDK-0401`.
     func peerKey() throws(SDKError) -> PeerKey {
-        let file = folder.appendingPathComponent("peer-key.pem")
-        if let data = FileManager.default.contents(atPath: file.path) {
+        if let data = keyFile.content {
             do {
                 return try PeerKey(pem: String(decoding: data, as: UTF8.self))
             } catch {
-                throw SDKError(.identityFileUnusable, "\(file.path): \(error.message)")
+                throw SDKError(.identityFileUnusable, "\(keyFile.url.path): \(error.message)")
             }
         }
         let key = PeerKey()
-        try write(Data(key.pem.utf8), to: file)
+        try write(Data(key.pem.utf8), to: keyFile)
         return key
     }
 
     /// The session of the last login; nil when there is none, or none that can be read: a new login cures
     /// that.
     func session() -> StoredSession? {
-        let data = FileManager.default.contents(atPath: sessionFile.path)
-        return data.flatMap { try? JSONDecoder().decode(StoredSession.self, from: $0) }
+        sessionFile.content.flatMap { try? JSONDecoder().decode(StoredSession.self, from: $0) }
     }
 
     /// Keeps a session, or removes the one there is.
     /// - Throws: `SDK-0401`.
     func save(_ session: StoredSession?) throws(SDKError) {
-        guard let session else {
-            try? FileManager.default.removeItem(at: sessionFile)
-            return
-        }
+        guard let session else { return sessionFile.remove() }
         // Texts and numbers always encode.
         try write((try? JSONEncoder().encode(session)) ?? Data(), to: sessionFile)
     }
 
-    private var sessionFile: URL { folder.appendingPathComponent("session.json") }
-
-    /// Replaces a file in one step.
-    private func write(_ data: Data, to file: URL) throws(SDKError) {
-        let manager = FileManager.default
-        let temporary = folder.appendingPathComponent(file.lastPathComponent + ".new")
+    private func write(_ data: Data, to file: ProtectedFile) throws(SDKError) {
         do {
-            try manager.createDirectory(
-                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try? manager.removeItem(at: temporary)
-            let isMade = manager.createFile(
-                atPath: temporary.path, contents: nil, attributes: [.posixPermissions: 0o600])
-            guard isMade else { throw CocoaError(.fileWriteUnknown) }
-            let handle = try FileHandle(forWritingTo: temporary)
-            try handle.write(contentsOf: data)
-            try handle.synchronize()
-            try handle.close()
-            guard rename(temporary.path, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+            try file.replace(with: data)
         } catch {
             throw SDKError(
-                .identityFileUnusable, "\(file.path) cannot be written: \(error.localizedDescription)")
+                .identityFileUnusable, "\(file.url.path) cannot be written: \(error.localizedDescription)")
         }
     }
 }

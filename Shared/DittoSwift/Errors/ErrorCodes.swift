@@ -36,6 +36,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case identityFileUnusable = "SDK-0401"
     /// The instance was closed.
     case closed = "SDK-0402"
+    /// The file of persisted system parameters cannot be read as what it is, or not be written.
+    case parametersFileUnusable = "SDK-0403"
 
     /// An error that no module of ours describes; its text is the message.
     case unexpected = "SDK-0901"

@@ -33,7 +33,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
             case .smallPeerSyncUnsupported: .unsupported
-            case .identityFileUnusable: .ioOperationFailed
+            case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
             case .closed: .storeBackend
             case .unexpected: .unknown
             }

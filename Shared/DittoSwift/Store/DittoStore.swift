@@ -111,8 +111,8 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         _ query: String, _ arguments: ObjectValue, _ given: GivenArguments, _ queue: DispatchQueue,
         _ handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) throws -> DittoStoreObserver {
-        let statement = try PreparedStatement(query)
-        guard statement.isReadOnly else {
+        let statement = try engine.settings.prepare(query)
+        guard statement.kind == .select else {
             // As DQL does for the kind of a statement: the whole of it is meant.
             throw SDKError(
                 .notObservable, "only a SELECT can be observed", position: SourcePosition(line: 1, column: 1))

@@ -43,6 +43,8 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private let handler: DittoStoreObservationHandlerWithSignalNext
     private let state = Mutex(State())
     private let delivery = NSRecursiveLock()
+    /// Rings for a query of `system:` collections, whose changes no commit tells.
+    private let timer: Timer?
 
     private static let evaluations = DispatchQueue(label: "ditto.evaluations", attributes: .concurrent)
 
@@ -60,12 +62,16 @@ public final class DittoStoreObserver: Hashable, Sendable {
         self.handler = handler
         queryString = statement.text
         collections = statement.collectionsRead
+        let interval = engine.settings.parameters.systemRefreshInterval
+        timer = collections.contains { $0.hasPrefix("system:") } ? Timer(interval, on: Self.evaluations) : nil
+        timer?.start { [weak self] in self?.changed() }
     }
 
     /// Ends the observer. No call of its handler runs after this has returned, unless this was called by the
     /// handler itself.
     public func cancel() {
         engine.observers.remove(self)
+        timer?.stop()
         state.withLock { $0.isCancelled = true }
         // Waits for a call under way on another thread.
         delivery.withLock {}
@@ -134,6 +140,31 @@ public final class DittoStoreObserver: Hashable, Sendable {
             return state.isBusy
         }
         if again { evaluate() }
+    }
+}
+
+extension DittoStoreObserver {
+    /// Calls again and again until it is stopped or gone.
+    fileprivate final class Timer: @unchecked Sendable {
+        // Unchecked: Dispatch sources may be used from any thread; the reference never changes.
+        private let source: any DispatchSourceTimer
+
+        init(_ interval: Duration, on queue: DispatchQueue) {
+            source = DispatchSource.makeTimerSource(queue: queue)
+            let milliseconds = Int(interval / .milliseconds(1))
+            source.schedule(
+                deadline: .now() + .milliseconds(milliseconds), repeating: .milliseconds(milliseconds),
+                leeway: .milliseconds(milliseconds / 10))
+        }
+
+        deinit { source.cancel() }
+
+        func start(_ ring: @escaping @Sendable () -> Void) {
+            source.setEventHandler(handler: ring)
+            source.activate()
+        }
+
+        func stop() { source.cancel() }
     }
 }
 

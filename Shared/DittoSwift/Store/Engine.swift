@@ -17,19 +17,34 @@ final class Engine: Sendable {
     let environment: Environment = .system
     let logger: Logger
     let observers: ObserverRegistry
+    let settings: StoreSettings
 
     private let held: Mutex<Replica?>
+    private let foreign = Mutex(Foreign())
     private let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
     // Writers wait for each other anyway; in a queue they do it without a thread each.
     private let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
 
+    /// What is known of others: for `system:data_sync_info`.
+    private struct Foreign {
+        /// Rows of the peers this store syncs with; nil before there is sync.
+        var rows: (@Sendable (_ lastUpdate: Int64?) -> [ObjectValue])?
+        /// When something of others was last stored, in milliseconds since 1970.
+        var lastUpdate: Int64?
+    }
+
     init(directory: String, logger: Logger) throws {
         let replica = try Replica(directory: directory, role: .peer, environment: environment, logger: logger)
+        settings = try StoreSettings(
+            directory: directory, environment: ProcessInfo.processInfo.environment, logger: logger)
         let observers = ObserverRegistry()
         self.logger = logger
         self.observers = observers
         held = Mutex(replica)
-        _ = replica.addListener { commit in observers.committed(commit) }
+        _ = replica.addListener { [weak self] commit in
+            if commit.actor == nil { self?.noteForeignUpdate() }
+            observers.committed(commit)
+        }
     }
 
     /// The store.
@@ -49,49 +64,108 @@ final class Engine: Sendable {
         try replica?.close()
     }
 
+    /// Says whom this store syncs with.
+    func setSyncInformation(_ rows: @escaping @Sendable (_ lastUpdate: Int64?) -> [ObjectValue]) {
+        foreign.withLock { $0.rows = rows }
+    }
+
+    /// The rows of `system:data_sync_info`.
+    func syncInformation() -> [ObjectValue] {
+        let foreign = foreign.withLock { $0 }
+        return foreign.rows?(foreign.lastUpdate) ?? []
+    }
+
+    private func noteForeignUpdate() {
+        let now = Int64(clamping: environment.wallMilliseconds())
+        foreign.withLock { $0.lastUpdate = now }
+    }
+
     /// Prepares and runs one statement. Throws the errors of the modules below.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
-        let statement = try PreparedStatement(text)
+        let statement = try settings.prepare(text)
         let replica = try replica()
+        guard !statement.isSystem else {
+            return try await writer.run { try self.executeSystem(statement, arguments, replica) }
+        }
         guard !statement.isReadOnly else {
-            return try await readers.run { try Self.read(statement, arguments, replica) }
+            return try await readers.run { try self.read(statement, arguments, replica) }
         }
-        let environment = environment
-        return try await writer.run {
-            let written = try replica.write { transaction in
-                let result = try statement.execute(in: transaction, arguments: arguments) {
-                    environment.generateDocumentID()
-                }
-                return (result: result, oversized: transaction.warnings)
-            }
-            let (result, oversized) = written.value
-            return StatementOutcome(
-                kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
-                warnings: result.warnings.map(StatementWarning.init)
-                    + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
-                commit: written.commit)
+        return try await writer.run { try self.write(statement, arguments, replica) }
+    }
+
+    private func write(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+    ) throws -> StatementOutcome {
+        let parameters = settings.parameters
+        let limits = DocumentLimits(
+            softBytes: parameters.documentSoftLimitBytes, hardBytes: parameters.documentHardLimitBytes)
+        let written = try replica.write(limits: limits) { transaction in
+            let names = try statement.readsCollectionNames ? transaction.collectionNames() : []
+            let result = try statement.execute(
+                in: transaction, arguments: arguments, options: options(names: names),
+                idGenerator: environment.generateDocumentID)
+            return (result: result, oversized: transaction.warnings)
         }
+        let (result, oversized) = written.value
+        return StatementOutcome(
+            kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
+            warnings: result.warnings.map(StatementWarning.init)
+                + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
+            commit: written.commit)
+    }
+
+    private func executeSystem(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+    ) throws -> StatementOutcome {
+        let result = try settings.execute(statement, arguments)
+        return StatementOutcome(
+            kind: statement.kind, rows: [.object(result.row)], mutatedDocumentIDs: [],
+            warnings: result.warnings.map(StatementWarning.init), commit: replica.head)
     }
 
     /// Runs a SELECT on the current state. For threads that may block.
     func read(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> StatementOutcome {
-        try Self.read(statement, arguments, replica())
+        try read(statement, arguments, replica())
     }
 
-    private static func read(
+    private func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
         try replica.read { transaction in
             var rows: [Value] = []
-            let warnings = try statement.forEachRow(in: transaction, arguments: arguments) { row in
+            let names = try statement.readsCollectionNames ? transaction.collectionNames() : []
+            let warnings = try statement.forEachRow(
+                in: transaction, arguments: arguments, options: options(names: names)
+            ) { row in
                 rows.append(row)
                 return true
             }
             return StatementOutcome(
-                kind: .select, rows: rows, mutatedDocumentIDs: [],
+                kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
                 warnings: warnings.map(StatementWarning.init),
                 commit: try transaction.head())
         }
+    }
+
+    /// What a statement that begins now is executed with.
+    private func options(names: [String]) -> ExecutionOptions {
+        let parameters = settings.parameters
+        var options = ExecutionOptions(parameters)
+        options.context = FunctionContext(
+            now: Int64(clamping: environment.wallMilliseconds()), timeZones: SystemTimeZones())
+        options.system = EngineSystemCollections(engine: self, names: names)
+        if let timeout = parameters.requestTimeout {
+            let deadline = ContinuousClock.now + timeout
+            options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
+        }
+        return options
+    }
+}
+
+extension PreparedStatement {
+    /// Whether it asks for the names of all collections.
+    fileprivate var readsCollectionNames: Bool {
+        collectionsRead.contains { utf8Equal($0, "system:collections") }
     }
 }
 

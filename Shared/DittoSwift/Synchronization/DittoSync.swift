@@ -61,6 +61,8 @@ public final class DittoSync: Sendable {
             changes.advance()
         }
         notices.onPost { [weak self] notice in self?.heard(notice) }
+        let name = server.sync.host() ?? ""
+        engine.setSyncInformation { [weak self] lastUpdate in self?.information(name, lastUpdate) ?? [] }
     }
 
     /// Begins to sync, and goes on, over lost connections, until `stop()`.
@@ -112,7 +114,9 @@ public final class DittoSync: Sendable {
         do {
             _ = try engine.replica()
             let values = try Arguments.object(arguments)
-            let checked = try SubscriptionQuery(statement: query, arguments: values)
+            let checked = try SubscriptionQuery(
+                statement: query, arguments: values,
+                isRestricted: engine.settings.parameters.restrictsSubscriptions)
             let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
             let subscription = DittoSyncSubscription(
                 sync: self, owner: owner, key: key, query: query, given: GivenArguments(arguments))
@@ -159,6 +163,27 @@ public final class DittoSync: Sendable {
             }
         }
         changes.advance()
+    }
+
+    /// The server's row of `system:data_sync_info`.
+    private func information(_ name: String, _ lastUpdate: Int64?) -> [ObjectValue] {
+        let status: Value =
+            switch peer?.status ?? .stopped {
+            case .stopped: "Disabled"
+            case .connecting: "Not Connected"
+            case .connected: "Connected"
+            }
+        var documents = ObjectValue([(key: "sync_session_status", value: status)])
+        if let commits = try? commits() {
+            documents["synced_up_to_local_commit_id"] = .int(Int64(clamping: commits.acknowledged))
+        }
+        if let lastUpdate { documents["last_update_received_time"] = .int(lastUpdate) }
+        return [
+            ObjectValue([
+                (key: "_id", value: .string(name)), (key: "is_ditto_server", value: true),
+                (key: "documents", value: .object(documents)),
+            ])
+        ]
     }
 
     private func heard(_ notice: PeerSync.Notice) {

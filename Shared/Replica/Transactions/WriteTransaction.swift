@@ -24,18 +24,23 @@ public final class WriteTransaction: DocumentWriter {
     /// Evicted documents that a live subscription matches.
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
+    private let limits: DocumentLimits
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
-        liveQueries: [SubscriptionQuery]
+        liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits()
     ) {
         self.database = database
         self.state = state
         self.environment = environment
         self.liveQueries = liveQueries
+        self.limits = limits
     }
+
+    /// The names of all collections that were ever written.
+    public func collectionNames() throws -> [String] { try Collections.names(database) }
 
     /// See `ReadTransaction.scan`; shows this transaction's own edits.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
@@ -141,17 +146,14 @@ public final class WriteTransaction: DocumentWriter {
     }
 
     private func checkSize(_ size: Int, _ key: DocumentKey, grows: Bool) throws {
-        guard size <= CRDT.Limits.documentHardLimitBytes || !grows else {
+        guard size <= limits.hardBytes || !grows else {
             throw ReplicaError(
                 .documentTooLarge,
-                "document \"\(key.id)\" of \(size) bytes exceeds limit of "
-                    + "\(CRDT.Limits.documentHardLimitBytes) bytes"
-            )
+                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(limits.hardBytes) bytes")
         }
-        if size > CRDT.Limits.documentSoftLimitBytes {
+        if size > limits.softBytes {
             warnings.append(
-                "document \"\(key.id)\" has \(size) bytes, more than the recommended "
-                    + "\(CRDT.Limits.documentSoftLimitBytes)")
+                "document \"\(key.id)\" has \(size) bytes, more than the recommended \(limits.softBytes)")
         }
     }
 

@@ -1,0 +1,46 @@
+import CRDT
+import DQL
+import Foundation
+import Replica
+
+/// What the `system:` collections of a store show, as of one statement.
+struct EngineSystemCollections: SystemCollections {
+    let engine: Engine
+    /// The names of the collections that hold documents, as the statement's transaction sees them.
+    let names: [String]
+
+    func rows(of collection: SystemCollection) -> [ObjectValue]? {
+        switch collection {
+        case .dual: [ObjectValue()]
+        case .collections:
+            names.map { name in
+                ObjectValue([(key: "_id", value: .string(name)), (key: "name", value: .string(name))])
+            }
+        case .dataSyncInfo: engine.syncInformation()
+        case .systemInfo: systemInformation()
+        case .sharedStatements: engine.settings.sharedStatements
+        case .indexes: []
+        case .activeRequests, .requestHistory, .vitals, .metrics, .transportsInfo: nil
+        }
+    }
+
+    /// Rows of namespace, key, value and the time they are of.
+    private func systemInformation() -> [ObjectValue] {
+        let system = ProcessInfo.processInfo
+        let facts: [(namespace: String, key: String, value: Value)] = [
+            ("sdk", "version", .string(Ditto.version)), ("sdk", "language", "Swift"),
+            ("device", "os", .string(system.operatingSystemVersionString)),
+            ("device", "name", .string(system.hostName)),
+            ("device", "processors", .int(Int64(system.activeProcessorCount))),
+            ("process", "id", .int(Int64(system.processIdentifier))),
+        ]
+        let time = Int64(clamping: engine.environment.wallMilliseconds())
+        return facts.map { fact in
+            ObjectValue([
+                (key: "_id", value: .string("\(fact.namespace).\(fact.key)")),
+                (key: "namespace", value: .string(fact.namespace)), (key: "key", value: .string(fact.key)),
+                (key: "value", value: fact.value), (key: "timestamp", value: .int(time)),
+            ])
+        }
+    }
+}

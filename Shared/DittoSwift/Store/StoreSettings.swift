@@ -1,0 +1,91 @@
+import CRDT
+import DQL
+import Foundation
+import Logging
+import Synchronization
+
+/// A store's system parameters and its prepared statements.
+///
+/// `state` guards both. What ALTER SYSTEM … PERSIST sets stands in `system_parameters.json` of the persistence
+/// directory, which is written before the new value holds; changes come one after the other, because the
+/// engine runs them in its queue of writers.
+final class StoreSettings: Sendable {
+    private struct State {
+        var parameters: SystemParameters
+        var cache: StatementCache
+    }
+
+    private let file: ProtectedFile
+    private let state: Mutex<State>
+
+    /// Settings from the environment and from what was persisted.
+    /// - Throws: `DQLError` for a variable that says something its parameter cannot be; `SDK-0403` for a file
+    ///   that cannot be read as what it is.
+    init(directory: String, environment: [String: String], logger: Logger) throws {
+        let folder = URL(fileURLWithPath: directory, isDirectory: true)
+        file = ProtectedFile(url: folder.appendingPathComponent("system_parameters.json"))
+        var parameters = try SystemParameters(environment: environment)
+        let unknown = parameters.restore(try Self.persisted(file))
+        if !unknown.isEmpty {
+            logger.warning(
+                "persisted system parameters are not of this version", metadata: ["names": "\(unknown)"])
+        }
+        state = Mutex(
+            State(parameters: parameters, cache: StatementCache(capacity: parameters.statementCacheSize)))
+    }
+
+    /// The values that hold now.
+    var parameters: SystemParameters { state.withLock { $0.parameters } }
+
+    /// The rows of `system:shared_statements`.
+    var sharedStatements: [ObjectValue] { state.withLock { $0.cache.rows } }
+
+    /// A statement, from the cache if it was prepared before. Compiles outside of the lock.
+    func prepare(_ text: String) throws(DQLError) -> PreparedStatement {
+        if let known = state.withLock({ $0.cache.lookup(text) }) { return known }
+        let statement = try PreparedStatement(text)
+        state.withLock { $0.cache.insert(statement) }
+        return statement
+    }
+
+    /// Runs ALTER SYSTEM or SHOW. One at a time.
+    func execute(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> SystemResult {
+        var parameters = parameters
+        let result = try statement.execute(on: &parameters, arguments: arguments)
+        if let change = result.persistentChange { try persist(change) }
+        state.withLock { state in
+            state.parameters = parameters
+            state.cache.resize(to: parameters.statementCacheSize)
+        }
+        return result
+    }
+
+    private func persist(_ change: PersistentChange) throws {
+        var values = try Self.persisted(file)
+        if let name = change.name {
+            guard change.value != nil || values[name] != nil else { return }
+            values = ObjectValue(values.entries.filter { !utf8Equal($0.key, name) })
+            if let value = change.value { values[name] = value }
+        } else {
+            guard !values.isEmpty else { return }
+            values = ObjectValue()
+        }
+        do {
+            try file.replace(with: Data(JSONText.print(.object(values), sortedKeys: true).utf8))
+        } catch {
+            throw Self.unusable(file, "it cannot be written: \(error.localizedDescription)")
+        }
+    }
+
+    private static func persisted(_ file: ProtectedFile) throws(SDKError) -> ObjectValue {
+        guard let data = file.content else { return ObjectValue() }
+        guard let object = (try? JSONText.parse(data))?.objectValue else {
+            throw unusable(file, "it is no JSON object")
+        }
+        return object
+    }
+
+    private static func unusable(_ file: ProtectedFile, _ reason: String) -> SDKError {
+        SDKError(.parametersFileUnusable, "\(file.url.path): \(reason)")
+    }
+}
