@@ -56,6 +56,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case readOnlyCollection = "DQL-0214"
     /// A CAST to a type that does not exist.
     case unknownType = "DQL-0215"
+    /// A regular expression (or its flags), written out, that is none.
+    case invalidPattern = "DQL-0216"
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"
@@ -101,7 +103,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// An argument that no parameter of the statement names.
     case unusedArgument = "DQL-W101"
-    /// A function called with a literal of a type it never takes: the result is MISSING.
+    /// A function called with a literal it never takes: the result is MISSING.
     case literalType = "DQL-W102"
     /// Two projections of one name: the later one shows.
     case duplicateName = "DQL-W103"

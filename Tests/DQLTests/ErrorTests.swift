@@ -32,6 +32,7 @@ struct ErrorTests {
         (.invalidCollectionName, "SELECT * FROM `\(String(repeating: "n", count: 513))`"),
         (.readOnlyCollection, "EVICT FROM system:dual"),
         (.unknownType, "SELECT CAST(a AS nope) FROM c"),
+        (.invalidPattern, "SELECT regexp_like(a, '(') FROM c"),
         (.unsupportedStatement, "SHOW ALL"),
         (.unsupportedClause, "DELETE FROM c RETURNING *"),
         (.unsupportedType, "INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'n': 1})"),

@@ -75,6 +75,8 @@ struct FieldAccess: Equatable, Sendable {
 struct BoundCall: Equatable, Sendable {
     let function: FunctionDefinition
     let arguments: [BoundExpression]
+    /// Made when the arguments that it rests on are known; see `FunctionDefinition.prepare`.
+    var prepared: FunctionDefinition.Evaluation?
 
     static func == (left: BoundCall, right: BoundCall) -> Bool {
         left.function.name == right.function.name && left.arguments == right.arguments
@@ -147,7 +149,10 @@ extension BoundExpression {
         case .array(let elements): .array(elements.map(transform))
         case .object(let entries): .object(entries.map { Entry(key: $0.key, value: transform($0.value)) })
         case .call(let call):
-            .call(BoundCall(function: call.function, arguments: call.arguments.map(transform)))
+            .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments.map(transform), prepared: call.prepared
+                ))
         }
     }
 
@@ -173,6 +178,14 @@ extension BoundExpression {
             let value, .computed(.constant(.string(let pattern)?), .constant(let escape)?, let ignoresCase)):
             guard let scalar = LikeMatcher.escapeCharacter(escape) else { return .constant(nil) }
             return .like(value, .prepared(LikePattern(pattern, escape: scalar, ignoresCase: ignoresCase)))
+        case .call(let call) where call.prepared == nil:
+            let known = call.arguments.map { argument -> KnownArgument in
+                if case .constant(let value) = argument { .known(value) } else { .unknown }
+            }
+            return .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments,
+                    prepared: call.function.prepare(known)))
         default: return self
         }
     }
