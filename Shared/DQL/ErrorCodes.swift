@@ -127,7 +127,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// An argument that no parameter of the statement names.
     case unusedArgument = "DQL-W101"
-    /// A function called with a literal of a type it never takes: the result is MISSING.
+    /// A function called with a literal it never takes: the result is MISSING.
     case literalType = "DQL-W102"
     /// Two projections of one name: the later one shows.
     case duplicateName = "DQL-W103"
@@ -137,8 +137,6 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case missingAssignment = "DQL-W105"
     /// A comparison that is never true because the types differ.
     case neverEqual = "DQL-W106"
-    /// A date without zone: the result is MISSING.
-    case dateWithoutZone = "DQL-W107"
     /// `IN (:array)`: the list has one element, the array.
     case arrayInList = "DQL-W108"
     /// A name where an argument was probably meant, as in `_id = id`.

@@ -40,4 +40,24 @@ public enum DQLLimits {
     /// How many elements a subscription's condition may go through per document. Its author is somebody
     /// else: nested ANY over one array multiply, and nobody would cancel them.
     public static let subscriptionSteps = 1_000_000
+    /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
+    /// which there is IN.
+    public static let patternCharacters = 2_048
+    /// The most steps a pattern has with its repetitions written out. A character of a text costs at most
+    /// one visit of each.
+    public static let patternInstructions = 2_048
+    /// The greatest count in `{n,m}`, as in RE2: nested counts multiply.
+    public static let patternRepetitions = 1_000
+    /// How deep a pattern's groups may nest, in levels: its parser and its builder are recursive.
+    public static let patternGroups = 64
+    /// How many entries a matcher's table may have, of 4 bytes each; a full one is thrown away.
+    static let patternTableEntries = 65_536
+    /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
+    /// microseconds, which the second text already repays.
+    static let patternWarmingSteps = 8_192
+    /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
+    /// is MISSING.
+    public static let resultBytes = 5_242_880
+    /// The most elements that `date_range` and `split` make; more are MISSING.
+    public static let resultElements = 262_144
 }

@@ -41,6 +41,7 @@ struct ErrorTests {
         (.unsupportedStatement, "EXPLAIN SELECT * FROM c"),
         (.unsupportedClause, "SELECT * FROM c JOIN d ON c.a = d.a"),
         (.unsupportedType, "INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'n': 'x'})"),
+        (.invalidPattern, "SELECT regexp_like(a, '(') FROM c"),
         (.statementTooLong, "SELECT '" + String(repeating: "x", count: 1_048_576) + "' FROM c"),
         (.nestingTooDeep, "SELECT " + String(repeating: "(", count: 10_000) + "1"),
         (

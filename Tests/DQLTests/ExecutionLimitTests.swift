@@ -29,7 +29,7 @@ struct ExecutionLimitTests {
         "SELECT * FROM system:collections",
         "SELECT RAW (ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z > 9 END END END) FROM c "
             + "WHERE _id < 60",
-        "SELECT RAW ANY x WITHIN c SATISFIES x = 77 END FROM c WHERE _id < 200",
+        "SELECT RAW ANY x WITHIN d SATISFIES x = 77 END FROM c AS d WHERE d._id < 200",
     ]
 
     @Test("a statement that goes on is cancelled", arguments: long)

@@ -24,7 +24,23 @@ extension Binder {
         }
         if function.name == "cast" { try checkCastType(call.arguments[1]) }
         warnAboutLiterals(function, call)
-        return .call(BoundCall(function: function, arguments: try bind(call.arguments)))
+        let arguments = try bind(call.arguments)
+        try checkKnownArguments(function, arguments, call)
+        return BoundExpression.call(BoundCall(function: function, arguments: arguments)).prepared
+    }
+
+    /// What the function itself says about arguments that are already known.
+    private mutating func checkKnownArguments(
+        _ function: FunctionDefinition, _ arguments: [BoundExpression], _ call: CallSyntax
+    ) throws(DQLError) {
+        let known = arguments.map { argument -> KnownArgument in
+            if case .constant(let value) = argument { .known(value) } else { .unknown }
+        }
+        guard let problem = function.check(known) else { return }
+        let span = call.arguments[problem.index].span
+        let message = "\(function.name) \(problem.message)"
+        if problem.isError { throw source.error(.invalidPattern, message, at: span) }
+        warn(.literalType, message, at: span)
     }
 
     /// `conflicts(path)`: the one function that asks a field rather than a value.

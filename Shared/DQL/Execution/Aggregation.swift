@@ -27,7 +27,7 @@ struct GroupTable {
             groups[place].accumulators[index].add(value)
             held += groups[place].accumulators[index].held - before
         }
-        try meter.hold(held + groups.count)
+        try meter.hold(held + (grouping.keys.isEmpty ? 0 : groups.count))
     }
 
     private mutating func place(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {

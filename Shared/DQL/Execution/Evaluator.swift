@@ -4,10 +4,12 @@ import CRDT
 /// statement has to agree with it. nil is MISSING.
 struct Evaluator: Sendable {
     let fields: FieldResolver
+    private let context: FunctionContext
 
     /// `types`: what each source's statement declares.
     init(_ options: ExecutionOptions, types: [TypeDefinition]) {
         fields = FieldResolver(isStrict: options.strictReads, types: types)
+        context = options.context
     }
 
     /// Whether a condition lets a row through: only true does.
@@ -87,7 +89,7 @@ struct Evaluator: Sendable {
             var arguments: [Value?] = []
             arguments.reserveCapacity(call.arguments.count)
             for argument in call.arguments { arguments.append(try evaluate(argument, row)) }
-            return call.function.evaluate(arguments)
+            return (call.prepared ?? call.function.evaluate)(arguments, context)
         default: preconditionFailure("every kind of expression is evaluated")
         }
     }

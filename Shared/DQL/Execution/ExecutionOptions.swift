@@ -9,6 +9,8 @@ public struct ExecutionOptions: Sendable {
     public var strictReads: Bool
     /// An undeclared object is written as one REGISTER, not as a MAP.
     public var objectsAreRegisters: Bool
+    /// What functions see of the world: clock, time zones, request.
+    public var context: FunctionContext
     /// What SHOW shows.
     public var parameters: SystemParameters
     /// The rows of `system:` collections; nil offers none but those every statement has.
@@ -19,10 +21,11 @@ public struct ExecutionOptions: Sendable {
     public var materializedRows: Int
 
     /// Settings of a store, strict throughout or not at all.
-    public init(strictMode: Bool = false) {
+    public init(strictMode: Bool = false, context: FunctionContext = FunctionContext()) {
         self.strictMode = strictMode
         strictReads = strictMode
         objectsAreRegisters = strictMode
+        self.context = context
         parameters = SystemParameters()
         system = nil
         interruption = nil

@@ -82,6 +82,8 @@ struct FieldAccess: Equatable, Sendable {
 struct BoundCall: Equatable, Sendable {
     let function: FunctionDefinition
     let arguments: [BoundExpression]
+    /// Made when the arguments that it rests on are known; see `FunctionDefinition.prepare`.
+    var prepared: FunctionDefinition.Evaluation?
 
     static func == (left: BoundCall, right: BoundCall) -> Bool {
         left.function.name == right.function.name && left.arguments == right.arguments

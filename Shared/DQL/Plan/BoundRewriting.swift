@@ -36,7 +36,10 @@ extension BoundExpression {
         case .array(let elements): .array(elements.map(transform))
         case .object(let entries): .object(entries.map { Entry(key: $0.key, value: transform($0.value)) })
         case .call(let call):
-            .call(BoundCall(function: call.function, arguments: call.arguments.map(transform)))
+            .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments.map(transform), prepared: call.prepared
+                ))
         }
     }
 
@@ -63,6 +66,14 @@ extension BoundExpression {
             guard let scalar = LikeMatcher.escapeCharacter(escape) else { return .constant(nil) }
             return .like(value, .prepared(LikePattern(pattern, escape: scalar, ignoresCase: ignoresCase)))
         case .similar(let value, let matcher): return .similar(value, matcher.prepared)
+        case .call(let call) where call.prepared == nil:
+            let known = call.arguments.map { argument -> KnownArgument in
+                if case .constant(let value) = argument { .known(value) } else { .unknown }
+            }
+            return .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments,
+                    prepared: call.function.prepare(known)))
         default: return self
         }
     }

@@ -2,8 +2,8 @@ import CRDT
 
 /// The reference page of the system parameters, made from the table so that the two cannot drift apart.
 public enum ParameterReference {
-    /// The page (`Reference/parameters.md`).
-    public static var markdown: String {
+    /// The page (`Parameters.md` beside the functions' page).
+    public static var page: String {
         var lines = [
             "# System parameters", "",
             "Generated from `ParameterTable`; do not edit. `ALTER SYSTEM SET name = value [PERSIST]`, "
