@@ -12,6 +12,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case evictIsLocal = "QUERY-0102"
     /// 400: what the statement would store is refused (a document too large, an id of the wrong type).
     case refusedByStore = "QUERY-0103"
+    /// 400: ALTER SYSTEM sets parameters of a small peer.
+    case parametersAreLocal = "QUERY-0104"
     /// 404: the token is for a database that the log does not have.
     case unknownDatabase = "QUERY-0201"
     /// 403: no right to read a collection.
@@ -44,6 +46,8 @@ public struct QueryError: Error, Equatable, Sendable {
             case .evictIsLocal:
                 "EVICT is local to a small peer; the server has no local copy to drop. Use DELETE"
             case .refusedByStore: detail
+            case .parametersAreLocal:
+                "ALTER SYSTEM sets parameters of a small peer; the server's are options of its services"
             case .unknownDatabase: "there is no such database here"
             case .readNotGranted: "no right to read \(detail)"
             case .writeNotGranted: "no right to write \(detail)"
@@ -73,7 +77,7 @@ extension QueryError: HTTPReportable {
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
         switch code {
-        case .malformedRequest, .evictIsLocal, .refusedByStore: .badRequest
+        case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal: .badRequest
         case .unknownDatabase: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
         case .transactionNotReached: .requestTimeout

@@ -5,6 +5,8 @@ public enum Limits {
     public static let requestBytes = 12 * 1_048_576
     /// How long a request waits for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
+    /// How long a statement may run before it is cancelled: nobody waits longer for an answer over HTTP.
+    public static let statementTime = Duration.seconds(60)
     /// Writes of one database that may wait for their turn in this process.
     public static let waitingWrites = 1_024
     /// How often a statement is tried when the log refuses its operation: once more under a new actor, which

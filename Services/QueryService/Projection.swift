@@ -16,6 +16,7 @@ actor Projection {
     private let log: any OperationLog
     private let database: String
     private let bounds: QueryServicePart.Bounds
+    private let statements: PreparedStatements
     private var follower: Task<Void, Never>?
     private var writing: Task<ExecuteAnswer, any Error>?
     private var waitingWrites = 0
@@ -25,22 +26,23 @@ actor Projection {
 
     static func open(
         _ database: String, log: any OperationLog, folder: String, bounds: QueryServicePart.Bounds,
-        logger: Logger
+        statements: PreparedStatements, logger: Logger
     ) async throws -> Projection {
         let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger)
-        let projection = Projection(database, log, materializer, bounds)
+        let projection = Projection(database, log, materializer, bounds, statements)
         await projection.follow()
         return projection
     }
 
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
-        _ bounds: QueryServicePart.Bounds
+        _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements
     ) {
         self.database = database
         self.log = log
         self.materializer = materializer
         self.bounds = bounds
+        self.statements = statements
     }
 
     private func follow() { follower = Task { await materializer.run() } }
@@ -53,7 +55,7 @@ actor Projection {
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
-        _ request: ExecuteRequest, _ options: ExecutionOptions, _ identity: Identity, after minimum: UInt64?
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: UInt64?
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
         guard statement.kind != .evict else { throw QueryError(.evictIsLocal) }
@@ -71,16 +73,31 @@ actor Projection {
         guard await materializer.wait(for: max(minimum ?? 0, head), timeout: bounds.transactionWait) else {
             throw QueryError(.transactionNotReached)
         }
+        let options = options(isStrict: isStrict)
         guard statement.isReadOnly else { return try await write(statement, request.arguments, options) }
-        return try await read(statement, request.arguments, options)
+        return try await read(statement, request.arguments, options, identity.grant)
+    }
+
+    /// What a statement that begins now is executed with.
+    private nonisolated func options(isStrict: Bool) -> ExecutionOptions {
+        let deadline = ContinuousClock.now + bounds.statementTime
+        let now = Int64(clamping: Environment.system.wallMilliseconds())
+        var options = ExecutionOptions(
+            strictMode: isStrict, context: FunctionContext(now: now, timeZones: SystemTimeZones()))
+        options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
+        return options
     }
 
     private nonisolated func read(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        _ grant: Grant
     ) async throws -> ExecuteAnswer {
         let replica = materializer.replica
         return try await materializer.executor.run {
             try replica.read { transaction in
+                var options = options
+                options.system = QuerySystemCollections(
+                    names: try transaction.collectionNames(), grant: grant)
                 var rows: [Value] = []
                 let warnings = try statement.forEachRow(
                     in: transaction, arguments: arguments, options: options

@@ -5,6 +5,7 @@ import Identity
 import Logging
 import NIOCore
 import OperationLog
+import Replica
 import ServiceKit
 
 /// The query-service: DQL over HTTP on an embedded projection of the log.
@@ -26,6 +27,8 @@ public final class QueryServicePart: ServicePart {
     public struct Bounds: Sendable {
         /// How long a request waits for the state it asks for.
         public var transactionWait = Limits.transactionWait
+        /// How long a statement may run.
+        public var statementTime = Limits.statementTime
         /// Writes of one database that may wait for their turn.
         public var waitingWrites = Limits.waitingWrites
 
@@ -41,9 +44,11 @@ public final class QueryServicePart: ServicePart {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
+        let statements = PreparedStatements()
         projections = OpenDatabases(logger: logger) { database in
             try await Projection.open(
-                database, log: log, folder: "\(folder)/\(database)", bounds: bounds, logger: logger)
+                database, log: log, folder: "\(folder)/\(database)", bounds: bounds,
+                statements: statements, logger: logger)
         }
     }
 
@@ -51,7 +56,7 @@ public final class QueryServicePart: ServicePart {
     public func mount(on mount: inout ServiceMount) {
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute") { [self] request, _ in
-                await answer(request, ExecutionOptions(strictMode: isStrict))
+                await answer(request, isStrict: isStrict)
             }
         }
     }
@@ -73,7 +78,7 @@ public final class QueryServicePart: ServicePart {
     }
 
     /// Every answer, failures too, has the envelope of `ExecuteAnswer`.
-    private func answer(_ request: Request, _ options: ExecutionOptions) async -> Response {
+    private func answer(_ request: Request, isStrict: Bool) async -> Response {
         do {
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
@@ -82,7 +87,8 @@ public final class QueryServicePart: ServicePart {
             let minimum = try ExecuteRequest.transactionID(request.headers)
             let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
             let projection = try await projections(identity.databaseID)
-            return try await projection.execute(parsed, options, identity, after: minimum).response
+            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
+                .response
         } catch {
             return ExecuteAnswer.failure(error, logger)
         }

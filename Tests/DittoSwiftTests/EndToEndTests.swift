@@ -60,6 +60,50 @@ struct EndToEndTests {
         }
     }
 
+    @Test("counters add up, seeds meet, attachments travel, and every kind arrives as what it is")
+    func kinds() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                let token: [String: Any?] = ["id": "abc", "len": 3, "metadata": ["name": "x"]]
+                for ditto in [a, b] {
+                    try ditto.sync.registerSubscription(query: "SELECT * FROM cars")
+                    // Each on its own, before they have met.
+                    try await ditto.store.execute(
+                        query: "INSERT INTO cars INITIAL DOCUMENTS ({'_id': 1, 'make': 'Ford'})")
+                    try await ditto.store.execute(query: "UPDATE cars APPLY seen INCREMENT BY 3")
+                }
+                try await a.store.execute(
+                    query: "UPDATE COLLECTION cars (photo ATTACHMENT) SET photo = :token",
+                    arguments: ["token": token])
+                try a.sync.start()
+                try b.sync.start()
+                let both =
+                    #"{"_id":1,"make":"Ford","photo":{"id":"abc","len":3,"metadata":{"name":"x"}},"seen":6}"#
+                for ditto in [a, b] {
+                    #expect(try await eventually { try await rows(ditto) == [both] })
+                }
+                await a.sync.stopAndWait()
+                // RESTART discards what its writer had seen, and nothing else.
+                try await a.store.execute(query: "UPDATE cars APPLY seen RESTART WITH 100")
+                let last = try await b.store.execute(query: "UPDATE cars APPLY seen INCREMENT BY 1")
+                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(10)))
+                try a.sync.start()
+                for ditto in [a, b] {
+                    #expect(
+                        try await eventually {
+                            try await rows(ditto, "SELECT seen FROM cars") == [#"{"seen":101}"#]
+                        })
+                }
+                let row = "SELECT documents.sync_session_status AS s FROM system:data_sync_info"
+                #expect(try await eventually { try await rows(b, row) == [#"{"s":"Connected"}"#] })
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
     @Test("a cancelled subscription brings nothing more, and keeps what it brought")
     func cancelledSubscription() async throws {
         try await withTemporaryDirectory { directory in

@@ -59,6 +59,67 @@ struct ExecuteTests {
         }
     }
 
+    @Test("RETURNING, counters, seeds, INSERT … SELECT and SHOW, each through the log")
+    func laterStatements() async throws {
+        try await QueryBench.run { _, client async throws in
+            let seed = "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})"
+            #expect(try await client.execute(seed).body["mutatedDocumentIds"] == [1])
+            #expect(try await client.execute(seed).body["mutatedDocumentIds"] == [])
+            for _ in 0..<2 { _ = try await client.execute("UPDATE c APPLY hits INCREMENT BY 2") }
+            let update = try await client.execute("UPDATE c SET n = n + 1 WHERE _id = 1 RETURNING *")
+            #expect(update.rows == [#"{"_id":1,"hits":4,"n":2}"#])
+            _ = try await client.execute("INSERT INTO d SELECT _id, n FROM c")
+            #expect(try await client.execute("SELECT * FROM d").rows == [#"{"_id":1,"n":2}"#])
+            #expect(
+                try await client.execute("SHOW dql_strict_mode").rows == [#"{"dql_strict_mode":false}"#])
+            let alter = try await client.execute("ALTER SYSTEM SET dql_strict_mode = true")
+            #expect(alter.status == 400 && alter.code == "QUERY-0104")
+        }
+    }
+
+    @Test("the v4 path is strict: an undeclared object is one REGISTER, and a MAP is not seen undeclared")
+    func strictPath() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'm': {'a': 1}})")
+            #expect(try await client.execute("SELECT * FROM c", version: "v4").rows == [#"{"_id":1}"#])
+            let declared = "SELECT * FROM COLLECTION c (m MAP)"
+            #expect(
+                try await client.execute(declared, version: "v4").rows == [#"{"_id":1,"m":{"a":1}}"#])
+        }
+    }
+
+    @Test("a statement that runs longer than anybody waits is cancelled")
+    func timeout() async throws {
+        var bounds = QueryServicePart.Bounds()
+        bounds.statementTime = .milliseconds(200)
+        try await QueryBench.run(bounds: bounds) { _, client async throws in
+            let list = Value.array((0..<300).map { .int($0) })
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'l': :l})", ["l": list])
+            let endless = try await client.execute(
+                """
+                SELECT RAW ANY a IN l SATISFIES ANY b IN l SATISFIES ANY c IN l SATISFIES \
+                a + b + c < 0 END END END FROM c
+                """)
+            #expect(endless.status == 400 && endless.code == "DQL-0611")
+        }
+    }
+
+    @Test("system:collections shows what the grant lets its holder read; RETURNING needs the right to read")
+    func grantedSystemRows() async throws {
+        try await QueryBench.run { bench, client async throws in
+            for name in ["cars", "boats"] {
+                _ = try await client.execute("INSERT INTO \(name) DOCUMENTS ({'_id': 1})")
+            }
+            let rules = AccessRules(queriesByCollection: ["cars": ["true"]])
+            let grant = Grant(read: rules, write: .everything)
+            let guest = client.with(token: bench.token(grant))
+            let rows = try await guest.execute("SELECT name FROM system:collections").rows
+            #expect(rows == [#"{"name":"cars"}"#])
+            let blind = try await guest.execute("INSERT INTO boats DOCUMENTS ({'_id': 2}) RETURNING *")
+            #expect(blind.status == 403 && blind.code == "QUERY-0202")
+        }
+    }
+
     @Test("a document without an id gets one, which the answer names")
     func generatedID() async throws {
         try await QueryBench.run { _, client async throws in

@@ -85,7 +85,8 @@ struct FieldWriter {
 
     /// The value as a reader sees it: an attachment is passed in with a mark around its token.
     private static func shown(_ value: Value) -> Value {
-        guard let object = value.objectValue, object.count == 1, let token = object[AttachmentToken.marker] else {
+        guard let object = value.objectValue, object.count == 1, let token = object[AttachmentToken.marker]
+        else {
             return value
         }
         return AttachmentToken(token)?.value ?? value

@@ -71,6 +71,8 @@ public struct PreparedStatement: Sendable {
         case .insert(let insert):
             var read: [String] = []
             if case .query(let select) = insert.source { read = [select.source.collection.qualifiedName] }
+            // What is written comes back merged with what was there.
+            if insert.returning != nil { read.append(insert.collection.qualifiedName) }
             (kind, collectionsRead, collectionsWritten) = (.insert, read, [insert.collection.qualifiedName])
         case .update(let update):
             let name = update.source.collection.qualifiedName

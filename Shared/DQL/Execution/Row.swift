@@ -44,7 +44,9 @@ struct FieldResolver: Sendable {
     func conflicts(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
         var map = record.document.root
         for index in access.path.indices.dropLast() {
-            guard let field = try map.field(access.path[index]), let below = try field.map() else { return nil }
+            guard let field = try map.field(access.path[index]), let below = try field.map() else {
+                return nil
+            }
             map = below
         }
         guard let last = access.path.last, let field = try map.field(last) else { return nil }

@@ -19,7 +19,9 @@ struct UpdateExecutor {
             values.reserveCapacity(operands.count)
             try writer.lookup(plan.collection, id) { record in
                 let row = Row(documents: [record], meter: context.meter)
-                for operand in operands { values.append(try operand.flatMap { try evaluator.evaluate($0, row) }) }
+                for operand in operands {
+                    values.append(try operand.flatMap { try evaluator.evaluate($0, row) })
+                }
             }
             try writer.edit(plan.collection, id) { editor in
                 var writes = FieldWriter(

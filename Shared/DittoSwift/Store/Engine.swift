@@ -99,10 +99,12 @@ final class Engine: Sendable {
         let parameters = settings.parameters
         let limits = DocumentLimits(
             softBytes: parameters.documentSoftLimitBytes, hardBytes: parameters.documentHardLimitBytes)
+        // Asked before the transaction: they read the store themselves.
+        let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
         let written = try replica.write(limits: limits) { transaction in
-            let names = try statement.readsCollectionNames ? transaction.collectionNames() : []
+            let names = try statement.reads(.collections) ? transaction.collectionNames() : []
             let result = try statement.execute(
-                in: transaction, arguments: arguments, options: options(names: names),
+                in: transaction, arguments: arguments, options: options(names: names, peers: peers),
                 idGenerator: environment.generateDocumentID)
             return (result: result, oversized: transaction.warnings)
         }
@@ -131,11 +133,12 @@ final class Engine: Sendable {
     private func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
-        try replica.read { transaction in
+        let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
+        return try replica.read { transaction in
             var rows: [Value] = []
-            let names = try statement.readsCollectionNames ? transaction.collectionNames() : []
+            let names = try statement.reads(.collections) ? transaction.collectionNames() : []
             let warnings = try statement.forEachRow(
-                in: transaction, arguments: arguments, options: options(names: names)
+                in: transaction, arguments: arguments, options: options(names: names, peers: peers)
             ) { row in
                 rows.append(row)
                 return true
@@ -148,12 +151,12 @@ final class Engine: Sendable {
     }
 
     /// What a statement that begins now is executed with.
-    private func options(names: [String]) -> ExecutionOptions {
+    private func options(names: [String], peers: [ObjectValue]) -> ExecutionOptions {
         let parameters = settings.parameters
         var options = ExecutionOptions(parameters)
         options.context = FunctionContext(
             now: Int64(clamping: environment.wallMilliseconds()), timeZones: SystemTimeZones())
-        options.system = EngineSystemCollections(engine: self, names: names)
+        options.system = EngineSystemCollections(engine: self, names: names, peers: peers)
         if let timeout = parameters.requestTimeout {
             let deadline = ContinuousClock.now + timeout
             options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
@@ -163,9 +166,9 @@ final class Engine: Sendable {
 }
 
 extension PreparedStatement {
-    /// Whether it asks for the names of all collections.
-    fileprivate var readsCollectionNames: Bool {
-        collectionsRead.contains { utf8Equal($0, "system:collections") }
+    /// Whether it reads a system collection.
+    fileprivate func reads(_ collection: SystemCollection) -> Bool {
+        collectionsRead.contains { utf8Equal($0, "system:\(collection.rawValue)") }
     }
 }
 

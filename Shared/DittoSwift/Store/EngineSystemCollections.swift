@@ -8,6 +8,8 @@ struct EngineSystemCollections: SystemCollections {
     let engine: Engine
     /// The names of the collections that hold documents, as the statement's transaction sees them.
     let names: [String]
+    /// The rows of `system:data_sync_info`.
+    let peers: [ObjectValue]
 
     func rows(of collection: SystemCollection) -> [ObjectValue]? {
         switch collection {
@@ -16,7 +18,7 @@ struct EngineSystemCollections: SystemCollections {
             names.map { name in
                 ObjectValue([(key: "_id", value: .string(name)), (key: "name", value: .string(name))])
             }
-        case .dataSyncInfo: engine.syncInformation()
+        case .dataSyncInfo: peers
         case .systemInfo: systemInformation()
         case .sharedStatements: engine.settings.sharedStatements
         case .indexes: []

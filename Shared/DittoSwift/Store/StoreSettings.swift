@@ -2,21 +2,18 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Replica
 import Synchronization
 
 /// A store's system parameters and its prepared statements.
 ///
-/// `state` guards both. What ALTER SYSTEM … PERSIST sets stands in `system_parameters.json` of the persistence
+/// What ALTER SYSTEM … PERSIST sets stands in `system_parameters.json` of the persistence
 /// directory, which is written before the new value holds; changes come one after the other, because the
 /// engine runs them in its queue of writers.
 final class StoreSettings: Sendable {
-    private struct State {
-        var parameters: SystemParameters
-        var cache: StatementCache
-    }
-
     private let file: ProtectedFile
-    private let state: Mutex<State>
+    private let statements: PreparedStatements
+    private let current: Mutex<SystemParameters>
 
     /// Settings from the environment and from what was persisted.
     /// - Throws: `DQLError` for a variable that says something its parameter cannot be; `SDK-0403` for a file
@@ -30,33 +27,26 @@ final class StoreSettings: Sendable {
             logger.warning(
                 "persisted system parameters are not of this version", metadata: ["names": "\(unknown)"])
         }
-        state = Mutex(
-            State(parameters: parameters, cache: StatementCache(capacity: parameters.statementCacheSize)))
+        current = Mutex(parameters)
+        statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
     /// The values that hold now.
-    var parameters: SystemParameters { state.withLock { $0.parameters } }
+    var parameters: SystemParameters { current.withLock { $0 } }
 
     /// The rows of `system:shared_statements`.
-    var sharedStatements: [ObjectValue] { state.withLock { $0.cache.rows } }
+    var sharedStatements: [ObjectValue] { statements.rows }
 
-    /// A statement, from the cache if it was prepared before. Compiles outside of the lock.
-    func prepare(_ text: String) throws(DQLError) -> PreparedStatement {
-        if let known = state.withLock({ $0.cache.lookup(text) }) { return known }
-        let statement = try PreparedStatement(text)
-        state.withLock { $0.cache.insert(statement) }
-        return statement
-    }
+    /// A statement, from the cache if it was prepared before.
+    func prepare(_ text: String) throws(DQLError) -> PreparedStatement { try statements.prepare(text) }
 
     /// Runs ALTER SYSTEM or SHOW. One at a time.
     func execute(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> SystemResult {
         var parameters = parameters
         let result = try statement.execute(on: &parameters, arguments: arguments)
         if let change = result.persistentChange { try persist(change) }
-        state.withLock { state in
-            state.parameters = parameters
-            state.cache.resize(to: parameters.statementCacheSize)
-        }
+        current.withLock { $0 = parameters }
+        statements.resize(to: parameters.statementCacheSize)
         return result
     }
 
@@ -79,7 +69,7 @@ final class StoreSettings: Sendable {
 
     private static func persisted(_ file: ProtectedFile) throws(SDKError) -> ObjectValue {
         guard let data = file.content else { return ObjectValue() }
-        guard let object = (try? JSONText.parse(data))?.objectValue else {
+        guard let object = (try? JSONText.parse(Array(data)))?.objectValue else {
             throw unusable(file, "it is no JSON object")
         }
         return object

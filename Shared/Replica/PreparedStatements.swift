@@ -1,0 +1,27 @@
+import CRDT
+import DQL
+import Synchronization
+
+/// The prepared statements of one owner, for any thread.
+public final class PreparedStatements: Sendable {
+    private let cache: Mutex<StatementCache>
+
+    /// Holds at most so many.
+    public init(capacity: Int = DQLLimits.cachedStatements) {
+        cache = Mutex(StatementCache(capacity: capacity))
+    }
+
+    /// The statement of a text; compiled, outside of the lock, when it is not held.
+    public func prepare(_ text: String) throws(DQLError) -> PreparedStatement {
+        if let known = cache.withLock({ $0.lookup(text) }) { return known }
+        let statement = try PreparedStatement(text)
+        cache.withLock { $0.insert(statement) }
+        return statement
+    }
+
+    /// Changes how many are held.
+    public func resize(to capacity: Int) { cache.withLock { $0.resize(to: capacity) } }
+
+    /// The rows of `system:shared_statements`.
+    public var rows: [ObjectValue] { cache.withLock { $0.rows } }
+}
