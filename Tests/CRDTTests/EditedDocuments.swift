@@ -46,3 +46,8 @@ extension Document {
         return result
     }
 }
+
+/// An object of these pairs.
+func object(_ pairs: KeyValuePairs<String, Value>) -> ObjectValue {
+    ObjectValue(pairs.map { (key: $0.key, value: $0.value) })
+}
