@@ -61,7 +61,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"
-    /// A clause or operator that is part of the language and not supported yet.
+    /// A clause or operator that is part of the language and not supported yet, or of SQL and not of this
+    /// language.
     case unsupportedClause = "DQL-0302"
     /// A write to a field of a declared type that cannot be written yet.
     case unsupportedType = "DQL-0303"
@@ -111,4 +112,10 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case hiddenName = "DQL-W104"
     /// A SET whose right side was MISSING: the field was left as it was.
     case missingAssignment = "DQL-W105"
+    /// A comparison with NULL or MISSING, which is never true.
+    case comparisonWithNothing = "DQL-W111"
+    /// `_id` compared with a field, where a parameter is probably meant.
+    case idComparedWithField = "DQL-W112"
+    /// A field compared with the text 'true' or 'false' rather than the boolean.
+    case booleanAsText = "DQL-W113"
 }

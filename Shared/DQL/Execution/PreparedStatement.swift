@@ -51,7 +51,7 @@ public struct PreparedStatement: Sendable {
         plan = analysis.plan
         parameters = analysis.parameters
         types = analysis.types
-        warnings = analysis.warnings
+        warnings = analysis.warnings + Suspicions.warnings(statement, source)
         parameterNames = parameters.map(\.text)
         switch statement {
         case .select(let select):
