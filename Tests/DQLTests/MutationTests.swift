@@ -30,21 +30,24 @@ struct MutationTests {
         }
     }
 
-    @Test(
-        "a statement as long as allowed ends quickly",
-        arguments: [
-            "SELECT RAW [" + Array(repeating: "1", count: 500_000).joined(separator: ",")
-                + "][0] FROM system:dual",
-            "SELECT * FROM c WHERE " + Array(repeating: "a=1", count: 130_000).joined(separator: " OR "),
-            "SELECT * FROM c WHERE a IN (" + (0..<65_536).map { ":p\($0)" }.joined(separator: ",") + ")",
-            "SELECT '" + String(repeating: "x", count: 1_048_000) + "' FROM system:dual",
-            "SELECT " + String(repeating: "/*+{}*/", count: 149_000) + " * FROM c",
-            "SELECT * FROM c" + String(repeating: " JOIN d ON true", count: 69_000),
-            "INSERT INTO c DOCUMENTS " + Array(repeating: "({})", count: 200_000).joined(separator: ","),
-            "UPDATE c SET a -> (" + Array(repeating: "b=1", count: 250_000).joined(separator: ","),
-            "SELECT * FROM c USE IDS " + Array(repeating: "1", count: 500_000).joined(separator: ","),
-            String(repeating: ";", count: 1_048_576), String(repeating: "a ", count: 524_288),
-        ])
+    private static func repeated(_ count: Int, _ item: String, _ separator: String = "") -> String {
+        Array(repeating: item, count: count).joined(separator: separator)
+    }
+
+    private static let longStatements: [String] = [
+        "SELECT RAW [\(repeated(500_000, "1", ","))][0] FROM system:dual",
+        "SELECT * FROM c WHERE \(repeated(130_000, "a=1", " OR "))",
+        "SELECT * FROM c WHERE a IN (\((0..<65_536).map { ":p\($0)" }.joined(separator: ",")))",
+        "SELECT '\(repeated(1_048_000, "x"))' FROM system:dual",
+        "SELECT \(repeated(149_000, "/*+{}*/")) * FROM c",
+        "SELECT * FROM c\(repeated(69_000, " JOIN d ON true"))",
+        "INSERT INTO c DOCUMENTS \(repeated(200_000, "({})", ","))",
+        "UPDATE c SET a -> (\(repeated(250_000, "b=1", ",")))",
+        "SELECT * FROM c USE IDS \(repeated(500_000, "1", ","))",
+        repeated(1_048_576, ";"), repeated(524_288, "a "),
+    ]
+
+    @Test("a statement as long as allowed ends quickly", arguments: longStatements)
     func long(_ statement: String) {
         let elapsed = ContinuousClock().measure { _ = failure(of: statement) }
         #expect(elapsed < .seconds(60))
