@@ -21,6 +21,9 @@ public enum DQLLimits {
     static let topRowsSlack = 2
     /// The longest token an error quotes, in characters.
     static let quotedTokenCharacters = 40
+    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
+    /// interrupted.
+    public static let callArguments = 1_024
     /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
     /// which there is IN.
     public static let patternCharacters = 2_048
@@ -39,6 +42,6 @@ public enum DQLLimits {
     /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
     /// is MISSING.
     public static let resultBytes = 5_242_880
-    /// The most elements that `date_range` and `split` make; more are MISSING.
+    /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
 }

@@ -10,8 +10,8 @@ enum PatternFunctions {
         FunctionDefinition(
             "regexp_like", parameters, optional: 1, variadic: true,
             "Whether a part of the text matches the regular expression (`^…$` for the whole). Flags: `i`"
-                + " ignores case, `c` does not, `m` lets `^` and `$` match at lines, `s` lets `.` match a line"
-                + " feed, `x` ignores white space in the pattern. An invalid pattern is an error where it is"
+                + " ignores case, `c` does not, `m` lets `^` and `$` match at lines, `s` lets `.` match a"
+                + " line feed, `x` ignores white space in the pattern. An invalid pattern is an error where it is"
                 + " written out, and MISSING where it is computed. Takes time linear in the text: look around"
                 + " and references to groups are not supported.",
             example: ("regexp_like('Mimeo', '^m.+o$', 'i')", "true"),
