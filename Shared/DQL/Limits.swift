@@ -38,7 +38,7 @@ public enum DQLLimits {
     static let patternTableEntries = 65_536
     /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
     /// microseconds, which the second text already repays.
-    static let patternWarmingSteps = 8_192
+    static let patternWarmingSteps = 4_096
     /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
     /// is MISSING.
     public static let resultBytes = 5_242_880

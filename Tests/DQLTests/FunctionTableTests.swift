@@ -91,6 +91,27 @@ struct FunctionTableTests {
         .string(String(repeating: "ab", count: 2_000)),
     ]
 
+    @Test(
+        "the clock and named zones come from the context",
+        arguments: [
+            ("clock()", "1709208000000"), ("clock('')", "'2024-02-29T12:00:00+00:00'"),
+            ("clock('', 'Europe/Berlin')", "'2024-02-29T13:00:00+01:00'"),
+            ("clock('hh TZN', 'Europe/Berlin')", "'13 Europe/Berlin'"), ("clock('%H', '+05:30')", "'17'"),
+            ("date_format(1720000000000, 'hh:mm TZD', 'Europe/Berlin')", "'11:46 +02:00'"),
+            (
+                "date_add('2024-02-29T12:00:00Z', 'month', 6, '', 'Europe/Berlin')",
+                "'2024-08-29T14:00:00+02:00'"
+            ),
+            ("date_range(0, 2, 'ms', 1, 'hh', 'Europe/Berlin')", "['01', '01']"),
+            ("date_cast('2024-07-01 12:00 Europe/Berlin', '%F %R %Z')", "1719828000000"),
+            ("tz_offset('2024-07-01 Europe/Berlin', 'YYYY-MM-DD TZN')", "120"),
+            ("tz_offset('Europe/Berlin', 'TZN')", "60"), ("request_info().statement", "'SELECT'"),
+            ("clock('', 'Europe/Atlantis')", "MISSING"), ("clock('%')", "MISSING"),
+        ])
+    func inContext(_ call: String, _ result: String) throws {
+        #expect(try Self.rows(call) == Self.rows(result))
+    }
+
     @Test("without a context the clock, zones and the request are MISSING")
     func withoutContext() throws {
         let store = MemoryStore()

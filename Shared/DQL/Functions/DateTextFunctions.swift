@@ -27,8 +27,8 @@ enum DateTextFunctions {
         .contextual(
             "tz_offset", [.init("date", .string), .init("format", .string)], optional: 1,
             "How many minutes the clocks of the date's zone are ahead of UTC. With the format `'TZN'` the"
-                + " text is a zone's name, and the answer is for the time at which the statement began (1970 where"
-                + " no clock may be read).",
+                + " text is a zone's name, and the answer is for the time at which the statement began (1970"
+                + " where no clock may be read).",
             example: ("tz_offset('2024-02-29T12:00:00+05:30')", "330"),
             check: { DateFunctions.formatProblem($0, 1) }
         ) { arguments, context in
