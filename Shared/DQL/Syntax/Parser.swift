@@ -142,7 +142,13 @@ struct Parser {
     @inline(never)
     mutating func memberName() throws(DQLError) -> NameSyntax {
         if case .word(let text, _) = current.kind { return NameSyntax(text: text, span: try advance().span) }
-        return try name("a field name", allowDoubleQuotes: true)
+        return try fieldName("a field name")
+    }
+
+    /// A field where no string can stand: double quotes are fine, but not around nothing.
+    mutating func fieldName(_ what: String) throws(DQLError) -> NameSyntax {
+        if case .string("", _) = current.kind { throw error(.syntax, "a quoted name cannot be empty") }
+        return try name(what, allowDoubleQuotes: true)
     }
 
     /// Items separated by commas, at least one.
