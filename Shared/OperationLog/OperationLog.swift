@@ -29,8 +29,9 @@ import CRDT
 /// **Durability.** `append` returns after the commit reached stable storage, for every outcome but a thrown
 /// error. A thrown `LOG-0303` leaves it open whether the operations became durable: the writer is poisoned
 /// then (`LOG-0304` from there on) until the log is opened again, whose frontier tells. Reads go on
-/// meanwhile. All other errors mean that nothing of the call was stored, and that a later attempt may
-/// succeed.
+/// meanwhile. A driver on a server that recovers by itself throws `LOG-0308` instead, and goes on: there,
+/// what the log shows is durable. All other errors mean that nothing of the call was stored, and that a
+/// later attempt may succeed.
 ///
 /// **Bounds.** Appends that wait for a commit are bounded in count and bytes; callers beyond that are
 /// suspended in order of arrival, and refused (`LOG-0305`) beyond `LogLimits.waitingAppends`.

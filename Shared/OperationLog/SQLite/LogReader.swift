@@ -97,7 +97,7 @@ enum LogReader {
         _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset < head.offset else { return [] }
-        guard var hash = try chainHash(db, at: offset, of: head) else {
+        guard let hash = try chainHash(db, at: offset, of: head) else {
             throw corrupt("the entry is missing", database, offset: offset)
         }
         let sql = """
@@ -110,28 +110,16 @@ enum LogReader {
             LogKey.of(database: head.number, offset: through),
             limit.operations,
         ]
-        var entries: [LogEntry] = []
-        var bytes = 0
-        var expected = offset + 1
+        var chain = ChainReading(database: database, after: offset, hash: hash, limit: limit)
         do {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: arguments)
             while let row = try rows.next() {
-                let entry = try decode(row)
-                guard entry.offset == expected else { break }
-                hash = ChainHash.next(after: hash, digest: digest(of: entry.record))
-                guard entry.hash == hash else {
-                    throw corrupt("the entry does not follow its predecessor", database, offset: expected)
-                }
-                bytes += entry.bytes.count
-                if bytes > limit.bytes && !entries.isEmpty { return entries }
-                entries.append(entry)
-                expected += 1
+                guard try chain.take(decode(row)) else { break }
             }
         } catch let error as DatabaseError where isDamage(error) {
-            throw corrupt("the page is damaged: \(describe(error))", database, offset: expected)
+            throw corrupt("the page is damaged: \(describe(error))", database, offset: chain.expected)
         }
-        guard expected > through else { throw corrupt("the entry is missing", database, offset: expected) }
-        return entries
+        return try chain.finish(through: through)
     }
 
     /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing.
@@ -148,12 +136,6 @@ enum LogReader {
             actor: ActorID(unsigned(row, 1)), sequence: unsigned(row, 2), timestamp: unsigned(row, 3),
             bytes: bytes)
         return LogEntry(offset: LogKey.offset(of: row[0]), hash: unsigned(row, 4), record: record)
-    }
-
-    private static func digest(of record: OperationRecord) -> UInt64 {
-        ChainHash.digest(
-            actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
-            contentHash: ChainHash.content(record.bytes))
     }
 
     /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,
