@@ -65,7 +65,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "Identity", "OperationLog", "Replica", hummingbird, httpClient, nioCore, nioPosix,
+            "CRDT", "Identity", "OperationLog", "Postgres", "Replica", hummingbird, httpClient, nioCore,
+            nioPosix,
             nioHTTP, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -109,7 +110,7 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     tests("TidyTests", []),
-    tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT"]),
+    tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus"]),
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),

@@ -4,6 +4,9 @@ public enum PostgresLimits {
     /// How long connecting may take before the server counts as unreachable, in whole seconds: more than a
     /// server that recovers answers with, less than a caller waits.
     static let connectTimeoutSeconds = 5
+    /// How long a service that starts waits for a server that does not answer: services and server start
+    /// together.
+    public static let startPatience = Duration.seconds(30)
     /// How long sent bytes may stay unacknowledged before a connection counts as dead: a server that was
     /// unplugged must not hold a writer for the system's quarter of an hour.
     static let unacknowledgedTimeout = Duration.seconds(10)
@@ -15,6 +18,4 @@ public enum PostgresLimits {
     static let firstReconnectPause = Duration.milliseconds(50)
     /// The longest pause between two attempts.
     static let lastReconnectPause = Duration.seconds(5)
-    /// What PostgreSQL refuses to notify with beyond, in bytes; a database's id and a number are far below.
-    static let notificationBytes = 8_000
 }

@@ -119,13 +119,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     private func notify() {
         guard connection != nil, !unannounced.isEmpty else { return }
-        let heads = unannounced
-        unannounced = [:]
         guarded { connection in
-            for (database, head) in heads {
+            for (database, head) in unannounced {
                 _ = try connection.query(
                     "SELECT pg_notify($1, $2)", [.text(Self.channel), .text("\(head) \(database)")])
             }
+            // Kept until here: what a lost connection did not carry, the next one does.
+            unannounced = [:]
         }
         hear()
     }

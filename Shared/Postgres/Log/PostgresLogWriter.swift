@@ -85,6 +85,11 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Gives the connection back.
     func close() { connection = nil }
 
+    /// What the writer's own connection has a server setting at.
+    func setting(_ name: String) throws -> String {
+        try open().query("SELECT current_setting($1)", [.text(name)]).text(0, 0)
+    }
+
     /// An error of PostgreSQL as one of the log, during a change.
     static func translated(_ error: PostgresError) -> OperationLogError {
         if error.isConnectionLost {

@@ -1,4 +1,5 @@
 import CRDT
+import Glibc
 import Logging
 import OperationLog
 import Synchronization
@@ -66,6 +67,25 @@ public final class PostgresOperationLog: OperationLog {
         lanes = ConnectionLanes(url: url)
         self.writer = writer
         self.watcher = watcher
+    }
+
+    /// Opens a log as `init` does, and tries again for a while when the server cannot be reached. Blocks.
+    public static func open(
+        url: String, patience: Duration, logger: Logger
+    ) throws -> PostgresOperationLog {
+        let deadline = ContinuousClock.now + patience
+        var pause = PostgresLimits.firstReconnectPause
+        while true {
+            do {
+                return try PostgresOperationLog(url: url, logger: logger)
+            } catch let error as OperationLogError
+                where error.code == .unreachable && ContinuousClock.now + pause < deadline
+            {
+                logger.warning("\(error.message); trying again")
+                usleep(useconds_t(pause.wholeMicroseconds))
+                pause = min(pause * 2, PostgresLimits.lastReconnectPause)
+            }
+        }
     }
 
     /// One function call; a fresh log id is drawn for it.
