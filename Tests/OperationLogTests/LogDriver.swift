@@ -67,12 +67,13 @@ func withTemporaryPath(_ body: (_ path: String) async throws -> Void) async thro
 
 /// A request whose bytes say who wrote it, so that every operation differs.
 func request(
-    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0
+    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0,
+    touches: [Touch] = [], condition: AppendCondition? = nil
 ) -> AppendRequest {
     let bytes = Array("\(actor)/\(sequence)/\(text)".utf8) + [UInt8](repeating: 7, count: size)
     let record = OperationRecord(
         actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
-    return AppendRequest(record: record, authorKey: key)
+    return AppendRequest(record: record, authorKey: key, touches: touches, condition: condition)
 }
 
 /// Operations `sequences` of an actor.

@@ -41,7 +41,7 @@ func record(_ actor: UInt64, _ sequence: UInt64, size: Int = 0) -> AppendRequest
     let bytes = Array("\(actor)/\(sequence)".utf8) + [UInt8](repeating: 7, count: size)
     let record = OperationRecord(
         actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
-    return AppendRequest(record: record, authorKey: "key")
+    return AppendRequest(record: record, authorKey: "key", touches: [])
 }
 
 /// Appends an actor's operations one by one, trying each until it is acknowledged.

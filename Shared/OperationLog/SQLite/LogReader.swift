@@ -8,6 +8,8 @@ struct LogHead {
     let logID: LogID
     var offset: UInt64
     var hash: UInt64
+    /// The offset after which the index of last offsets is complete.
+    let indexed: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
@@ -23,7 +25,7 @@ enum LogReader {
 
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
-        let sql = "SELECT number, logID, head, hash FROM databases WHERE id = ?"
+        let sql = "SELECT number, logID, head, hash, indexed FROM databases WHERE id = ?"
         let found = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [database])
         guard let row = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
@@ -31,7 +33,9 @@ enum LogReader {
         guard let bytes = Data.fromDatabaseValue(row[1]), let logID = LogID(bytes: [UInt8](bytes)) else {
             throw corrupt("the log id is damaged", database, offset: 0)
         }
-        let head = LogHead(number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3))
+        let head = LogHead(
+            number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3),
+            indexed: unsigned(row, 4))
         let isInRange = head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
         guard isInRange else {
             throw corrupt("the head is damaged", database, offset: head.offset)

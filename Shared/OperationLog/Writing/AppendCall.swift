@@ -4,6 +4,8 @@ import CRDT
 package struct PreparedOperation: Sendable {
     package let record: OperationRecord
     package let authorKey: String
+    package let touches: [Touch]
+    package let condition: AppendCondition?
     package let contentHash: UInt64
     package let digest: UInt64
 
@@ -24,8 +26,13 @@ package struct PreparedOperation: Sendable {
         guard request.authorKey.utf8.count <= LogLimits.authorKeyBytes else {
             throw refuse("names an author key longer than \(LogLimits.authorKeyBytes) bytes")
         }
+        guard max(request.touches.count, request.condition?.reads.count ?? 0) <= LogLimits.touches else {
+            throw refuse("touches or reads more than \(LogLimits.touches) documents")
+        }
         self.record = record
         authorKey = request.authorKey
+        touches = request.touches
+        condition = request.condition
         contentHash = ChainHash.content(record.bytes)
         digest = ChainHash.digest(
             actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,

@@ -48,6 +48,12 @@ enum PostgresLogSchema {
             hash int8 NOT NULL,
             PRIMARY KEY (database, actor)
         ) WITH (fillfactor = 70);
+        CREATE TABLE mimeo_log.touched (
+            database int8 NOT NULL,
+            touch int8 NOT NULL,
+            "offset" int8 NOT NULL,
+            PRIMARY KEY (database, touch)
+        ) WITH (fillfactor = 80);
         CREATE FUNCTION mimeo_log.create_database(new_id text, new_log_id bytea, start int8) RETURNS boolean
         LANGUAGE plpgsql AS $body$
         DECLARE made int8;
@@ -70,12 +76,15 @@ enum PostgresLogSchema {
     /// all in one statement, so that the lock on the database's row never waits for a client.
     ///
     /// The arguments are parallel arrays, an element per operation; operations of one `call` stand together.
+    /// `touches` and `reads` hold those of all operations one after the other; operation i has the ones after
+    /// `touch_ends[i - 1]` and up to `touch_ends[i]`. `read_ats` is -1 where there is no condition.
     /// Answers a row per operation: what became of it (see `PostgresLogWriter.Verdict`) and a number; or one
     /// row that speaks of the whole database.
     private static let appendFunction = """
         CREATE FUNCTION mimeo_log.append(
             database_id text, calls int8[], actors int8[], sequences int8[], stamps int8[], contents int8[],
-            digests int8[], keys text[], bodies bytea[]
+            digests int8[], keys text[], bodies bytea[], touches int8[], touch_ends int8[], reads int8[],
+            read_ends int8[], read_ats int8[]
         ) RETURNS TABLE (verdict int8, value int8)
         LANGUAGE plpgsql AS $body$
         DECLARE
@@ -89,6 +98,11 @@ enum PostgresLogSchema {
             new_hashes int8[] := '{}';
             new_indexes int8[] := '{}';
             latest int8;
+            pending_touches int8[] := '{}';
+            pending_places int8[] := '{}';
+            touch_start int8 := 1;
+            read_start int8 := 1;
+            breach int8;
         BEGIN
             SELECT * INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
             IF NOT FOUND THEN
@@ -119,6 +133,18 @@ enum PostgresLogSchema {
                         who.database := home.number; who.actor := actors[i]; who.sequence := 0;
                     END IF;
                 END IF;
+                breach := NULL;
+                IF read_ats[i] >= 0 AND read_ats[i] < home.head THEN
+                    -- What this group has touched so far counts too.
+                    INSERT INTO mimeo_log.touched
+                    SELECT home.number, p.touch, max(p.place)
+                    FROM unnest(pending_touches, pending_places) AS p (touch, place) GROUP BY p.touch
+                    ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
+                    pending_touches := '{}'; pending_places := '{}';
+                    SELECT max(t."offset") INTO breach FROM mimeo_log.touched t
+                    WHERE t.database = home.number AND t.touch = ANY (reads[read_start : read_ends[i]])
+                        AND t."offset" > read_ats[i];
+                END IF;
                 IF actors[i] = ANY (held) THEN
                     verdict := 2; value := who.sequence + 1;
                 ELSIF is_known AND who.key <> keys[i] THEN
@@ -129,8 +155,15 @@ enum PostgresLogSchema {
                     verdict := 4; value := sequences[i];
                 ELSIF is_known AND sequences[i] <= who.sequence THEN
                     verdict := 1; value := who.sequence;
+                ELSIF breach IS NOT NULL THEN
+                    verdict := 5; value := breach;
                 ELSE
                     home.head := home.head + 1;
+                    IF touch_ends[i] >= touch_start THEN
+                        pending_touches := pending_touches || touches[touch_start : touch_ends[i]];
+                        pending_places := pending_places
+                            || array_fill(home.head, ARRAY[(touch_ends[i] - touch_start + 1)::int]);
+                    END IF;
                     home.hash := ((home.hash << 29) | ((home.hash >> 35) & 536870911)) # digests[i];
                     new_places := new_places || home.head;
                     new_hashes := new_hashes || home.hash;
@@ -146,8 +179,16 @@ enum PostgresLogSchema {
                 IF verdict > 1 THEN
                     held := held || actors[i];
                 END IF;
+                touch_start := touch_ends[i] + 1;
+                read_start := read_ends[i] + 1;
                 RETURN NEXT;
             END LOOP;
+            IF array_length(pending_touches, 1) > 0 THEN
+                INSERT INTO mimeo_log.touched
+                SELECT home.number, p.touch, max(p.place)
+                FROM unnest(pending_touches, pending_places) AS p (touch, place) GROUP BY p.touch
+                ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
+            END IF;
             IF is_changed THEN
                 INSERT INTO mimeo_log.actors VALUES (who.*)
                 ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,

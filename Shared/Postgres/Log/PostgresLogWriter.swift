@@ -2,6 +2,11 @@ import CRDT
 import Logging
 import OperationLog
 
+extension Touch {
+    /// As PostgreSQL stores it.
+    fileprivate var bits: Int64 { Int64(bitPattern: rawValue) }
+}
+
 /// Commits groups on a connection of its own, which it opens again when it was lost.
 ///
 /// What a failure means is decided here, once:
@@ -28,12 +33,14 @@ final class PostgresLogWriter: @unchecked Sendable {
         static let gap: Int64 = 2
         static let foreignActor: Int64 = 3
         static let differentContent: Int64 = 4
+        static let condition: Int64 = 5
         static let unknownDatabase: Int64 = -1
         static let damagedHead: Int64 = -2
     }
 
     private static let append = """
-        SELECT verdict, value FROM mimeo_log.append($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        SELECT verdict, value FROM mimeo_log.append(
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         """
 
     /// A writer to this server. Connects at its first group.
@@ -142,7 +149,21 @@ final class PostgresLogWriter: @unchecked Sendable {
                 .int8Array(operations.map { Int64(bitPattern: $0.1.contentHash) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.digest) }),
                 .textArray(operations.map(\.1.authorKey)), .bytesArray(operations.map(\.1.record.bytes)),
+                .int8Array(operations.flatMap { $0.1.touches.map(\.bits) }),
+                .int8Array(ends(operations.map(\.1.touches.count))),
+                .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
+                .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
+                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt) } ?? -1 }),
             ])
+    }
+
+    /// Where the parts end that have these lengths.
+    private static func ends(_ lengths: [Int]) -> [Int64] {
+        var end: Int64 = 0
+        return lengths.map { length in
+            end += Int64(length)
+            return end
+        }
     }
 
     private static func failure(_ rows: Rows, _ database: String) -> OperationLogError? {
@@ -166,6 +187,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         case Verdict.gap: return .gap(expected: value)
         case Verdict.foreignActor: return .conflict(.foreignActor)
         case Verdict.differentContent: return .conflict(.differentContent(sequence: value))
+        case Verdict.condition: return .conflict(.condition(offset: value))
         case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
         }
     }
