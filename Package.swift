@@ -65,7 +65,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "Identity", "OperationLog", "Replica", hummingbird, httpClient, nioCore, nioPosix,
+            "CRDT", "Identity", "OperationLog", "Postgres", "Replica", hummingbird, httpClient, nioCore,
+            nioPosix,
             nioHTTP, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -75,6 +76,7 @@ let shared: [Target] = [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ]),
+    module("Postgres", ["CRDT", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
     .systemLibrary(
         name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 ]
@@ -108,11 +110,11 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     tests("TidyTests", []),
-    tests("PostgresTests", ["CLibPQ"]),
+    tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus", "Samples"]),
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
-    tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
+    tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),

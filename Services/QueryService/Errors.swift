@@ -22,7 +22,7 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case writeNotGranted = "QUERY-0203"
     /// 408: the state asked for by X-DITTO-TXN-ID was not reached in time.
     case transactionNotReached = "QUERY-0301"
-    /// 409: another process wrote as this one; try again.
+    /// 409: other processes kept writing what the statement reads or writes; try again.
     case conflict = "QUERY-0302"
     /// 503: too many writes wait.
     case overloaded = "QUERY-0303"
@@ -52,7 +52,7 @@ public struct QueryError: Error, Equatable, Sendable {
             case .readNotGranted: "no right to read \(detail)"
             case .writeNotGranted: "no right to write \(detail)"
             case .transactionNotReached: "the transaction was not reached in time"
-            case .conflict: "another process wrote at the same time; try again"
+            case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many writes are waiting; try again later"
             case .unavailable: "the store takes nothing at the moment: \(detail)"
             }

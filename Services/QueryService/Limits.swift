@@ -9,7 +9,7 @@ public enum Limits {
     public static let statementTime = Duration.seconds(60)
     /// Writes of one database that may wait for their turn in this process.
     public static let waitingWrites = 1_024
-    /// How often a statement is tried when the log refuses its operation: once more under a new actor, which
-    /// nobody else can have.
-    static let writeAttempts = 2
+    /// How often a statement is tried while others write what it read, or the log knows another history of
+    /// this process's actor. Each try needs somebody else's success, so many in a row mean real contention.
+    static let writeAttempts = 16
 }

@@ -9,8 +9,10 @@ import ServiceKit
 /// One database's embedded projection and the writes that go through this process.
 ///
 /// Writes of this process run one after the other (`writing`): a statement is drafted against the
-/// projection, appended to the log, folded, answered; so each sees the one before. Writers elsewhere are
-/// merged like any concurrent write.
+/// projection, appended to the log, folded, answered; so each sees the one before. Between processes an
+/// append carries a condition (rule 22): what the statement read or wrote was not touched since it was
+/// read, or the statement runs again. Peers write without conditions and are merged like any concurrent
+/// write.
 actor Projection {
     nonisolated let materializer: Materializer
     private let log: any OperationLog
@@ -127,12 +129,14 @@ actor Projection {
         return try await task.value
     }
 
-    /// Drafts, appends, folds. When the log says that somebody else wrote as this projection's actor (its
-    /// folder was copied), the statement runs again under a new one.
+    /// Drafts, appends, folds. The statement runs again when somebody else touched what it read or wrote, and
+    /// once more under a new actor when the log says that somebody else wrote as this projection's (its
+    /// folder was copied).
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
     ) async throws -> ExecuteAnswer {
         if await materializer.position.offset < written { try await materializer.advance() }
+        var isActorNew = false
         for _ in 0..<Limits.writeAttempts {
             let actor = materializer.replica.actor
             let draft = try await draft(statement, arguments, options, as: actor)
@@ -141,12 +145,19 @@ actor Projection {
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
                 warnings: draft.result.warnings.map(\.message) + draft.warnings)
             guard let operation = draft.operation else { return answer }
-            if let offset = try await append(operation) {
+            let condition = AppendCondition(
+                readAt: draft.readAt, reads: Touch.all(of: operation, reading: statement))
+            switch try await append(operation, condition) {
+            case .appended(let offset):
                 answer.transactionID = offset
                 return answer
+            case .conflict(.condition): try await materializer.advance()
+            case .duplicate, .gap, .conflict:
+                guard !isActorNew else { throw QueryError(.conflict) }
+                isActorNew = true
+                let replica = materializer.replica
+                try await materializer.executor.run { try replica.renewActor(actor) }
             }
-            let replica = materializer.replica
-            try await materializer.executor.run { try replica.renewActor(actor) }
         }
         throw QueryError(.conflict)
     }
@@ -155,6 +166,8 @@ actor Projection {
         let result: StatementResult
         let operation: Operation?
         let warnings: [String]
+        /// The offset of the state it was made on.
+        let readAt: UInt64
     }
 
     /// The sequence is what the log says, so a projection that was deleted or restored never repeats one.
@@ -164,28 +177,45 @@ actor Projection {
     ) async throws -> Draft {
         let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
         let replica = materializer.replica
+        // Read before the draft: a fold in between only makes the condition stricter.
+        let readAt = await materializer.position.offset
         return try await materializer.executor.run {
             let draft = try replica.draft(as: actor, sequence: sequence) { transaction in
                 try statement.execute(
                     in: transaction, arguments: arguments, options: options,
                     idGenerator: { Environment.system.generateDocumentID() })
             }
-            return Draft(result: draft.value, operation: draft.operation, warnings: draft.warnings)
+            return Draft(
+                result: draft.value, operation: draft.operation, warnings: draft.warnings,
+                readAt: readAt)
         }
     }
 
-    /// The operation's offset; nil when the log has another history of its actor.
-    private func append(_ operation: Operation) async throws -> UInt64? {
-        let record = OperationRecord(
-            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
-            bytes: operation.encoded())
-        let request = AppendRequest(record: record, authorKey: "query-service:\(operation.actor)")
-        guard case .appended(let offset)? = try await log.append([request], to: database).first else {
-            return nil
+    private func append(
+        _ operation: Operation, _ condition: AppendCondition
+    ) async throws -> AppendOutcome {
+        let request = AppendRequest(
+            operation, authorKey: "query-service:\(operation.actor)", condition: condition)
+        guard let outcome = try await log.append([request], to: database).first else {
+            preconditionFailure("an append of one operation has one outcome")
         }
-        written = offset
-        // The write is durable from here on: a projection that cannot follow fails what comes next, not this.
-        try? await materializer.advance()
-        return offset
+        if case .appended(let offset) = outcome {
+            written = offset
+            // The write is durable from here on: a projection that cannot follow fails what comes next, not
+            // this.
+            try? await materializer.advance()
+        }
+        return outcome
+    }
+}
+
+extension Touch {
+    /// What must not have been touched for a statement's operation to stand: the documents it writes, and the
+    /// collections of which it copies. (The collections it writes to are no part of that: two statements that
+    /// write different documents of one collection do not hinder each other.)
+    fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
+        let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
+        guard statement.kind == .insert else { return documents }
+        return documents + statement.collectionsRead.map { Touch.collection($0) }
     }
 }

@@ -83,11 +83,7 @@ struct AdmissionCheck {
             overlay[key] = vector.union(delta.resultingVector)
         }
         return .admitted(
-            AppendRequest(
-                record: OperationRecord(
-                    actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
-                    bytes: bytes),
-                authorKey: authorKey))
+            AppendRequest(operation, bytes: bytes, authorKey: authorKey))
     }
 
     /// The vector and the encoded size of a document as folded so far.

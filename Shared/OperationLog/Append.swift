@@ -20,6 +20,55 @@ public struct OperationRecord: Hashable, Sendable {
     }
 }
 
+/// What an operation changes or a statement read, as 64 bits: a document, or a collection as a whole. Two
+/// that collide make a needless conflict, never a missed one.
+public struct Touch: Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt64
+
+    /// A touch of these bits, as a driver stored them.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// A document.
+    public static func document(_ collection: String, _ id: DocumentID) -> Touch {
+        Touch(rawValue: hash64(id.bytes, seed: hash64(Array(collection.utf8), seed: 1)))
+    }
+
+    /// Everything in a collection.
+    public static func collection(_ name: String) -> Touch {
+        Touch(rawValue: hash64(Array(name.utf8), seed: 2))
+    }
+
+    /// What an operation changes: its documents, and their collections.
+    public static func all(of operation: Operation) -> [Touch] {
+        var collections: [String] = []
+        var touches: [Touch] = []
+        touches.reserveCapacity(operation.changes.count + 1)
+        for change in operation.changes {
+            if !collections.contains(where: { utf8Equal($0, change.collection) }) {
+                collections.append(change.collection)
+                touches.append(.collection(change.collection))
+            }
+            touches.append(.document(change.collection, change.id))
+        }
+        return touches
+    }
+}
+
+/// What must not have changed for an operation to be appended (rule 22).
+public struct AppendCondition: Hashable, Sendable {
+    /// The offset up to which the author had read.
+    public let readAt: UInt64
+    /// What the author read there.
+    public let reads: [Touch]
+
+    /// A condition: nothing in `reads` was touched after `readAt`.
+    public init(readAt: UInt64, reads: [Touch]) {
+        self.readAt = readAt
+        self.reads = reads
+    }
+}
+
 /// An operation to append, and the key of its author.
 public struct AppendRequest: Hashable, Sendable {
     /// The operation.
@@ -27,11 +76,30 @@ public struct AppendRequest: Hashable, Sendable {
     /// The peer key the actor belongs to: registered with its first operation, checked at every later one.
     /// At most `LogLimits.authorKeyBytes`; may be empty where peers have no keys.
     public let authorKey: String
+    /// What the operation changes, for the conditions of others. At most `LogLimits.touches`.
+    public let touches: [Touch]
+    /// What must not have changed; nil appends whatever has.
+    public let condition: AppendCondition?
 
     /// A request to append an operation of this author.
-    public init(record: OperationRecord, authorKey: String) {
+    public init(
+        record: OperationRecord, authorKey: String, touches: [Touch], condition: AppendCondition? = nil
+    ) {
         self.record = record
         self.authorKey = authorKey
+        self.touches = touches
+        self.condition = condition
+    }
+
+    /// A request to append an operation; `bytes` are its encoding, if it is at hand.
+    public init(
+        _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil
+    ) {
+        self.init(
+            record: OperationRecord(
+                actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                bytes: bytes ?? operation.encoded()),
+            authorKey: authorKey, touches: Touch.all(of: operation), condition: condition)
     }
 }
 
@@ -54,6 +122,9 @@ public enum AppendConflict: Hashable, Sendable {
     /// The actor's last operation in the log has this sequence but another content: two stores write as one
     /// actor (rule 9), and the later one must take a new one.
     case differentContent(sequence: UInt64)
+    /// Something that the operation's condition names was touched at this offset, after it was read: the
+    /// statement behind it has to run again.
+    case condition(offset: UInt64)
 }
 
 /// The end of what the log has of one actor.

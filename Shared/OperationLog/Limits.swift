@@ -9,6 +9,10 @@ public enum LogLimits {
     /// UTF-8 bytes of an author key: a P-256 public key as base64 has 124.
     public static let authorKeyBytes = 512
 
+    /// Touches of one operation, and reads of one condition: an operation of the greatest size has no more
+    /// documents.
+    public static let touches = 1 << 20
+
     /// Entries of a read without wishes: some milliseconds of folding.
     public static let readOperations = 1_000
     /// Bytes of a read without wishes: a megabyte in memory per reader.

@@ -26,11 +26,18 @@ import CRDT
 /// **Registration.** An actor belongs to the author key of its first appended operation, for ever. An
 /// append of the same actor under another key is a conflict. Keys are compared by their bytes.
 ///
+/// **Conditions.** The log keeps, per database, the last offset at which each document and collection was
+/// touched. An append under a condition is a conflict, and nothing of it is stored, if something that the
+/// condition names was touched after the offset it was read at; this is decided under the same lock as the
+/// offset, so that of two statements that read one document and write it, one runs again. What was appended
+/// before the index existed counts as touched.
+///
 /// **Durability.** `append` returns after the commit reached stable storage, for every outcome but a thrown
 /// error. A thrown `LOG-0303` leaves it open whether the operations became durable: the writer is poisoned
 /// then (`LOG-0304` from there on) until the log is opened again, whose frontier tells. Reads go on
-/// meanwhile. All other errors mean that nothing of the call was stored, and that a later attempt may
-/// succeed.
+/// meanwhile. A driver on a server that recovers by itself throws `LOG-0308` instead, and goes on: there,
+/// what the log shows is durable. All other errors mean that nothing of the call was stored, and that a
+/// later attempt may succeed.
 ///
 /// **Bounds.** Appends that wait for a commit are bounded in count and bytes; callers beyond that are
 /// suspended in order of arrival, and refused (`LOG-0305`) beyond `LogLimits.waitingAppends`.
@@ -41,9 +48,6 @@ import CRDT
 /// their order. Operations of two concurrent calls land in either order, never interleaved.
 ///
 /// ## What this contract will grow by
-/// - *Conditions* (rule 22): an `AppendRequest` carries documents or collections read and the offset read at;
-///   a new outcome `.conflict(.condition)`. Checked inside the append's transaction against an index of
-///   document -> last offset, which a new table holds.
 /// - *Snapshots and truncation*: `read` after an offset below the first kept one throws a new code that
 ///   names the snapshot to start from; `position` returns nil there. The chain hash at the truncation stays
 ///   in the database's row, so that the rest still verifies.

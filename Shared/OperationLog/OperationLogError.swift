@@ -31,6 +31,11 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case closed = "LOG-0306"
     /// The storage refused a statement for another reason. Nothing was stored.
     case storageFailed = "LOG-0307"
+    /// The server was lost while a change was under way: it may be stored or not, and what the log shows
+    /// once it answers again is durable. The writer goes on; whoever appends again learns from the frontier.
+    case outcomeUnknown = "LOG-0308"
+    /// The server cannot be reached. Nothing was stored; try later.
+    case unreachable = "LOG-0309"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

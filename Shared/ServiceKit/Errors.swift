@@ -6,7 +6,7 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case listenInvalid = "SRV-0101"
     /// A log or projection URL is neither `sqlite:PATH` nor `postgres://…`.
     case storageURLInvalid = "SRV-0102"
-    /// A `postgres://` URL: this build stores in SQLite only.
+    /// A `postgres://` URL where only SQLite will do.
     case storageUnsupported = "SRV-0103"
     /// The configuration file cannot be read, is no JSON object of texts, or has an unknown name.
     case configurationInvalid = "SRV-0104"

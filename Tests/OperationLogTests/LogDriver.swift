@@ -3,11 +3,16 @@ import Foundation
 import Testing
 
 @testable import OperationLog
+@testable import Postgres
 
 /// The drivers that must keep the contract. The conformance suite runs on each; a driver on another
 /// database joins by a case here.
-enum LogDriver: CaseIterable, Sendable, CustomTestStringConvertible {
+enum LogDriver: Sendable, CustomTestStringConvertible {
     case sqlite
+    case postgres
+
+    /// All of them; PostgreSQL where `make test` has started one.
+    static let allCases: [LogDriver] = PostgresServer.url == nil ? [.sqlite] : [.sqlite, .postgres]
 
     var testDescription: String { "\(self)" }
 
@@ -24,7 +29,31 @@ enum LogDriver: CaseIterable, Sendable, CustomTestStringConvertible {
                 try await body(log) { try SQLiteOperationLog(path: path) }
                 await log.close()
             }
+        case .postgres:
+            try await PostgresServer.withDatabase { url in
+                let log = try PostgresOperationLog(url: url)
+                try await log.createDatabase("db")
+                try await body(log) { try PostgresOperationLog(url: url) }
+                await log.close()
+            }
         }
+    }
+}
+
+/// The PostgreSQL that `make test` has started.
+enum PostgresServer {
+    static let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"]
+
+    /// Runs the body with the URL of an empty PostgreSQL database, which is dropped at the end.
+    static func withDatabase(_ body: (_ url: String) async throws -> Void) async throws {
+        let name = "log_\(UUID().uuidString.lowercased().replacing("-", with: "_"))"
+        let serverURL = try #require(url)
+        var components = try #require(URLComponents(string: serverURL))
+        components.path = "/\(name)"
+        let server = try Connection(url: serverURL)
+        try server.run("CREATE DATABASE \(name)")
+        defer { #expect(throws: Never.self) { try server.run("DROP DATABASE \(name) WITH (FORCE)") } }
+        try await body(try #require(components.string))
     }
 }
 
@@ -38,12 +67,13 @@ func withTemporaryPath(_ body: (_ path: String) async throws -> Void) async thro
 
 /// A request whose bytes say who wrote it, so that every operation differs.
 func request(
-    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0
+    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0,
+    touches: [Touch] = [], condition: AppendCondition? = nil
 ) -> AppendRequest {
     let bytes = Array("\(actor)/\(sequence)/\(text)".utf8) + [UInt8](repeating: 7, count: size)
     let record = OperationRecord(
         actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
-    return AppendRequest(record: record, authorKey: key)
+    return AppendRequest(record: record, authorKey: key, touches: touches, condition: condition)
 }
 
 /// Operations `sequences` of an actor.

@@ -25,6 +25,39 @@ struct SharedLogTests {
         for log in logs { await log.close() }
     }
 
+    @Test("of two services that write one document at the same time, neither overwrites what the other did")
+    func contention() async throws {
+        let bench = try QueryBench()
+        let logs = [try await bench.openLog(), try await bench.openLog()]
+        try await bench.serving(logs[0], projection: "one") { one async throws in
+            try await bench.serving(logs[1], projection: "two") { two async throws in
+                _ = try await one.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
+                let answers = try await withThrowingTaskGroup(of: [QueryAnswer].self) { group in
+                    for client in [one, two, one, two] {
+                        group.addTask {
+                            var answers: [QueryAnswer] = []
+                            for _ in 0..<10 {
+                                answers.append(try await client.execute("UPDATE c SET n = n + 1"))
+                            }
+                            let insert = "INSERT INTO c DOCUMENTS ({'_id': 'once'})"
+                            answers.append(try await client.execute(insert))
+                            return answers
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0 += $1 }
+                }
+                let updates = answers.filter { $0.body["queryType"] == "update" && $0.status == 200 }.count
+                #expect(try await two.execute("SELECT n FROM c WHERE _id = 1").rows == ["{\"n\":\(updates)}"])
+                let inserts = answers.filter { $0.body["queryType"] == "insert" }
+                #expect(inserts.count == 1)
+                let refused = answers.filter { $0.status != 200 }.compactMap(\.code)
+                #expect(refused.allSatisfy { ["DQL-0601", "QUERY-0302"].contains($0) })
+                #expect(refused.filter { $0 == "DQL-0601" }.count == 3)
+            }
+        }
+        for log in logs { await log.close() }
+    }
+
     @Test("a projection whose folder was deleted or damaged is rebuilt equal", arguments: [false, true])
     func rebuilt(_ isDamaged: Bool) async throws {
         let bench = try QueryBench()

@@ -22,7 +22,7 @@ struct DataFolderTests {
             let record = OperationRecord(
                 actor: operation.actor, sequence: 1, timestamp: operation.timestamp,
                 bytes: operation.encoded())
-            _ = try await log.append([AppendRequest(record: record, authorKey: "")], to: "d")
+            _ = try await log.append([AppendRequest(record: record, authorKey: "", touches: [])], to: "d")
             for materializer in [first, second] {
                 try await materializer.advance()
                 #expect(await materializer.position.offset == 1)

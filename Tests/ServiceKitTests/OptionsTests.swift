@@ -35,8 +35,12 @@ struct OptionsTests {
         let configuration = try configuration([])
         #expect(configuration.dataFolder == "./mimeo-data")
         #expect(configuration.listen == ListenAddress(host: "127.0.0.1", port: 4001))
-        #expect(configuration.log.sqlitePath.hasSuffix("mimeo-data/log.sqlite"))
-        #expect(configuration.projection == nil)
+        guard case .sqlite(let path) = configuration.log else {
+            Issue.record("the log is not in SQLite")
+            return
+        }
+        #expect(path.hasSuffix("mimeo-data/log.sqlite"))
+        #expect(configuration.projectionFolder == nil)
     }
 
     @Test("a flag wins over the file, the file over the default")
@@ -47,8 +51,8 @@ struct OptionsTests {
             let configuration = try configuration(["--config=\(path)", "--listen=[::1]:2"])
             #expect(configuration.dataFolder == "/d")
             #expect(configuration.listen == ListenAddress(host: "::1", port: 2))
-            #expect(configuration.log.sqlitePath == "/d/log.sqlite")
-            #expect(configuration.projection == StorageURL(sqlitePath: "p"))
+            #expect(configuration.log == .sqlite(path: "/d/log.sqlite"))
+            #expect(configuration.projectionFolder == "p")
             #expect(try configuration.requiredIssuer().description == "https://auth.example")
         }
     }
@@ -60,13 +64,14 @@ struct OptionsTests {
         #expect(code("--listen=\(text)") == .listenInvalid)
     }
 
-    @Test("a storage URL is sqlite:PATH, and PostgreSQL is not there yet")
+    @Test("a storage URL is sqlite:PATH or postgres://…, and a projection is in SQLite only")
     func storage() throws {
-        #expect(try configuration(["--log=sqlite:///var/x"]).log.sqlitePath == "/var/x")
-        #expect(try configuration(["--log=sqlite:x/y"]).log.sqlitePath == "x/y")
+        #expect(try configuration(["--log=sqlite:///var/x"]).log == .sqlite(path: "/var/x"))
+        #expect(try configuration(["--log=sqlite:x/y"]).log == .sqlite(path: "x/y"))
         #expect(code("--log=mysql://x") == .storageURLInvalid)
         #expect(code("--log=sqlite:") == .storageURLInvalid)
-        #expect(code("--log=postgres://localhost/mimeo") == .storageUnsupported)
+        let url = "postgres://localhost/mimeo"
+        #expect(try configuration(["--log=\(url)"]).log == .postgres(url: url))
         #expect(code("--projection=postgresql://localhost/mimeo") == .storageUnsupported)
     }
 

@@ -34,7 +34,7 @@ public struct AllServices: Sendable {
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                folder: try configuration.projection?.sqlitePath ?? configuration.folder("query"),
+                folder: try configuration.projectionFolder ?? configuration.folder("query"),
                 logger: logger),
             AttachmentStore(folder: try configuration.folder("attachments"), authenticator: authenticator),
         ]

@@ -29,6 +29,8 @@ struct AppendBatch {
     /// What is known of an actor; `.some(nil)` if it is known not to be registered.
     private var registrations: [ActorKey: Registration?] = [:]
     private var changedActors: Set<ActorKey> = []
+    /// Where this group touched what, by database.
+    private var touched: [Int64: [Touch: UInt64]] = [:]
 
     init(_ db: Database) { self.db = db }
 
@@ -80,6 +82,7 @@ struct AppendBatch {
                 Int64(bitPattern: head.offset), Int64(bitPattern: head.hash), head.number,
             ])
         }
+        try storeTouches()
         let actorUpdate = try db.cachedStatement(
             sql: """
                 INSERT INTO actors (database, actor, key, sequence, timestamp, hash)
@@ -100,6 +103,40 @@ struct AppendBatch {
         }
     }
 
+    /// Writes the index of last offsets back.
+    private func storeTouches() throws {
+        let update = try db.cachedStatement(
+            sql: """
+                INSERT INTO touched (database, touch, offset) VALUES (?, ?, ?)
+                ON CONFLICT DO UPDATE SET offset = excluded.offset
+                """)
+        for (database, offsets) in touched {
+            for (touch, offset) in offsets {
+                try update.execute(arguments: [
+                    database, Int64(bitPattern: touch.rawValue), Int64(bitPattern: offset),
+                ])
+            }
+        }
+    }
+
+    /// The last offset at which something a condition names was touched, if that was after it was read.
+    private func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
+        guard let condition, condition.readAt < head.offset else { return nil }
+        guard condition.readAt >= head.indexed else { return head.indexed }
+        let look = try db.cachedStatement(sql: "SELECT offset FROM touched WHERE database = ? AND touch = ?")
+        var last: UInt64 = 0
+        for read in condition.reads {
+            if let offset = touched[head.number]?[read] {
+                last = max(last, offset)
+            } else {
+                let arguments: StatementArguments = [head.number, Int64(bitPattern: read.rawValue)]
+                let stored = try Int64.fetchOne(look, arguments: arguments) ?? 0
+                last = max(last, UInt64(bitPattern: stored))
+            }
+        }
+        return last > condition.readAt ? last : nil
+    }
+
     private mutating func append(
         _ operation: PreparedOperation, _ head: inout LogHead
     ) throws -> AppendOutcome {
@@ -107,6 +144,9 @@ struct AppendBatch {
         let key = ActorKey(database: head.number, actor: record.actor)
         let registration = try registration(of: key)
         if let refusal = refusal(of: operation, under: registration) { return refusal }
+        if let offset = try breach(of: operation.condition, head) {
+            return .conflict(.condition(offset: offset))
+        }
         head.offset += 1
         head.hash = ChainHash.next(after: head.hash, digest: operation.digest)
         let insert = try db.cachedStatement(
@@ -119,6 +159,7 @@ struct AppendBatch {
             Int64(bitPattern: record.sequence), Int64(bitPattern: record.timestamp),
             Int64(bitPattern: head.hash), Data(record.bytes),
         ])
+        for touch in operation.touches { touched[head.number, default: [:]][touch] = head.offset }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash)
         registrations[key] = Registration(key: registration?.key ?? operation.authorKey, frontier: frontier)

@@ -8,6 +8,8 @@ struct LogHead {
     let logID: LogID
     var offset: UInt64
     var hash: UInt64
+    /// The offset after which the index of last offsets is complete.
+    let indexed: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
@@ -23,7 +25,7 @@ enum LogReader {
 
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
-        let sql = "SELECT number, logID, head, hash FROM databases WHERE id = ?"
+        let sql = "SELECT number, logID, head, hash, indexed FROM databases WHERE id = ?"
         let found = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [database])
         guard let row = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
@@ -31,7 +33,9 @@ enum LogReader {
         guard let bytes = Data.fromDatabaseValue(row[1]), let logID = LogID(bytes: [UInt8](bytes)) else {
             throw corrupt("the log id is damaged", database, offset: 0)
         }
-        let head = LogHead(number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3))
+        let head = LogHead(
+            number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3),
+            indexed: unsigned(row, 4))
         let isInRange = head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
         guard isInRange else {
             throw corrupt("the head is damaged", database, offset: head.offset)
@@ -97,7 +101,7 @@ enum LogReader {
         _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset < head.offset else { return [] }
-        guard var hash = try chainHash(db, at: offset, of: head) else {
+        guard let hash = try chainHash(db, at: offset, of: head) else {
             throw corrupt("the entry is missing", database, offset: offset)
         }
         let sql = """
@@ -110,28 +114,16 @@ enum LogReader {
             LogKey.of(database: head.number, offset: through),
             limit.operations,
         ]
-        var entries: [LogEntry] = []
-        var bytes = 0
-        var expected = offset + 1
+        var chain = ChainReading(database: database, after: offset, hash: hash, limit: limit)
         do {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: arguments)
             while let row = try rows.next() {
-                let entry = try decode(row)
-                guard entry.offset == expected else { break }
-                hash = ChainHash.next(after: hash, digest: digest(of: entry.record))
-                guard entry.hash == hash else {
-                    throw corrupt("the entry does not follow its predecessor", database, offset: expected)
-                }
-                bytes += entry.bytes.count
-                if bytes > limit.bytes && !entries.isEmpty { return entries }
-                entries.append(entry)
-                expected += 1
+                guard try chain.take(decode(row)) else { break }
             }
         } catch let error as DatabaseError where isDamage(error) {
-            throw corrupt("the page is damaged: \(describe(error))", database, offset: expected)
+            throw corrupt("the page is damaged: \(describe(error))", database, offset: chain.expected)
         }
-        guard expected > through else { throw corrupt("the entry is missing", database, offset: expected) }
-        return entries
+        return try chain.finish(through: through)
     }
 
     /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing.
@@ -148,12 +140,6 @@ enum LogReader {
             actor: ActorID(unsigned(row, 1)), sequence: unsigned(row, 2), timestamp: unsigned(row, 3),
             bytes: bytes)
         return LogEntry(offset: LogKey.offset(of: row[0]), hash: unsigned(row, 4), record: record)
-    }
-
-    private static func digest(of record: OperationRecord) -> UInt64 {
-        ChainHash.digest(
-            actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
-            contentHash: ChainHash.content(record.bytes))
     }
 
     /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,

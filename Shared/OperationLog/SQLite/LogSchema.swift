@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    private static let steps = [version1]
+    private static let steps = [version1, version2]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.
@@ -41,6 +41,19 @@ enum LogSchema {
             timestamp INTEGER NOT NULL,
             hash INTEGER NOT NULL,
             PRIMARY KEY (database, actor)
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// 2. `touched` is the last offset of every document and collection (`Touch`), and complete for offsets
+    ///    after `databases.indexed`.
+    private static let version2 = """
+        ALTER TABLE databases ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+        UPDATE databases SET indexed = head;
+        CREATE TABLE touched (
+            database INTEGER NOT NULL,
+            touch INTEGER NOT NULL,
+            offset INTEGER NOT NULL,
+            PRIMARY KEY (database, touch)
         ) STRICT, WITHOUT ROWID;
         """
 

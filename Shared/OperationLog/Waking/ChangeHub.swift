@@ -6,7 +6,7 @@ import Synchronization
 /// another process's. Announcing a head that was announced before wakes nobody, so the two may overlap.
 ///
 /// `state` guards everything. A stream buffers one wake-up, which is what coalesces them.
-final class ChangeHub: Sendable {
+package final class ChangeHub: Sendable {
     private struct Topic {
         var announced: UInt64 = 0
         var subscribers: [UInt64: AsyncStream<Void>.Continuation] = [:]
@@ -20,11 +20,14 @@ final class ChangeHub: Sendable {
 
     private let state = Mutex(State())
 
+    /// A hub without subscribers.
+    package init() {}
+
     /// Whether anybody waits.
-    var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
+    package var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
 
     /// A stream of wake-ups whose first comes at once.
-    func subscribe(to database: String) -> AsyncStream<Void> {
+    package func subscribe(to database: String) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state -> UInt64? in
             guard !state.isFinished else { return nil }
@@ -42,7 +45,7 @@ final class ChangeHub: Sendable {
     }
 
     /// Wakes the subscribers of a database, if this head is news.
-    func announce(_ database: String, head: UInt64) {
+    package func announce(_ database: String, head: UInt64) {
         let subscribers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
             guard var topic = state.topics[database], head > topic.announced else { return [] }
             topic.announced = head
@@ -53,7 +56,7 @@ final class ChangeHub: Sendable {
     }
 
     /// Ends all streams, and those to come.
-    func finish() {
+    package func finish() {
         let topics = state.withLock { state in
             state.isFinished = true
             defer { state.topics = [:] }

@@ -8,11 +8,16 @@ import Synchronization
 /// - A waiter is resumed exactly once: by room, by cancellation, or by `close`.
 ///
 /// `state` guards everything; continuations are resumed outside of it.
-final class AdmissionGate: Sendable {
+package final class AdmissionGate: Sendable {
     /// Operations, and bytes.
-    struct Cost: Hashable, Sendable {
+    package struct Cost: Hashable, Sendable {
         var operations: Int
         var bytes: Int
+
+        package init(operations: Int, bytes: Int) {
+            self.operations = operations
+            self.bytes = bytes
+        }
     }
 
     private struct Waiter {
@@ -33,7 +38,7 @@ final class AdmissionGate: Sendable {
     private let state = Mutex(State())
 
     /// A gate that admits up to `limit` and lets `waiterLimit` calls wait.
-    init(limit: Cost, waiterLimit: Int) {
+    package init(limit: Cost, waiterLimit: Int) {
         self.limit = limit
         self.waiterLimit = waiterLimit
     }

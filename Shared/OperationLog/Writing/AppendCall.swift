@@ -1,11 +1,13 @@
 import CRDT
 
 /// An append request with its hashes: everything that can be computed before any lock is taken.
-struct PreparedOperation: Sendable {
-    let record: OperationRecord
-    let authorKey: String
-    let contentHash: UInt64
-    let digest: UInt64
+package struct PreparedOperation: Sendable {
+    package let record: OperationRecord
+    package let authorKey: String
+    package let touches: [Touch]
+    package let condition: AppendCondition?
+    package let contentHash: UInt64
+    package let digest: UInt64
 
     /// Checks the limits and computes the hashes.
     init(_ request: AppendRequest, database: String) throws(OperationLogError) {
@@ -24,8 +26,13 @@ struct PreparedOperation: Sendable {
         guard request.authorKey.utf8.count <= LogLimits.authorKeyBytes else {
             throw refuse("names an author key longer than \(LogLimits.authorKeyBytes) bytes")
         }
+        guard max(request.touches.count, request.condition?.reads.count ?? 0) <= LogLimits.touches else {
+            throw refuse("touches or reads more than \(LogLimits.touches) documents")
+        }
         self.record = record
         authorKey = request.authorKey
+        touches = request.touches
+        condition = request.condition
         contentHash = ChainHash.content(record.bytes)
         digest = ChainHash.digest(
             actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
@@ -34,12 +41,12 @@ struct PreparedOperation: Sendable {
 }
 
 /// One call of `append`, ready to become part of a group.
-struct AppendCall: Sendable {
-    let database: String
-    let operations: [PreparedOperation]
-    let cost: AdmissionGate.Cost
+package struct AppendCall: Sendable {
+    package let database: String
+    package let operations: [PreparedOperation]
+    package let cost: AdmissionGate.Cost
 
-    init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
+    package init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
         self.database = database
         var operations: [PreparedOperation] = []
         operations.reserveCapacity(requests.count)
@@ -51,7 +58,7 @@ struct AppendCall: Sendable {
 }
 
 /// What became of the calls of one group.
-enum GroupOutcome: Sendable {
+package enum GroupOutcome: Sendable {
     /// The commit is durable: one result per call. A failed one says why its call could not take part.
     case committed([Result<[AppendOutcome], OperationLogError>])
     /// Rolled back, nothing is stored; the next group may fare better.
@@ -61,8 +68,9 @@ enum GroupOutcome: Sendable {
 }
 
 /// Database ids, as the contract defines them.
-enum DatabaseID {
-    static func isValid(_ id: String) -> Bool {
+package enum DatabaseID {
+    /// Whether a database can have this id.
+    package static func isValid(_ id: String) -> Bool {
         let bytes = id.utf8
         guard let first = bytes.first, bytes.count <= LogLimits.databaseIDCharacters else { return false }
         return isAlphanumeric(first) && bytes.allSatisfy { isAlphanumeric($0) || "._-".utf8.contains($0) }

@@ -13,8 +13,8 @@ import Synchronization
 ///
 /// `state` guards queue and health. `commit` runs on `queue` only, which exists so that a blocking fsync
 /// never occupies a thread of the cooperative pool.
-final class GroupCommitter: Sendable {
-    typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
+package final class GroupCommitter: Sendable {
+    package typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
 
     private struct Pending {
         let call: AppendCall
@@ -36,14 +36,14 @@ final class GroupCommitter: Sendable {
     private let state = Mutex(State())
 
     /// A committer of this gate; `commit` is called with non-empty groups, one at a time.
-    init(gate: AdmissionGate, commit: @escaping Commit) {
+    package init(gate: AdmissionGate, commit: @escaping Commit) {
         self.gate = gate
         self.commit = commit
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
 
     /// Queue figures and health.
-    var status: LogStatus {
+    package var status: LogStatus {
         let load = gate.load
         return LogStatus(
             queuedOperations: load.used.operations, queuedBytes: load.used.bytes,
@@ -52,7 +52,7 @@ final class GroupCommitter: Sendable {
     }
 
     /// Returns the outcomes once the call's group is durable.
-    func append(_ call: AppendCall) async throws -> [AppendOutcome] {
+    package func append(_ call: AppendCall) async throws -> [AppendOutcome] {
         try checkHealth()
         guard !call.operations.isEmpty else { return [] }
         try await gate.acquire(call.cost)
@@ -63,7 +63,7 @@ final class GroupCommitter: Sendable {
     }
 
     /// Throws why nothing is taken any more, if so.
-    func checkHealth() throws {
+    package func checkHealth() throws {
         if let refusal = state.withLock({ $0.refusal }) { throw refusal }
     }
 
@@ -76,7 +76,7 @@ final class GroupCommitter: Sendable {
     }
 
     /// Takes nothing any more, and returns when what was queued has been answered.
-    func close(_ refusal: OperationLogError) async {
+    package func close(_ refusal: OperationLogError) async {
         refuseAll(refusal, alsoQueued: false)
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in

@@ -54,8 +54,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var listen: ListenAddress
     /// The operation log.
     public var log: StorageURL
-    /// The projection, when one was named.
-    public var projection: StorageURL?
+    /// The folder of the embedded projection, when one was named.
+    public var projectionFolder: String?
     /// Where the auth-gateway answers, when that was said.
     public var issuer: Origin?
 
@@ -75,12 +75,20 @@ public struct ServiceConfiguration: Sendable, Equatable {
         log =
             try (options.log ?? file?["log"])
             .map { text throws(ServiceError) in try StorageURL(text, flag: "log") }
-            ?? StorageURL(
-                sqlitePath: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
-        self.projection = try (projection?.projection ?? file?["projection"])
-            .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
+            ?? .sqlite(path: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
+        projectionFolder = try (projection?.projection ?? file?["projection"])
+            .map { text throws(ServiceError) in try Self.projectionFolder(text) }
         self.issuer = try (issuer?.issuer ?? file?["issuer"])
             .map { text throws(ServiceError) in try Origin(text) }
+    }
+
+    /// A projection is embedded: a folder of SQLite files.
+    private static func projectionFolder(_ text: String) throws(ServiceError) -> String {
+        guard case .sqlite(let path) = try StorageURL(text, flag: "projection") else {
+            throw ServiceError(
+                .storageUnsupported, "--projection: the projection is kept in SQLite only; use sqlite:PATH")
+        }
+        return path
     }
 
     /// The issuer, for a service that cannot do without.

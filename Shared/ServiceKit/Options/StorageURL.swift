@@ -1,25 +1,24 @@
 /// Where a log or a projection is kept.
-public struct StorageURL: Sendable, Equatable {
-    /// Path of the SQLite file.
-    public let sqlitePath: String
+public enum StorageURL: Sendable, Equatable {
+    /// In the SQLite file at a path.
+    case sqlite(path: String)
+    /// In the PostgreSQL that libpq reaches by this URL.
+    case postgres(url: String)
 
-    /// The file at a path.
-    public init(sqlitePath: String) { self.sqlitePath = sqlitePath }
-
-    /// Reads `sqlite:PATH`; PATH is relative to the working directory, or absolute.
+    /// Reads `sqlite:PATH`, where PATH is relative to the working directory or absolute, or
+    /// `postgres://USER@HOST/DATABASE`.
     /// - Parameter flag: the flag's name, for the message.
-    /// - Throws: `SRV-0102`, and `SRV-0103` for `postgres://`, which this build does not have.
+    /// - Throws: `SRV-0102`. The message never holds the URL, which may hold a password.
     public init(_ text: String, flag: String) throws(ServiceError) {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         switch scheme {
         case "postgres", "postgresql":
-            throw ServiceError(
-                .storageUnsupported, "--\(flag): this build keeps its data in SQLite only; use sqlite:PATH")
+            self = .postgres(url: text)
         case "sqlite":
             var path = text.dropFirst("sqlite:".count)
             if path.hasPrefix("//") { path = path.dropFirst(2) }
             guard !path.isEmpty else { fallthrough }
-            sqlitePath = String(path)
+            self = .sqlite(path: String(path))
         default:
             throw ServiceError(
                 .storageURLInvalid, "--\(flag): '\(scheme):…' is neither sqlite:PATH nor postgres://…")

@@ -136,7 +136,7 @@ struct AppendConformanceTests {
         try await driver.withLog { log, _ in
             let record = OperationRecord(
                 actor: ActorID(.max), sequence: 1, timestamp: .max - 1, bytes: [0, 255])
-            _ = try await log.append([AppendRequest(record: record, authorKey: "")], to: "db")
+            _ = try await log.append([AppendRequest(record: record, authorKey: "", touches: [])], to: "db")
             #expect(try await readAll(log).map(\.record) == [record])
             #expect(
                 try await log.frontier(of: [ActorID(.max)], in: "db")[ActorID(.max)]?.timestamp == .max - 1)
@@ -151,9 +151,11 @@ struct AppendConformanceTests {
             let keyed = request(1, 2, key: String(repeating: "k", count: LogLimits.authorKeyBytes + 1))
             let bare = AppendRequest(
                 record: OperationRecord(actor: ActorID(1), sequence: 2, timestamp: 0, bytes: []),
-                authorKey: "")
+                authorKey: "", touches: [])
+            let touchy = request(
+                1, 2, touches: Array(repeating: .collection("c"), count: LogLimits.touches + 1))
             let huge = request(1, 2, size: LogLimits.operationBytes)
-            for bad in [unnumbered, endless, keyed, bare, huge] {
+            for bad in [unnumbered, endless, keyed, bare, touchy, huge] {
                 let refusal = try await code { _ = try await log.append([request(1, 1), bad], to: "db") }
                 #expect(refusal == .invalidRequest)
             }

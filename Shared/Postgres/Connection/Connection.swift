@@ -1,0 +1,202 @@
+import CLibPQ
+import Glibc
+
+/// One connection to PostgreSQL. Blocks the calling thread; used by one thread at a time, which its owner
+/// sees to (a serial queue).
+///
+/// Invariant: once a call has thrown with `isConnectionLost`, the connection is of no use any more.
+final class Connection {
+    /// A statement with its parameters.
+    struct Step {
+        let sql: String
+        let parameters: [Parameter]
+
+        init(_ sql: String, _ parameters: [Parameter] = []) {
+            self.sql = sql
+            self.parameters = parameters
+        }
+    }
+
+    private let handle: OpaquePointer
+    /// The names of statements the server has prepared, by their text.
+    private var prepared: [String: String] = [:]
+
+    /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Time-outs and keep-alives
+    /// that it does not name are ours.
+    init(url: String) throws(PostgresError) {
+        guard let handle = try Self.connect(url) else {
+            throw PostgresError(state: nil, message: "no memory for a connection", isConnectionLost: true)
+        }
+        guard PQstatus(handle) == CONNECTION_OK else {
+            let message = PostgresError.line(String(cString: PQerrorMessage(handle)))
+            PQfinish(handle)
+            throw PostgresError(state: nil, message: message, isConnectionLost: true)
+        }
+        self.handle = handle
+    }
+
+    deinit { PQfinish(handle) }
+
+    /// The socket, for whoever waits for notifications.
+    var socket: Int32 { PQsocket(handle) }
+    /// Whether the server has not hung up, as far as can be told without asking it.
+    var isAlive: Bool { PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK }
+    /// The server's version, as 150004 for 15.4.
+    var serverVersion: Int { Int(PQserverVersion(handle)) }
+
+    /// Runs statements without parameters or results.
+    func run(_ script: String) throws(PostgresError) { _ = try check(PQexec(handle, script)) }
+
+    /// Runs one statement, prepared at its first use.
+    func query(_ sql: String, _ parameters: [Parameter] = []) throws(PostgresError) -> Rows {
+        let name = try prepare(sql, parameters)
+        return try check(
+            Self.withParameters(parameters) { count, _, values, lengths, formats in
+                PQexecPrepared(handle, name, count, values, lengths, formats, 1)
+            })
+    }
+
+    /// Sends all steps at once and reads all results: one round trip. The steps are one transaction; if one
+    /// fails, the server skips the others and undoes them.
+    func transaction(_ steps: [Step]) throws(PostgresError) -> [Rows] {
+        var names = [try prepare("BEGIN", [])]
+        for step in steps { names.append(try prepare(step.sql, step.parameters)) }
+        names.append(try prepare("COMMIT", []))
+        let all = [Step("BEGIN")] + steps + [Step("COMMIT")]
+        guard PQenterPipelineMode(handle) == 1 else { throw failure() }
+        for (step, name) in zip(all, names) {
+            let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
+                PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
+            }
+            guard isSent == 1 else { throw failure() }
+        }
+        guard PQpipelineSync(handle) == 1 else { throw failure() }
+        var results: [Rows] = []
+        var firstFailure: PostgresError?
+        for _ in all {
+            do throws(PostgresError) { results.append(try nextResult()) } catch {
+                guard !error.isConnectionLost else { throw error }
+                firstFailure = firstFailure ?? error
+            }
+        }
+        guard let sync = PQgetResult(handle) else { throw failure() }
+        PQclear(sync)
+        guard PQexitPipelineMode(handle) == 1 else { throw failure() }
+        if let firstFailure {
+            try run("ROLLBACK")
+            throw firstFailure
+        }
+        return Array(results.dropFirst().dropLast())
+    }
+
+    /// What was notified since the last call, without waiting: the payloads.
+    func notifications() throws(PostgresError) -> [String] {
+        guard PQconsumeInput(handle) == 1 else { throw failure() }
+        var payloads: [String] = []
+        while let notification = PQnotifies(handle) {
+            if let payload = notification.pointee.extra { payloads.append(String(cString: payload)) }
+            PQfreemem(notification)
+        }
+        return payloads
+    }
+
+    // MARK: libpq
+
+    private func prepare(_ sql: String, _ parameters: [Parameter]) throws(PostgresError) -> String {
+        if let known = prepared[sql] { return known }
+        let name = "s\(prepared.count)"
+        let types = parameters.map { Oid($0.typeID) }
+        _ = try check(PQprepare(handle, name, sql, Int32(types.count), types))
+        prepared[sql] = name
+        return name
+    }
+
+    /// The next result of a pipeline, with the nil that ends it.
+    private func nextResult() throws(PostgresError) -> Rows {
+        guard let result = PQgetResult(handle) else { throw failure() }
+        let checked = Swift.Result { () throws(PostgresError) in try check(result) }
+        while let rest = PQgetResult(handle) { PQclear(rest) }
+        return try checked.get()
+    }
+
+    private func check(_ result: OpaquePointer?) throws(PostgresError) -> Rows {
+        guard let result else { throw failure() }
+        switch PQresultStatus(result) {
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return Rows(result)
+        case PGRES_PIPELINE_ABORTED:
+            PQclear(result)
+            throw PostgresError(state: nil, message: "an earlier step failed", isConnectionLost: false)
+        default:
+            defer { PQclear(result) }
+            // SQLSTATE is the field 'C'.
+            let state = PQresultErrorField(result, 0x43).map { String(cString: $0) }
+            throw PostgresError(
+                state: state, message: PostgresError.line(String(cString: PQresultErrorMessage(result))),
+                isConnectionLost: PQstatus(handle) != CONNECTION_OK || (state?.hasPrefix("57P") ?? true))
+        }
+    }
+
+    /// What libpq itself says. Without an answer of the server the connection is not to be trusted again.
+    private func failure() -> PostgresError {
+        PostgresError(
+            state: nil, message: PostgresError.line(String(cString: PQerrorMessage(handle))),
+            isConnectionLost: true)
+    }
+
+    private static func connect(_ url: String) throws(PostgresError) -> OpaquePointer? {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(url, &message) else {
+            defer { PQfreemem(message) }
+            let text = message.map { String(cString: $0) } ?? "no memory"
+            throw PostgresError(state: nil, message: PostgresError.line(text), isConnectionLost: true)
+        }
+        defer { PQconninfoFree(options) }
+        let timeout = PostgresLimits.unacknowledgedTimeout.components.seconds
+        var settings: [(String, String)] = [
+            ("connect_timeout", "\(PostgresLimits.connectTimeoutSeconds)"),
+            ("tcp_user_timeout", "\(timeout * 1_000)"), ("keepalives_idle", "\(timeout)"),
+            ("application_name", "mimeo"),
+        ]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                settings.append((String(cString: keyword), String(cString: value)))
+            }
+            option += 1
+        }
+        // Of two settings of one name libpq takes the later one: the URL's.
+        let keywords = settings.map { strdup($0.0) }
+        let values = settings.map { strdup($0.1) }
+        defer { (keywords + values).forEach { free($0) } }
+        return PQconnectdbParams(
+            keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil], 0)
+    }
+
+    private static func withParameters<Result>(
+        _ parameters: [Parameter],
+        _ body: (
+            _ count: Int32, _ types: [Oid], _ values: [UnsafePointer<CChar>?], _ lengths: [Int32],
+            _ formats: [Int32]
+        ) -> Result
+    ) -> Result {
+        let encoded = parameters.map(\.encoded)
+        let lengths = encoded.map { Int32($0.count) }
+        // One run of memory for all, so that every pointer stays good for the call. An empty value must not
+        // be a null pointer, which would be NULL.
+        let memory = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: encoded.reduce(1) { $0 + $1.count }, alignment: 1)
+        defer { memory.deallocate() }
+        var place = 0
+        var values: [UnsafePointer<CChar>?] = []
+        for bytes in encoded {
+            let start = UnsafeMutableRawBufferPointer(rebasing: memory[place...])
+            start.copyBytes(from: bytes)
+            let base = UnsafeRawPointer(start.baseAddress)
+            values.append(base?.assumingMemoryBound(to: CChar.self))
+            place += bytes.count
+        }
+        return body(
+            Int32(parameters.count), parameters.map { Oid($0.typeID) }, values, lengths,
+            [Int32](repeating: 1, count: parameters.count))
+    }
+}

@@ -1,0 +1,97 @@
+import Dispatch
+import OperationLog
+import Synchronization
+
+/// A few connections for reading. Each lane is a serial queue with a connection of its own, opened when it is
+/// first needed and again after it was lost; work goes to the lane with the least before it.
+///
+/// Invariants: a lane's connection is touched on its queue only. At most `waitingReads` pieces of work wait.
+final class ConnectionLanes: Sendable {
+    /// The connection of one lane.
+    private final class Lane: @unchecked Sendable {
+        // Unchecked: `connection` is touched on the serial `queue` only.
+        let queue: DispatchQueue
+        var connection: Connection?
+
+        init(number: Int) { queue = DispatchQueue(label: "mimeo.postgres.read-\(number)") }
+    }
+
+    private struct State {
+        var waiting: [Int]
+        var isClosed = false
+    }
+
+    private let url: String
+    private let lanes: [Lane]
+    private let state: Mutex<State>
+
+    /// Lanes to this server. Opens nothing yet.
+    init(url: String, count: Int = PostgresLimits.readLanes) {
+        self.url = url
+        lanes = (0..<count).map(Lane.init)
+        state = Mutex(State(waiting: Array(repeating: 0, count: count)))
+    }
+
+    /// Runs `body` with a connection on a thread that may block. A connection that was lost while nothing
+    /// was under way is opened again once; reads have no effect, so trying twice is safe.
+    /// - Throws: what `body` throws; `LOG-0305` when too much waits, `LOG-0306` when closed, `LOG-0309` when
+    ///   the server cannot be reached.
+    func run<Result: Sendable>(_ body: @escaping @Sendable (Connection) throws -> Result) async throws
+        -> Result
+    {
+        let number = try enter()
+        defer { state.withLock { $0.waiting[number] -= 1 } }
+        let lane = lanes[number]
+        return try await withCheckedThrowingContinuation { continuation in
+            lane.queue.async { [url] in
+                continuation.resume(with: Swift.Result { try Self.attempt(lane, url, body) })
+            }
+        }
+    }
+
+    /// Refuses what comes and closes the connections when what was taken has ended.
+    func close() async {
+        state.withLock { $0.isClosed = true }
+        for lane in lanes {
+            await withCheckedContinuation { continuation in
+                lane.queue.async {
+                    lane.connection = nil
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    private func enter() throws(OperationLogError) -> Int {
+        let outcome = state.withLock { state -> Swift.Result<Int, OperationLogError> in
+            guard !state.isClosed else { return .failure(OperationLogError(.closed, "the log was closed")) }
+            let shortest = state.waiting.indices.min { state.waiting[$0] < state.waiting[$1] } ?? 0
+            guard state.waiting.reduce(0, +) < PostgresLimits.waitingReads else {
+                return .failure(OperationLogError(.overloaded, "too many reads wait for PostgreSQL"))
+            }
+            state.waiting[shortest] += 1
+            return .success(shortest)
+        }
+        return try outcome.get()
+    }
+
+    private static func attempt<Result>(
+        _ lane: Lane, _ url: String, _ body: (Connection) throws -> Result
+    ) throws -> Result {
+        let isFresh = lane.connection == nil
+        do {
+            return try body(try connection(of: lane, url))
+        } catch let error as PostgresError where error.isConnectionLost {
+            lane.connection = nil
+            guard !isFresh else { throw error }
+            return try body(try connection(of: lane, url))
+        }
+    }
+
+    private static func connection(of lane: Lane, _ url: String) throws(PostgresError) -> Connection {
+        if let connection = lane.connection { return connection }
+        let connection = try Connection(url: url)
+        lane.connection = connection
+        return connection
+    }
+}

@@ -1,0 +1,164 @@
+import Dispatch
+import Logging
+import OperationLog
+
+/// Tells other processes of this one's commits, and this one of theirs: one connection, `LISTEN` and
+/// `NOTIFY`.
+///
+/// A notification is a hint; the truth is a look at the heads, once per `pollInterval` and whenever the
+/// connection was made anew. Notifying takes a lock that the whole server shares, so it happens after the
+/// commit, outside of it, and one notification stands for all commits of a database since the last.
+///
+/// All variables belong to `queue`.
+final class PostgresChangeWatcher: @unchecked Sendable {
+    // Unchecked: every mutable property is touched on the serial `queue` only.
+    private let url: String
+    private let hub: ChangeHub
+    private let logger: Logger
+    private let pollInterval: Duration
+    private let queue = DispatchQueue(label: "mimeo.postgres.watch")
+    private var connection: Connection?
+    private var bell: (any DispatchSourceRead)?
+    private var timer: (any DispatchSourceTimer)?
+    private var unannounced: [String: UInt64] = [:]
+    private var pause = PostgresLimits.firstReconnectPause
+    private var isStopped = false
+
+    private static let channel = "mimeo_log"
+
+    /// Starts watching; connects in the background.
+    init(url: String, hub: ChangeHub, pollInterval: Duration, logger: Logger) {
+        self.url = url
+        self.hub = hub
+        self.logger = logger
+        self.pollInterval = pollInterval
+        queue.async { self.connect() }
+    }
+
+    /// Tells this process at once and the others soon that databases have grown.
+    func announce(_ heads: [String: UInt64]) {
+        for (database, head) in heads { hub.announce(database, head: head) }
+        queue.async {
+            let isPlanned = !self.unannounced.isEmpty
+            self.unannounced.merge(heads) { max($0, $1) }
+            // Behind what else is queued: the commits of that time join in.
+            if !isPlanned { self.queue.async { self.notify() } }
+        }
+    }
+
+    /// Stops watching and returns when the connection is closed.
+    func stop() async {
+        await withCheckedContinuation { continuation in
+            queue.async {
+                self.isStopped = true
+                self.notify()
+                self.disconnect { continuation.resume() }
+            }
+        }
+    }
+
+    // MARK: on the queue
+
+    private func connect() {
+        guard !isStopped, connection == nil else { return }
+        do {
+            let connection = try Connection(url: url)
+            try connection.run("LISTEN \(Self.channel)")
+            self.connection = connection
+            pause = PostgresLimits.firstReconnectPause
+            listen(on: connection.socket)
+            look()
+            notify()
+        } catch {
+            logger.warning("watching the log waits for PostgreSQL: \(error)")
+            // Jittered, so that the processes of a restarted server do not all come at once.
+            let wait = pause * Double.random(in: 0.5...1)
+            pause = min(pause * 2, PostgresLimits.lastReconnectPause)
+            queue.asyncAfter(deadline: .now() + .microseconds(wait.wholeMicroseconds)) { [weak self] in
+                self?.connect()
+            }
+        }
+    }
+
+    private func listen(on socket: Int32) {
+        let bell = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
+        bell.setEventHandler { [weak self] in self?.hear() }
+        bell.activate()
+        self.bell = bell
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.setEventHandler { [weak self] in self?.look() }
+        let interval = DispatchTimeInterval.microseconds(pollInterval.wholeMicroseconds)
+        timer.schedule(
+            deadline: .now() + interval, repeating: interval,
+            leeway: .microseconds(pollInterval.wholeMicroseconds / 10))
+        timer.activate()
+        self.timer = timer
+    }
+
+    /// A notification's text is the head, a space and the database's id.
+    private func hear() {
+        guarded { connection in
+            for payload in try connection.notifications() {
+                let parts = payload.split(separator: " ", maxSplits: 1)
+                guard parts.count == 2, let head = UInt64(parts[0]) else { continue }
+                hub.announce(String(parts[1]), head: head)
+            }
+        }
+    }
+
+    private func look() {
+        guard !hub.isEmpty else { return }
+        guarded { connection in
+            for (database, head) in try PostgresLogReader.heads(connection) {
+                hub.announce(database, head: head)
+            }
+        }
+        // libpq may have read notifications together with the answer; the socket does not ring for them.
+        hear()
+    }
+
+    private func notify() {
+        guard connection != nil, !unannounced.isEmpty else { return }
+        guarded { connection in
+            for (database, head) in unannounced {
+                _ = try connection.query(
+                    "SELECT pg_notify($1, $2)", [.text(Self.channel), .text("\(head) \(database)")])
+            }
+            // Kept until here: what a lost connection did not carry, the next one does.
+            unannounced = [:]
+        }
+        hear()
+    }
+
+    private func guarded(_ body: (Connection) throws -> Void) {
+        guard let connection else { return }
+        do {
+            try body(connection)
+        } catch {
+            logger.warning("watching the log lost PostgreSQL: \(error)")
+            disconnect { self.connect() }
+        }
+    }
+
+    /// Closes the connection once nothing waits on its socket any more, as Dispatch asks.
+    private func disconnect(_ then: @escaping @Sendable () -> Void) {
+        let last = connection
+        connection = nil
+        timer?.cancel()
+        timer = nil
+        guard let bell else { return then() }
+        self.bell = nil
+        bell.setCancelHandler {
+            withExtendedLifetime(last) {}
+            then()
+        }
+        bell.cancel()
+    }
+}
+
+extension Duration {
+    /// Whole microseconds, for Dispatch.
+    var wholeMicroseconds: Int {
+        Int(components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000)
+    }
+}

@@ -1,0 +1,136 @@
+import CRDT
+import OperationLog
+
+/// Reads of the PostgreSQL log. Everything returned was verified against the chain.
+enum PostgresLogReader {
+    /// A database's row.
+    struct Head {
+        let number: Int64
+        let logID: LogID
+        let offset: UInt64
+        let hash: UInt64
+
+        var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
+    }
+
+    /// The head, checked against its last entry: one statement, so both are of one moment.
+    static func head(_ connection: Connection, _ database: String) throws -> Head {
+        let rows = try connection.query(
+            """
+            SELECT d.number, d.log_id, d.head, d.hash, o.hash FROM mimeo_log.databases d
+            LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
+            WHERE d.id = $1
+            """, [.text(database)])
+        guard rows.count == 1 else {
+            throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+        }
+        guard let logID = LogID(bytes: rows.bytes(0, 1)) else {
+            throw OperationLogError(.corrupt, "the log id is damaged", database: database, offset: 0)
+        }
+        let head = Head(number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3))
+        let last: UInt64? =
+            if head.offset == 0 { ChainHash.start(logID) } else { rows.isNull(0, 4) ? nil : rows.bits(0, 4) }
+        guard last == head.hash else {
+            throw OperationLogError(
+                .corrupt, "the last entry is missing or is not the one the head names", database: database,
+                offset: head.offset)
+        }
+        return head
+    }
+
+    /// The position at an offset; nil beyond the head.
+    static func position(
+        _ connection: Connection, _ database: String, at offset: UInt64
+    ) throws -> LogPosition? {
+        let head = try head(connection, database)
+        guard offset <= head.offset else { return nil }
+        guard offset > 0 else {
+            return LogPosition(logID: head.logID, offset: 0, hash: ChainHash.start(head.logID))
+        }
+        let entries = try entries(
+            connection, database, head, after: offset - 1, limit: ReadLimit(operations: 1))
+        return LogPosition(logID: head.logID, offset: offset, hash: entries[0].hash)
+    }
+
+    /// Entries after an offset, within the limit.
+    static func entries(
+        _ connection: Connection, _ database: String, after offset: UInt64, limit: ReadLimit
+    ) throws -> [LogEntry] {
+        let head = try head(connection, database)
+        guard offset <= head.offset else {
+            throw OperationLogError(
+                .offsetBeyondHead, "offset \(offset) is beyond the head, which is at \(head.offset)",
+                database: database, offset: offset)
+        }
+        return try entries(connection, database, head, after: offset, limit: limit)
+    }
+
+    /// The frontiers of those of the actors that are registered.
+    static func frontier(
+        _ connection: Connection, _ database: String, _ actors: [ActorID]
+    ) throws -> [ActorID: FrontierEntry] {
+        let number = try head(connection, database).number
+        let rows = try connection.query(
+            """
+            SELECT actor, sequence, "timestamp", hash FROM mimeo_log.actors
+            WHERE database = $1 AND actor = ANY ($2)
+            """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+        var frontier: [ActorID: FrontierEntry] = [:]
+        for row in 0..<rows.count {
+            frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
+                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3))
+        }
+        return frontier
+    }
+
+    /// The heads of all databases, unverified: good for a hint.
+    static func heads(_ connection: Connection) throws(PostgresError) -> [(String, UInt64)] {
+        let rows = try connection.query("SELECT id, head FROM mimeo_log.databases")
+        return (0..<rows.count).map { (rows.text($0, 0), rows.bits($0, 1)) }
+    }
+
+    /// The server measures the entries, so that no more than the limit (and one entry) comes over.
+    private static let select = """
+        SELECT "offset", actor, sequence, "timestamp", hash, bytes FROM (
+            SELECT *, sum(octet_length(bytes)) OVER (ORDER BY "offset") - octet_length(bytes) AS before
+            FROM mimeo_log.operations WHERE database = $1 AND "offset" > $2 AND "offset" <= $3
+        ) AS entries WHERE before < $4 ORDER BY "offset"
+        """
+
+    private static func entries(
+        _ connection: Connection, _ database: String, _ head: Head, after offset: UInt64, limit: ReadLimit
+    ) throws -> [LogEntry] {
+        guard offset < head.offset else { return [] }
+        var chain = ChainReading(
+            database: database, after: offset, hash: try hash(connection, database, head, at: offset),
+            limit: limit)
+        let through = offset + min(UInt64(limit.operations), head.offset - offset)
+        let rows = try connection.query(
+            select,
+            [
+                .int8(head.number), .int8(Int64(bitPattern: offset)), .int8(Int64(bitPattern: through)),
+                .int8(Int64(limit.bytes)),
+            ])
+        for row in 0..<rows.count {
+            let record = OperationRecord(
+                actor: ActorID(rows.bits(row, 1)), sequence: rows.bits(row, 2), timestamp: rows.bits(row, 3),
+                bytes: rows.bytes(row, 5))
+            let entry = LogEntry(offset: rows.bits(row, 0), hash: rows.bits(row, 4), record: record)
+            guard try chain.take(entry) else { break }
+        }
+        return try chain.finish(through: through)
+    }
+
+    private static func hash(
+        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+    ) throws -> UInt64 {
+        guard offset > 0 else { return ChainHash.start(head.logID) }
+        let rows = try connection.query(
+            "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
+            [.int8(head.number), .int8(Int64(bitPattern: offset))])
+        guard rows.count == 1 else {
+            throw OperationLogError(.corrupt, "the entry is missing", database: database, offset: offset)
+        }
+        return rows.bits(0, 0)
+    }
+}

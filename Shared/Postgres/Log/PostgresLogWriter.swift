@@ -1,0 +1,194 @@
+import CRDT
+import Logging
+import OperationLog
+
+extension Touch {
+    /// As PostgreSQL stores it.
+    fileprivate var bits: Int64 { Int64(bitPattern: rawValue) }
+}
+
+/// Commits groups on a connection of its own, which it opens again when it was lost.
+///
+/// What a failure means is decided here, once:
+/// - the server cannot be reached: nothing was sent, nothing is stored (`LOG-0309`);
+/// - the connection is lost while a group is under way: the group may be stored or not (`LOG-0308`). The
+///   writer goes on with a new connection: what the server shows after its recovery is durable, so the
+///   frontier tells what became of the group;
+/// - the server refuses: it has undone the whole group (`LOG-0301`, `LOG-0302`, `LOG-0307`).
+///
+/// There is no poisoned state: a server whose fsync fails stops itself, and recovers from its write-ahead
+/// log.
+///
+/// Used by one thread at a time: the committer's.
+final class PostgresLogWriter: @unchecked Sendable {
+    // Unchecked: `connection` is touched by the group committer's serial queue only.
+    private let url: String
+    private let logger: Logger
+    private var connection: Connection?
+
+    /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
+    private enum Verdict {
+        static let appended: Int64 = 0
+        static let duplicate: Int64 = 1
+        static let gap: Int64 = 2
+        static let foreignActor: Int64 = 3
+        static let differentContent: Int64 = 4
+        static let condition: Int64 = 5
+        static let unknownDatabase: Int64 = -1
+        static let damagedHead: Int64 = -2
+    }
+
+    private static let append = """
+        SELECT verdict, value FROM mimeo_log.append(
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+        """
+
+    /// A writer to this server. Connects at its first group.
+    init(url: String, logger: Logger) {
+        self.url = url
+        self.logger = logger
+    }
+
+    /// Commits one group, databases in a fixed order, so that two processes never wait for each other in a
+    /// ring.
+    /// - Returns: what became of it, and the new heads of the databases that grew.
+    func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [String: UInt64]) {
+        let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
+        let databases = numbers.keys.sorted(by: utf8Precedes)
+        let steps = databases.map { Self.step($0, numbers[$0] ?? [], calls) }
+        do {
+            let answers = try open().transaction(steps)
+            var results = [Result<[AppendOutcome], OperationLogError>](
+                repeating: .success([]), count: calls.count)
+            var grown: [String: UInt64] = [:]
+            for (database, rows) in zip(databases, answers) {
+                var row = 0
+                let failure = Self.failure(rows, database)
+                for number in numbers[database] ?? [] {
+                    if let failure {
+                        results[number] = .failure(failure)
+                        continue
+                    }
+                    let outcomes = (row..<row + calls[number].operations.count).map { Self.outcome(rows, $0) }
+                    row += outcomes.count
+                    for case .appended(let offset) in outcomes { grown[database] = offset }
+                    results[number] = .success(outcomes)
+                }
+            }
+            return (.committed(results), grown)
+        } catch let error as OperationLogError {
+            return (.refused(error), [:])
+        } catch let error as PostgresError {
+            if error.isConnectionLost {
+                connection = nil
+                logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
+            }
+            return (.refused(Self.translated(error)), [:])
+        } catch {
+            preconditionFailure("a group failed with a foreign error: \(error)")
+        }
+    }
+
+    /// Gives the connection back.
+    func close() { connection = nil }
+
+    /// What the writer's own connection has a server setting at.
+    func setting(_ name: String) throws -> String {
+        try open().query("SELECT current_setting($1)", [.text(name)]).text(0, 0)
+    }
+
+    /// An error of PostgreSQL as one of the log, during a change.
+    static func translated(_ error: PostgresError) -> OperationLogError {
+        if error.isConnectionLost {
+            return OperationLogError(
+                .outcomeUnknown, "PostgreSQL went away, ask the frontier what was stored: \(error.message)")
+        }
+        switch error.state ?? "" {
+        case "53100": return OperationLogError(.storageFull, "the server's storage is full")
+        case "55P03", "40P01", "40001":
+            return OperationLogError(.busy, "another process holds the lock of the log: \(error)")
+        default: return OperationLogError(.storageFailed, error.description)
+        }
+    }
+
+    private func open() throws(OperationLogError) -> Connection {
+        // A server that restarted while nothing was under way is no reason for an unknown outcome.
+        if let connection, connection.isAlive { return connection }
+        do throws(PostgresError) {
+            let connection = try Connection(url: url)
+            // An acknowledged operation is on disk, whatever the server's or the role's default is; a standby
+            // that was asked for stays asked for.
+            try connection.run(
+                """
+                SELECT set_config('synchronous_commit', 'on', false)
+                WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+                """)
+            try connection.run("SET lock_timeout = '\(LogLimits.busyTimeout.components.seconds)s'")
+            let settings = try connection.query("SELECT current_setting('fsync') = 'on'")
+            if !settings.bool(0, 0) {
+                logger.error("this PostgreSQL runs with fsync = off: what it acknowledges can be lost")
+            }
+            self.connection = connection
+            return connection
+        } catch {
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        }
+    }
+
+    private static func step(
+        _ database: String, _ numbers: [Int], _ calls: [AppendCall]
+    ) -> Connection.Step {
+        let operations = numbers.flatMap { number in calls[number].operations.map { (number, $0) } }
+        return Connection.Step(
+            append,
+            [
+                .text(database), .int8Array(operations.map { Int64($0.0) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.record.actor.rawValue) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.record.sequence) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.record.timestamp) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.contentHash) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.digest) }),
+                .textArray(operations.map(\.1.authorKey)), .bytesArray(operations.map(\.1.record.bytes)),
+                .int8Array(operations.flatMap { $0.1.touches.map(\.bits) }),
+                .int8Array(ends(operations.map(\.1.touches.count))),
+                .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
+                .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
+                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt) } ?? -1 }),
+            ])
+    }
+
+    /// Where the parts end that have these lengths.
+    private static func ends(_ lengths: [Int]) -> [Int64] {
+        var end: Int64 = 0
+        return lengths.map { length in
+            end += Int64(length)
+            return end
+        }
+    }
+
+    private static func failure(_ rows: Rows, _ database: String) -> OperationLogError? {
+        guard rows.count == 1 else { return nil }
+        switch rows.int8(0, 0) {
+        case Verdict.unknownDatabase:
+            return OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+        case Verdict.damagedHead:
+            return OperationLogError(
+                .corrupt, "the last entry is missing or is not the one the head names", database: database,
+                offset: rows.bits(0, 1))
+        default: return nil
+        }
+    }
+
+    private static func outcome(_ rows: Rows, _ row: Int) -> AppendOutcome {
+        let value = rows.bits(row, 1)
+        switch rows.int8(row, 0) {
+        case Verdict.appended: return .appended(offset: value)
+        case Verdict.duplicate: return .duplicate(through: value)
+        case Verdict.gap: return .gap(expected: value)
+        case Verdict.foreignActor: return .conflict(.foreignActor)
+        case Verdict.differentContent: return .conflict(.differentContent(sequence: value))
+        case Verdict.condition: return .conflict(.condition(offset: value))
+        case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
+        }
+    }
+}

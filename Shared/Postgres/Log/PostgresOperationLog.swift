@@ -1,0 +1,192 @@
+import CRDT
+import Glibc
+import Logging
+import OperationLog
+import Synchronization
+
+/// The operation log in PostgreSQL, for any number of machines.
+///
+/// - Offsets follow commit order because an append holds the lock of its database's row until its commit; the
+///   append is one server-side function, sent with BEGIN and COMMIT in one pipeline, so the lock never waits
+///   for a client.
+/// - Group commit across the tasks of a process; between processes the row lock decides.
+/// - One connection writes, a few read (`ConnectionLanes`), one watches (`PostgresChangeWatcher`). All are
+///   opened again when they were lost.
+///
+/// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
+public final class PostgresOperationLog: OperationLog {
+    /// What may differ from one log to the next; the defaults are right for a server.
+    public struct Options: Sendable {
+        /// Operations admitted and not yet committed.
+        public var queuedOperations = LogLimits.queuedOperations
+        /// Bytes admitted and not yet committed.
+        public var queuedBytes = LogLimits.queuedBytes
+        /// Append calls that may wait for room.
+        public var waitingAppends = LogLimits.waitingAppends
+        /// Between two looks for foreign appends whose hint was lost.
+        public var pollInterval = LogLimits.pollInterval
+
+        /// The defaults.
+        public init() {}
+    }
+
+    private let lanes: ConnectionLanes
+    private let writer: PostgresLogWriter
+    private let committer: GroupCommitter
+    private let hub = ChangeHub()
+    private let watcher: PostgresChangeWatcher
+    private let closing = Mutex(false)
+
+    /// Opens a log, making or migrating its schema `mimeo_log` if needed. Blocks while it connects.
+    /// - Parameter url: what libpq takes, `postgres://user@host/database?sslmode=verify-full`. The role
+    ///   needs the
+    ///   right to create a schema for the first opening only.
+    /// - Throws: `OperationLogError`: `LOG-0201` to `LOG-0203`, `LOG-0309`.
+    public init(
+        url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
+    ) throws {
+        do {
+            try PostgresLogSchema.migrate(try Connection(url: url))
+        } catch let error as PostgresError {
+            guard error.isConnectionLost else {
+                throw OperationLogError(.cannotOpen, "the schema mimeo_log cannot be made: \(error)")
+            }
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        }
+        let writer = PostgresLogWriter(url: url, logger: logger)
+        let watcher = PostgresChangeWatcher(
+            url: url, hub: hub, pollInterval: options.pollInterval, logger: logger)
+        let gate = AdmissionGate(
+            limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
+            waiterLimit: options.waitingAppends)
+        committer = GroupCommitter(gate: gate) { calls in
+            let (outcome, grown) = writer.commit(calls)
+            if !grown.isEmpty { watcher.announce(grown) }
+            return outcome
+        }
+        lanes = ConnectionLanes(url: url)
+        self.writer = writer
+        self.watcher = watcher
+    }
+
+    /// Opens a log as `init` does, and tries again for a while when the server cannot be reached. Blocks.
+    public static func open(
+        url: String, patience: Duration, logger: Logger
+    ) throws -> PostgresOperationLog {
+        let deadline = ContinuousClock.now + patience
+        var pause = PostgresLimits.firstReconnectPause
+        while true {
+            do {
+                return try PostgresOperationLog(url: url, logger: logger)
+            } catch let error as OperationLogError
+                where error.code == .unreachable && ContinuousClock.now + pause < deadline
+            {
+                logger.warning("\(error.message); trying again")
+                usleep(useconds_t(pause.wholeMicroseconds))
+                pause = min(pause * 2, PostgresLimits.lastReconnectPause)
+            }
+        }
+    }
+
+    /// One function call; a fresh log id is drawn for it.
+    @discardableResult
+    public func createDatabase(_ database: String) async throws -> Bool {
+        guard DatabaseID.isValid(database) else {
+            throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
+        }
+        try committer.checkHealth()
+        let logID = LogID.random()
+        do {
+            return try await lanes.run { connection in
+                let rows = try connection.query(
+                    "SELECT mimeo_log.create_database($1, $2, $3)",
+                    [
+                        .text(database), .bytes(logID.bytes),
+                        .int8(Int64(bitPattern: ChainHash.start(logID))),
+                    ])
+                return rows.bool(0, 0)
+            }
+        } catch let error as PostgresError {
+            throw PostgresLogWriter.translated(error)
+        }
+    }
+
+    /// In order of creation.
+    public func databases() async throws -> [String] {
+        try await reading { connection in
+            let rows = try connection.query("SELECT id FROM mimeo_log.databases ORDER BY number")
+            return (0..<rows.count).map { rows.text($0, 0) }
+        }
+    }
+
+    /// One look-up.
+    public func databaseExists(_ database: String) async throws -> Bool {
+        guard DatabaseID.isValid(database) else { return false }
+        return try await reading { connection in
+            let sql = "SELECT EXISTS (SELECT 1 FROM mimeo_log.databases WHERE id = $1)"
+            return try connection.query(sql, [.text(database)]).bool(0, 0)
+        }
+    }
+
+    /// Joins the next group; returns after its commit.
+    public func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        try await committer.append(AppendCall(requests, database: database))
+    }
+
+    /// One look-up for all actors.
+    public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+        try await reading { try PostgresLogReader.frontier($0, database, actors) }
+    }
+
+    /// The row and its last entry, which must agree.
+    public func head(of database: String) async throws -> LogPosition {
+        try await reading { try PostgresLogReader.head($0, database).position }
+    }
+
+    /// Reads and verifies the entry at that offset.
+    public func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        try await reading { try PostgresLogReader.position($0, database, at: offset) }
+    }
+
+    /// One range scan.
+    public func read(
+        _ database: String, after offset: UInt64, limit: ReadLimit
+    ) async throws -> [LogEntry] {
+        try await reading { try PostgresLogReader.entries($0, database, after: offset, limit: limit) }
+    }
+
+    /// Woken by this process's writer directly, by others through `NOTIFY`, at the latest after
+    /// `pollInterval`.
+    public func changes(in database: String) -> AsyncStream<Void> { hub.subscribe(to: database) }
+
+    /// Two uncontended locks.
+    public var status: LogStatus { committer.status }
+
+    /// Waits for the group in progress, then closes connections and streams.
+    public func close() async {
+        let isFirst = closing.withLock { isClosing in
+            defer { isClosing = true }
+            return !isClosing
+        }
+        guard isFirst else { return }
+        await committer.close(OperationLogError(.closed, "the log was closed"))
+        writer.close()
+        hub.finish()
+        await watcher.stop()
+        await lanes.close()
+    }
+
+    private func reading<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await lanes.run(body)
+        } catch let error as PostgresError {
+            guard !error.isConnectionLost else {
+                throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+            }
+            let isDamage = error.state?.hasPrefix("XX") ?? false
+            throw OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import CRDT
+import Foundation
+import OperationLog
+import Testing
+
+@testable import Postgres
+
+@Suite(
+    "The log in PostgreSQL, beyond the contract",
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct PostgresLogTests {
+    @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
+    func contention() async throws {
+        try await TestDatabase.use { url in
+            let logs = try (0..<4).map { _ in try PostgresOperationLog(url: url) }
+            try await logs[0].createDatabase("db")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for actor in 1...16 as ClosedRange<UInt64> {
+                    let log = logs[Int(actor) % 4]
+                    group.addTask {
+                        for sequence in 1...25 as ClosedRange<UInt64> {
+                            _ = try await log.append([record(actor, sequence)], to: "db")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let entries = try await logs[3].read("db", after: 0)
+            #expect(entries.map(\.offset) == Array(1...400))
+            for actor in 1...16 as ClosedRange<UInt64> {
+                #expect(entries.filter { $0.actor == ActorID(actor) }.map(\.sequence) == Array(1...25))
+            }
+            for log in logs { await log.close() }
+        }
+    }
+
+    @Test("appends to several databases in different orders never wait for each other in a ring")
+    func severalDatabases() async throws {
+        try await TestDatabase.use { url in
+            let logs = try (0..<2).map { _ in try PostgresOperationLog(url: url) }
+            for name in ["a", "b", "c"] { try await logs[0].createDatabase(name) }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (number, names) in [["a", "b", "c"], ["c", "b", "a"]].enumerated() {
+                    for task in 0..<6 as Range<UInt64> {
+                        group.addTask {
+                            let actor = UInt64(number) * 100 + task + 1
+                            for sequence in 1...20 as ClosedRange<UInt64> {
+                                for name in names {
+                                    _ = try await logs[number].append([record(actor, sequence)], to: name)
+                                }
+                            }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            for name in ["a", "b", "c"] { #expect(try await logs[0].head(of: name).offset == 240) }
+            for log in logs { await log.close() }
+        }
+    }
+
+    @Test("connections that the server ends under load: nothing acknowledged is lost, nothing stands twice")
+    func endedConnections() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            let acknowledged = try await withThrowingTaskGroup(of: [UInt64: UInt64].self) { group in
+                for actor in 1...8 as ClosedRange<UInt64> {
+                    group.addTask { [actor: try await appendThroughFailures(log, actor, count: 40)] }
+                }
+                group.addTask {
+                    for _ in 0..<8 {
+                        try await Task.sleep(for: .milliseconds(15))
+                        try TestDatabase.endConnections(of: url)
+                    }
+                    return [:]
+                }
+                return try await group.reduce(into: [:]) { $0.merge($1) { max($0, $1) } }
+            }
+            let entries = try await readThroughFailures(log)
+            #expect(entries.map(\.offset) == Array(1...UInt64(entries.count)))
+            #expect(acknowledged == Dictionary(uniqueKeysWithValues: (1...8).map { ($0, 40) }))
+            for actor in 1...8 as ClosedRange<UInt64> {
+                #expect(entries.filter { $0.actor == ActorID(actor) }.map(\.sequence) == Array(1...40))
+            }
+            await log.close()
+        }
+    }
+
+    @Test("a follower hears of another opening's appends again after its connection was lost")
+    func followingAgain() async throws {
+        try await TestDatabase.use { url in
+            var options = PostgresOperationLog.Options()
+            options.pollInterval = .seconds(60)
+            let reader = try PostgresOperationLog(url: url, options: options)
+            try await reader.createDatabase("db")
+            let writer = try PostgresOperationLog(url: url)
+            let seen = Task {
+                for await _ in reader.changes(in: "db") {
+                    if try await readThroughFailures(reader).count == 2 { return true }
+                }
+                return false
+            }
+            _ = try await writer.append([record(1, 1)], to: "db")
+            try TestDatabase.endConnections(of: url)
+            try await appendThroughFailures(writer, 1, count: 2)
+            #expect(try await seen.value)
+            await reader.close()
+            await writer.close()
+        }
+    }
+
+    @Test("an entry that was changed behind the log's back is named and never served")
+    func damage() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            for sequence in 1...5 as ClosedRange<UInt64> {
+                _ = try await log.append([record(1, sequence)], to: "db")
+            }
+            let connection = try Connection(url: url)
+            try connection.run(
+                "UPDATE mimeo_log.operations SET bytes = bytes || '\\x00'::bytea WHERE \"offset\" = 3")
+            #expect(try await log.read("db", after: 0, limit: ReadLimit(operations: 2)).count == 2)
+            let error = await #expect(throws: OperationLogError.self) { try await log.read("db", after: 0) }
+            #expect(error?.code == .corrupt && error?.offset == 3)
+            try connection.run("DELETE FROM mimeo_log.operations WHERE \"offset\" = 5")
+            let refusal = await #expect(throws: OperationLogError.self) {
+                try await log.append([record(1, 6)], to: "db")
+            }
+            #expect(refusal?.code == .corrupt && refusal?.offset == 5)
+            await log.close()
+        }
+    }
+
+    @Test("a schema of a newer build or of another application is refused and left as it is")
+    func foreignSchema() async throws {
+        try await TestDatabase.use { url in
+            await (try PostgresOperationLog(url: url)).close()
+            let connection = try Connection(url: url)
+            try connection.run("UPDATE mimeo_log.format SET version = 99")
+            #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: url) }
+            #expect(try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0) == 99)
+            try connection.run("DROP SCHEMA mimeo_log CASCADE; CREATE SCHEMA mimeo_log")
+            let error = #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: url) }
+            #expect(error?.code == .notAnOperationLog)
+        }
+    }
+
+    @Test("many openings at once make the schema once")
+    func migrationRace() async throws {
+        try await TestDatabase.use { url in
+            let logs = try await withThrowingTaskGroup(of: PostgresOperationLog.self) { group in
+                for _ in 0..<6 { group.addTask { try PostgresOperationLog(url: url) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(try await logs[0].createDatabase("db"))
+            #expect(try await logs[5].databases() == ["db"])
+            for log in logs { await log.close() }
+        }
+    }
+
+    @Test("a server that cannot be reached is said so, and waited for no longer than asked")
+    func unreachable() throws {
+        let url = "postgres://nobody@/none?host=/nowhere"
+        let error = #expect(throws: OperationLogError.self) {
+            try PostgresOperationLog.open(url: url, patience: .milliseconds(120), logger: quiet)
+        }
+        #expect(error?.code == .unreachable)
+        #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: "postgres://[") }
+    }
+
+    @Test("the writer waits for the disk, whatever the role's setting is")
+    func durability() async throws {
+        try await TestDatabase.use { url in
+            let name = try #require(URLComponents(string: url)).path.dropFirst()
+            try Connection(url: url).run("ALTER DATABASE \(name) SET synchronous_commit = off")
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            _ = try await log.append([record(1, 1)], to: "db")
+            let writer = PostgresLogWriter(url: url, logger: quiet)
+            #expect(try writer.setting("synchronous_commit") == "on")
+            await log.close()
+        }
+    }
+}
