@@ -58,9 +58,10 @@ enum LogSchema {
         """
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.
-    static func check(path: String) throws {
+    /// The configuration says how long to wait for a process that is closing the file just now.
+    static func check(path: String, _ configuration: Configuration) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
-        var configuration = Configuration()
+        var configuration = configuration
         configuration.readonly = true
         let connection = try DatabaseQueue(path: path, configuration: configuration)
         try connection.unsafeRead { db in _ = try storedVersion(db, path: path) }

@@ -176,7 +176,6 @@ private func openConnections(
     path: String, options: SQLiteOperationLog.Options
 ) throws -> (DatabasePool, DatabaseQueue) {
     do {
-        try LogSchema.check(path: path)
         let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
         var configuration = Configuration()
         configuration.label = "mimeo.operation-log"
@@ -186,6 +185,7 @@ private func openConnections(
             usleep(useconds_t(LogLimits.busyRetry.microseconds))
             return true
         }
+        try LogSchema.check(path: path, configuration)
         let pool = try DatabasePool(path: path, configuration: configuration)
         try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
