@@ -30,8 +30,8 @@ public enum DQLLimits {
     public static let cachedTextBytes = 65_536
     /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
     public static let cacheTextBytes = 16_777_216
-    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold in
-    /// memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
+    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold
+    /// in memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
     /// narrower condition is asked for.
     public static let materializedRows = 1_000_000
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the

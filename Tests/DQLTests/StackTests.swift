@@ -19,14 +19,18 @@ struct StackTests {
         let outside = String(repeating: "coalesce(", count: 95)
         let pattern = outside + "regexp_like('a', '\(groups)')" + String(repeating: ")", count: 95)
         let computed = pattern.replacingOccurrences(of: "'\(groups)'", with: "concat('\(groups)', '')")
-        return [calls, chain, "(" + chain + ") = 120", pattern, computed].map { "SELECT RAW \($0) FROM system:dual" }
+        return [calls, chain, "(" + chain + ") = 120", pattern, computed].map {
+            "SELECT RAW \($0) FROM system:dual"
+        }
     }()
 
     @Test("a statement of the deepest allowed nesting runs on a small stack", arguments: deepStatements)
     func deepest(_ text: String) throws {
         let outcome = Self.onSmallStack { outcome in
             let statement = try? StatementCompiler.compile(text)
-            let again = statement.flatMap { try? StatementCompiler.parse(StatementPrinter.print($0.statement)) }
+            let again = statement.flatMap {
+                try? StatementCompiler.parse(StatementPrinter.print($0.statement))
+            }
             outcome.rows = (try? statement?.rows(in: MemoryStore())) ?? []
             outcome.isDone = again == statement?.statement
         }
@@ -36,10 +40,13 @@ struct StackTests {
 
     /// What nests, each as often as fits the limit: its beginning, middle and end, and how often.
     private static let nestings: [(String, String, String, Int)] = [
-        ("SELECT RAW ", "(SELECT RAW a FROM c WHERE b = ", "1", 40), ("SELECT ", "ANY v IN a SATISFIES ", "v", 120),
+        ("SELECT RAW ", "(SELECT RAW a FROM c WHERE b = ", "1", 40),
+        ("SELECT ", "ANY v IN a SATISFIES ", "v", 120),
         ("SELECT ", "ARRAY a FOR v IN b WHEN ", "v", 120), ("SELECT ", "OBJECT 'k' : ", "v", 120),
-        ("SELECT ", "a IN (SELECT b FROM c WHERE ", "d", 40), ("SELECT ", "EXISTS (SELECT * FROM c WHERE ", "d", 60),
-        ("SELECT ", "CASE WHEN a THEN ", "b", 120), ("SELECT ", "{'a': ", "1", 120), ("SELECT ", "NOT ", "a", 120),
+        ("SELECT ", "a IN (SELECT b FROM c WHERE ", "d", 40),
+        ("SELECT ", "EXISTS (SELECT * FROM c WHERE ", "d", 60),
+        ("SELECT ", "CASE WHEN a THEN ", "b", 120), ("SELECT ", "{'a': ", "1", 120),
+        ("SELECT ", "NOT ", "a", 120),
         ("UPDATE c SET a -> (", "b -> (", "c = 1", 120), ("SELECT ", "a IN +", "b", 120),
         ("SELECT TRIM(BOTH FROM ", "POSITION(a IN ", "b", 120), ("SELECT ", "(((", "a", 40),
         ("SELECT * FROM COLLECTION c (", "a MAP(", "b MAP", 120),
@@ -48,7 +55,8 @@ struct StackTests {
     @Test("whatever nests is read, printed and turned into JSON on a small stack", arguments: nestings)
     func nested(_ start: String, _ middle: String, _ end: String, _ count: Int) throws {
         let closing = [
-            "ANY": " END", "ARR": " FOR v IN w END", "OBJ": " FOR v IN w END", "CAS": " END", "{'a": "}", "NOT": "",
+            "ANY": " END", "ARR": " FOR v IN w END", "OBJ": " FOR v IN w END", "CAS": " END", "{'a": "}",
+            "NOT": "",
             "a I": middle.hasSuffix("+") ? "" : ")", "(((": ")))", "(SE": ")", "EXI": ")", "b -": ")",
             "POS": ")", "a M": ")",
         ]
