@@ -21,9 +21,6 @@ public enum DQLLimits {
     static let topRowsSlack = 2
     /// The longest token an error quotes, in characters.
     static let quotedTokenCharacters = 40
-    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
-    /// interrupted.
-    public static let callArguments = 1_024
     /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
     /// which there is IN.
     public static let patternCharacters = 2_048
@@ -44,4 +41,7 @@ public enum DQLLimits {
     public static let resultBytes = 5_242_880
     /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
+    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
+    /// interrupted.
+    public static let callArguments = 1_024
 }
