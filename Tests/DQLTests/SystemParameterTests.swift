@@ -219,4 +219,25 @@ struct SystemParameterTests {
         #expect(show.isSystem && show.isReadOnly)
         #expect(try !StatementCompiler.compile("SELECT * FROM c").isSystem)
     }
+
+    @Test("strict writing can go with reading that is not: then dql_object_default decides")
+    func objectDefault() throws {
+        var parameters = SystemParameters()
+        try parameters.set("dql_strict_mode", to: true)
+        try parameters.set("dql_select_strict_mode", to: false)
+        func kinds(_ value: Value) throws -> [Value] {
+            try parameters.set("dql_object_default", to: value)
+            let options = ExecutionOptions(parameters)
+            let store = MemoryStore()
+            func run(_ text: String) throws -> [Value] {
+                try StatementCompiler.compile(text).execute(in: store, options: options) {
+                    try DocumentID(.string("x"))
+                }.rows
+            }
+            _ = try run("INSERT INTO c DOCUMENTS ({'_id': 1, 'o': {'x': 1}})")
+            return try run("SELECT RAW o.x FROM c") + run("SELECT RAW o.x FROM COLLECTION c (o MAP)")
+        }
+        #expect(try kinds("REGISTER") == [1])
+        #expect(try kinds("MAP") == [1, 1])
+    }
 }
