@@ -88,8 +88,8 @@ struct UpdateExecutor {
         let name = change.path.joined(separator: ".")
         return context.source.warning(
             .counterBesideRegister,
-            "\(name) held a REGISTER; the counter does not count from its value (declare \(name) COUNTER when it is "
-                + "inserted)",
+            "\(name) held a REGISTER; the counter does not count from its value: declare it COUNTER when it "
+                + "is inserted",
             at: change.span)
     }
 }
