@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench system clean help
+.PHONY: run demo test lint format bench fuzz system clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -24,6 +24,10 @@ bench: ## The whole system beside bare SQLite: 100,000 documents, release build,
 	@scripts/setup build system
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
+
+fuzz: ## Bytes of strangers against every decoder and the query language (FUZZ_SECONDS=30 a target)
+	@scripts/setup build fuzz
+	@scripts/fuzz
 
 system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
 	@scripts/setup build system

@@ -107,6 +107,10 @@ let services: [Target] =
 
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+    .target(
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets", swiftSettings: strict),
+    .testTarget(
+        name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ"]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
