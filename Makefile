@@ -20,8 +20,9 @@ test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/setup build postgres system
 	@scripts/with-postgres scripts/test
 
-bench: ## The whole system beside bare SQLite: 100,000 documents, release build, medians of three
+bench: ## Documents beside Yrs, Automerge and Loro, the whole system beside bare SQLite: release, medians
 	@scripts/setup build system
+	@scripts/bench-documents
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 
