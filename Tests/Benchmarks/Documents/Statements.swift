@@ -2,7 +2,8 @@ import CRDT
 import CSQLite
 import DQL
 
-private let statementText = "SELECT _id, reading FROM sensors WHERE city = :city AND reading > :low LIMIT 20"
+private let statementText =
+    "SELECT _id, reading FROM sensors WHERE city = :city AND reading > :low LIMIT 20"
 
 /// Parse and plan a typical statement, beside SQLite's preparing of the same question.
 func prepareStatements(_ report: inout Report) throws {
