@@ -8,6 +8,7 @@ bytes, so finding what to send is in its figure.
 import importlib.metadata
 import json
 import resource
+import statistics
 import sys
 
 STATUSES = ["open", "assigned", "blocked", "done"]
@@ -201,15 +202,17 @@ def apply_many(peer):
 
 
 def merge_large(peer):
-    here = peer.new(1)
-    peer.fill(here, ((f"f{number:05d}", number) for number in range(10_000)))
-    there = copy(peer, here, 2)
-    since = [(peer.version(here), peer.version(there))]
-    peer.fill(here, ((f"f{number:05d}", -number) for number in range(5_000)))
-    peer.fill(there, ((f"f{number:05d}", number * 10) for number in range(2_500, 7_500)))
-    seconds = exchange(peer, [here], [there], since)
-    assert peer.value(here) == peer.value(there)
-    line("large", 10_000 / seconds, "fields/s")
+    rounds = []
+    for _ in range(5):
+        here = peer.new(1)
+        peer.fill(here, ((f"f{number:05d}", number) for number in range(10_000)))
+        there = copy(peer, here, 2)
+        since = [(peer.version(here), peer.version(there))]
+        peer.fill(here, ((f"f{number:05d}", -number) for number in range(5_000)))
+        peer.fill(there, ((f"f{number:05d}", number * 10) for number in range(2_500, 7_500)))
+        rounds.append(exchange(peer, [here], [there], since))
+        assert peer.value(here) == peer.value(there)
+    line("large", 10_000 / statistics.median(rounds), "fields/s")
 
 
 def sizes(peer):
