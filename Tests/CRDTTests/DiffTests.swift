@@ -119,6 +119,25 @@ struct DiffTests {
         #expect(diff.changes[1].writers.isEmpty)
     }
 
+    @Test("a counter's change names who counted, a removed counter leaves no writer")
+    func counters() throws {
+        let (alice, bob) = (ActorID(1), ActorID(2))
+        let one = try Document().edited(alice, at: 10) { try $0.increment(["n"], by: 5) }
+        let two = try one.edited(bob, at: 20) { try $0.increment(["n"], by: 2) }
+        let diff = two.diff(from: one)
+        #expect(diff.changes.map(\.path) == [["n"]])
+        #expect(diff.changes[0].kind == .counter)
+        #expect(diff.changes[0].before?.value == 5)
+        #expect(diff.changes[0].after?.value == 7)
+        #expect(diff.changes[0].writers == [Stamp(time: 20, actor: bob)])
+        let gone = try two.edited(alice, at: 30) { try $0.unset(["n"]) }
+        let removal = gone.diff(from: two)
+        #expect(removal.changes.map(\.path) == [[], ["n"]])
+        #expect(removal.changes.map(\.action) == [.removed, .removed])
+        #expect(removal.changes.allSatisfy { $0.writers.isEmpty })
+        #expect(removal.candidates(for: removal.changes[0]) == [Stamp(time: 30, actor: alice)])
+    }
+
     @Test("two replicas compared: what the later one still misses is named")
     func replicas() throws {
         let here = try Document().edited(ActorID(1), at: 10) { try $0.set(["a"], 1) }
@@ -158,14 +177,17 @@ private enum Visible {
     ) throws {
         try map.forEach { (key, field) throws in
             let path = path + [key]
-            if let value = try field.register() {
-                sides[Place(path: path, kind: .register)] = DocumentDiff.Side(
-                    value: value, conflicts: Array(document.conflicts(at: path).dropFirst()),
-                    isShown: field.newestKind == .register)
+            let slot = try #require(document.root[path[...]])
+            func note(_ kind: FieldKind, _ value: Value?, _ losers: [Value] = []) {
+                sides[Place(path: path, kind: kind)] = value.map {
+                    DocumentDiff.Side(value: $0, conflicts: losers, isShown: field.newestKind == kind)
+                }
             }
+            note(.register, try field.register(), slot.register.dropLast().reversed().map(\.value))
+            note(.counter, try field.counter())
+            note(.attachment, try field.attachment(), slot.attachment.dropLast().reversed().map(\.value))
             if let below = try field.map() {
-                sides[Place(path: path, kind: .map)] = DocumentDiff.Side(
-                    value: .object(ObjectValue()), conflicts: [], isShown: field.newestKind == .map)
+                note(.map, .object(ObjectValue()))
                 try collect(below, path, document, &sides)
             }
         }
@@ -201,6 +223,18 @@ extension SplitMix64 {
         let time = (document.vector.greatestTime ?? 0) + 1 + UInt64(below(9))
         var editor = DocumentEditor(document: document, stamp: Stamp(time: time, actor: ActorID(actor)))
         for edit in transaction() { try? edit.perform(on: &editor) }
+        for _ in 0..<below(3) { try? number(on: &editor) }
         return editor.hasChanges ? editor.document : document
+    }
+
+    /// A counter's or an attachment's turn.
+    private mutating func number(on editor: inout DocumentEditor) throws {
+        switch below(4) {
+        case 0: try editor.restart(path(), with: .int(Int64(below(3))))
+        case 1:
+            let token = try #require(AttachmentToken(id: "blob \(below(3))", length: 7))
+            try editor.set(path(), token.marked)
+        default: try editor.increment(path(), by: pick([1, -1, 5, 0.5]))
+        }
     }
 }

@@ -55,11 +55,7 @@ private struct DiffView {
     func writers(since before: DiffView?) -> [Stamp] {
         let own = stamps.filter { !(before?.stamps.contains($0) ?? false) }
         guard own.isEmpty, let below else { return own.sorted() }
-        var known = Set<Stamp>()
-        before?.below?.collect(&known)
-        var all = Set<Stamp>()
-        below.collect(&all)
-        return all.subtracting(known).sorted()
+        return below.survivingStamps().subtracting(before?.below?.survivingStamps() ?? []).sorted()
     }
 }
 
@@ -69,6 +65,24 @@ extension MapNode {
         let side = DocumentDiff.Side(value: .object(ObjectValue()), conflicts: [], isShown: isShown)
         return DiffView(side: side, stamps: presence, below: self)
     }
+
+    /// Every stamp that keeps something in this map, its presence included.
+    fileprivate func survivingStamps() -> Set<Stamp> {
+        var stamps = Set(presence)
+        for field in fields {
+            stamps.formUnion(field.slot.register.map(\.stamp))
+            stamps.formUnion(field.slot.attachment.map(\.stamp))
+            stamps.formUnion(field.slot.counter?.survivingStamps ?? [])
+            stamps.formUnion(field.slot.map?.survivingStamps() ?? [])
+        }
+        return stamps
+    }
+}
+
+extension CounterNode {
+    fileprivate var survivingStamps: [Stamp] {
+        restarts.map(\.stamp) + entries.filter(\.survives).map(\.stamp)
+    }
 }
 
 extension Slot {
@@ -77,11 +91,15 @@ extension Slot {
         switch kind {
         case .register: return Self.view(register, isShown: isShown)
         case .map: return map?.view(isShown: isShown)
-        case .counter, .attachment: return nil
+        case .counter:
+            guard let counter, counter.isVisible else { return nil }
+            let side = DocumentDiff.Side(value: counter.value, conflicts: [], isShown: isShown)
+            return DiffView(side: side, stamps: counter.survivingStamps, below: nil)
+        case .attachment: return Self.view(attachment, isShown: isShown)
         }
     }
 
-    private static func view(_ leaves: [Leaf], isShown: Bool) -> DiffView? {
+    private static func view(_ leaves: Leaves, isShown: Bool) -> DiffView? {
         guard let newest = leaves.last else { return nil }
         let losers = leaves.dropLast().reversed().map(\.value)
         let side = DocumentDiff.Side(value: newest.value, conflicts: losers, isShown: isShown)

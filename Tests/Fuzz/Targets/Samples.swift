@@ -42,14 +42,23 @@ enum Samples {
             try editor.unset(["b"])
             try editor.set(["c", "x"], "left")
             try editor.set(["m"], ["k": 1])
+            try editor.increment(["n"], by: 5)
+            try editor.restart(["r"], with: 2.5)
         }
         let right = written(plain, actor: 3, time: 21) { editor in
             try editor.set(["a"], 7.0)
             try editor.set(["c"], 1)
             try editor.set(["m"], .binary([1, 2, 3]))
+            try editor.increment(["n"], by: -2)
+            try editor.increment(["r"], by: 1)
+            guard let token = AttachmentToken(id: "blob", length: 3) else { return }
+            try editor.set(["a"], token.marked)
         }
         left.merge(right)
-        return left
+        return written(left, actor: 2, time: 40) { editor in
+            try editor.unset(["r"])
+            try editor.set(["e"], 1)
+        }
     }()
 
     private static let nested = written(Document(), actor: 4, time: 30) { editor in
