@@ -48,6 +48,7 @@ public func compareUTF8(_ left: String, _ right: String) -> Int {
 }
 
 /// Lexicographic order of two byte runs; a prefix sorts first.
+@inline(__always)
 public func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let common = min(left.count, right.count)
     var place = 0

@@ -108,6 +108,17 @@ struct ByteReader {
         return text
     }
 
+    /// A key that has to sort after `last`, the one before it, whose place this one's takes.
+    @inline(__always)
+    mutating func key(after last: inout UnsafeRawBufferPointer?) throws(CRDTError) -> String {
+        let length = try count()
+        var ahead = self
+        let raw = try ahead.run(length)
+        if let last, compareBytes(last, raw) >= 0 { throw .malformed("keys do not ascend", at: place) }
+        last = raw
+        return try text(length: length)
+    }
+
     func requireEnd() throws(CRDTError) {
         guard isAtEnd else { throw .malformed("\(remaining) bytes follow the end", at: place) }
     }

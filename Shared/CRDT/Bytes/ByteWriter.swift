@@ -30,6 +30,17 @@ struct ByteWriter {
         }
     }
 
+    mutating func zeros(_ count: Int) { bytes.append(contentsOf: repeatElement(0, count: count)) }
+
+    mutating func put(_ value: UInt16, at place: Int) {
+        bytes[place] = UInt8(truncatingIfNeeded: value >> 8)
+        bytes[place + 1] = UInt8(truncatingIfNeeded: value)
+    }
+
+    mutating func replace(_ range: Range<Int>, with run: [UInt8]) {
+        bytes.replaceSubrange(range, with: run)
+    }
+
     mutating func text(_ value: String) {
         count(value.utf8.count)
         bytes.append(contentsOf: value.utf8)
@@ -58,7 +69,7 @@ struct ByteWriter {
         }
         var head = ByteWriter()
         head.count(length)
-        bytes.replaceSubrange(start - 1..<start, with: head.bytes)
+        replace(start - 1..<start, with: head.bytes)
     }
 
     /// The length of a varint in bytes.
