@@ -2,39 +2,10 @@ import TestSupport
 
 @testable import CRDT
 
-/// One statement's worth of editing, with everything drawn already: a history replays without a generator.
-enum Edit: Sendable, CustomStringConvertible {
-    case create
-    case set([String], Value, declared: TypeDeclaration?)
-    case unset([String], FieldKind?)
-    case delete
-
-    var description: String {
-        switch self {
-        case .create: "create"
-        case .set(let path, let value, let declared):
-            "set \(path) = \(value)\(declared.map { " as \($0.kind)" } ?? "")"
-        case .unset(let path, let kind): "unset \(path)\(kind.map { " \($0)" } ?? "")"
-        case .delete: "delete"
-        }
-    }
-
-    func perform(on editor: inout DocumentEditor) throws {
-        switch self {
-        case .create: editor.create()
-        case .set(let path, let value, let declared): try editor.set(path, value, declared: declared)
-        case .unset(let path, let kind): try editor.unset(path, kind: kind)
-        case .delete: editor.delete()
-        }
-    }
-}
-
 extension SplitMix64 {
-    /// Few keys, so that writes meet; two that look the same and differ in bytes, one empty.
-    private static let keys = ["a", "b", "c", "é", "e\u{301}", ""]
-
+    /// Few keys, so that writes meet.
     mutating func key() -> String {
-        chance(85) ? Self.keys[below(3)] : pick(Self.keys)
+        chance(85) ? Path.keys[below(3)] : pick(Path.keys.prefix(6))
     }
 
     mutating func path() -> [String] { (0...pick([0, 0, 1, 1, 2])).map { _ in key() } }
@@ -60,26 +31,91 @@ extension SplitMix64 {
         ObjectValue((0..<below(4)).map { _ in (key: key(), value: value(depth: depth)) })
     }
 
+    /// More members than are looked up one by one.
+    mutating func wideObject() -> ObjectValue {
+        let keys = (Path.wideKeys + ["a", "", "é"]).filter { _ in chance(85) }
+        return ObjectValue(keys.map { (key: $0, value: value(depth: 0)) })
+    }
+
+    /// What an increment adds: mostly a small integer, sometimes one that overflows or a fraction.
+    mutating func amount() -> Value {
+        chance(75)
+            ? .int(pick([1, 1, 2, 3, 5, -1, 0, 1_000, .max, .min]))
+            : .double(pick([0.5, 0.25, -1.5, 0.1, 0.2, 1e16, 1e308]))
+    }
+
+    mutating func token() -> Value {
+        var token = ObjectValue()
+        token["id"] = .string(pick(["one", "two", "three"]))
+        token["len"] = .int(Int64(below(1_000)))
+        if chance(60) { token["metadata"] = chance(50) ? [:] : ["name": .string(key())] }
+        return .object(token)
+    }
+
+    /// A value for a field of a kind.
+    mutating func value(for kind: FieldKind) -> Value {
+        switch kind {
+        case .register: value(depth: 2)
+        case .map: .object(object(depth: 2))
+        case .counter: chance(80) ? .int(pick([0, 1, 100, -5, .max])) : .double(pick([2.5, -0.5]))
+        case .attachment: token()
+        }
+    }
+
+    private mutating func declaredMap() -> Edit {
+        let kinds = ["a", "b", "c"].map { (key: $0, kind: pick(FieldKind.allCases)) }
+        let declared = TypeDeclaration(
+            kind: .map,
+            children: kinds.map { (key: $0.key, type: TypeDeclaration(kind: $0.kind)) })
+        let members = kinds.filter { _ in chance(60) }
+            .map { (key: $0.key, value: value(for: $0.kind)) }
+        return .set(path(), .object(ObjectValue(members)), declared: declared, strict: chance(20))
+    }
+
+    /// One of few seeds, so that replicas write the same one.
+    mutating func seed() -> Edit {
+        let declared = TypeDeclaration(
+            kind: .map,
+            children: [
+                (key: "b", type: TypeDeclaration(kind: .counter)),
+                (key: "c", type: TypeDeclaration(kind: .attachment)),
+            ])
+        switch below(5) {
+        case 0: return .seed([:], declared: nil)
+        case 1: return .seed(["a": 1, "b": ["a": 2]], declared: nil)
+        case 2: return .seed(["a": ["a": 1], "b": [1]], declared: nil)
+        case 3: return .seed(["a": 2, "b": 7], declared: declared)
+        default:
+            return .seed(["b": 8, "c": ["id": "one", "len": 3, "metadata": [:]]], declared: declared)
+        }
+    }
+
     mutating func edit() -> Edit {
-        switch below(20) {
-        case 0, 1: return .create
-        case 2: return .delete
-        case 3, 4, 5: return .unset(path(), nil)
-        case 6: return .unset(path(), pick([FieldKind.register, .map]))
-        case 7: return .set(path(), .object(ObjectValue()), declared: nil)
-        case 8: return .set(path(), .object(object(depth: 1)), declared: TypeDeclaration(kind: .register))
-        case 9:
-            let child = (key: "a", type: TypeDeclaration(kind: .register))
-            return .set(
-                path(), .object(object(depth: 2)), declared: TypeDeclaration(kind: .map, children: [child]))
-        case 10, 11, 12: return .set(path(), .object(object(depth: 2)), declared: nil)
-        default: return .set(path(), value(depth: 1), declared: nil)
+        switch below(40) {
+        case 0..<3: .create
+        case 3..<5: .delete
+        case 5..<9: .unset(path(), nil)
+        case 9..<12: .unset(path(), pick(FieldKind.allCases))
+        case 12: .set(path(), .object(ObjectValue()), declared: nil, strict: false)
+        case 13:
+            .set(path(), .object(object(depth: 1)), declared: TypeDeclaration(kind: .register), strict: false)
+        case 14: .set(path(), .object(object(depth: 1)), declared: nil, strict: true)
+        case 15..<18: declaredMap()
+        case 18: .set([key()], .object(wideObject()), declared: nil, strict: false)
+        case 19..<22: .set(path(), .object(object(depth: 2)), declared: nil, strict: false)
+        case 22..<24: .set(path(), token(), declared: TypeDeclaration(kind: .attachment), strict: false)
+        case 24: .set(path(), [AttachmentToken.marker: token()], declared: nil, strict: false)
+        case 25: .set(path(), value(for: .counter), declared: TypeDeclaration(kind: .counter), strict: false)
+        case 26..<31: .increment(path(), by: amount())
+        case 31..<33: .restart(path(), with: value(for: .counter))
+        case 33..<35: seed()
+        default: .set(path(), value(depth: 1), declared: nil, strict: false)
         }
     }
 
     mutating func transaction() -> [Edit] { (0..<pick([1, 1, 1, 2, 3, 5])).map { _ in edit() } }
 
-    /// A document that several actors wrote, partly concurrently: several values and both kinds under a key.
+    /// A document that several actors wrote, partly concurrently: several values and kinds under a key.
     mutating func document(replicas count: Int = 3, rounds: Int = 12) -> Document {
         var replicas = Array(repeating: Document(), count: count)
         for round in 1...rounds {
@@ -89,7 +125,7 @@ extension SplitMix64 {
                 time: max(greatest + 1, UInt64(round) << UInt64(below(20))), actor: ActorID(UInt64(index) + 1)
             )
             var editor = DocumentEditor(document: replicas[index], stamp: stamp)
-            for edit in transaction() { try? edit.perform(on: &editor) }
+            for edit in transaction() { _ = try? edit.perform(on: &editor) }
             replicas[index] = editor.hasChanges ? editor.document : replicas[index]
             if chance(25) { replicas[index].merge(replicas[below(count)]) }
         }
@@ -102,7 +138,7 @@ extension SplitMix64 {
             time: (document.vector.greatestTime ?? 0) + 1 + UInt64(below(300)), actor: ActorID(9))
         var editor = DocumentEditor(document: document, stamp: stamp)
         while !editor.hasChanges {
-            for edit in transaction() { try? edit.perform(on: &editor) }
+            for edit in transaction() { _ = try? edit.perform(on: &editor) }
         }
         guard let delta = editor.pending.delta(stamp: stamp) else { preconditionFailure("no edits") }
         return delta

@@ -4,6 +4,7 @@ It shares nothing with the Swift code, so that the page is proven to be enough t
 
     document_decoder.py                            decodes the committed fixtures; fails when one differs
     document_decoder.py FIXTURES.json              the same for another file
+    document_decoder.py agree CASES.jsonl          the same verdict and value for every line, whole bytes and damaged ones
     document_decoder.py document HEX               prints one document as JSON (also: vector, operation, id)
     document_decoder.py delta HEX TIME ACTOR       prints one delta; time decimal, actor hexadecimal
 """
@@ -401,10 +402,32 @@ def check(path):
     return 1 if failures else 0
 
 
+def agree(path):
+    """Each line is bytes and what another decoder made of them: {"is": value}, or null when it refused them."""
+    cases = [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n")]
+    refused = differences = 0
+    for case in cases:
+        try:
+            decoded = {"is": decode(case["kind"], bytes.fromhex(case["bytes"]), case["stamp"])}
+        except Refused as reason:
+            decoded, refused = None, refused + 1
+            why = str(reason)
+        if not same(decoded, case["decoded"]):
+            differences += 1
+            if differences <= 5:
+                found = json.dumps(decoded, ensure_ascii=False) if decoded else f"refused: {why}"
+                expected = json.dumps(case["decoded"], ensure_ascii=False)
+                print(f"{case['kind']} {case['bytes']} {case['stamp']}\n  here:  {found}\n  there: {expected}")
+    print(f"{len(cases)} cases, {refused} refused, {differences} differences")
+    return 1 if differences else 0
+
+
 def main(arguments):
     fixtures = pathlib.Path(__file__).parent.parent / "CRDTTests" / "Fixtures" / "first-form.json"
     if len(arguments) < 2:
         return check(arguments[0] if arguments else fixtures)
+    if arguments[0] == "agree":
+        return agree(arguments[1])
     kind, data = arguments[0], bytes.fromhex(arguments[1])
     stamp = "@".join(arguments[2:4]) or None
     print(json.dumps(decode(kind, data, stamp), indent=2, ensure_ascii=False))
