@@ -12,8 +12,8 @@ let package = Package(
         .target(
             name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
         .target(
-            name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL", exclude: ["README.md"],
-            swiftSettings: strict),
+            name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
+            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
             name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
             swiftSettings: strict),

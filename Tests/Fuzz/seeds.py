@@ -28,6 +28,13 @@ def fixtures(directory):
             write(directory, "json", name, json.dumps(fixture["decoded"]).encode())
 
 
+def conditions():
+    """What stands behind WHERE: with other operators, seeds of the older language."""
+    for statement in statements():
+        for condition in re.findall(r"(?i)\bWHERE (.*?)(?: GROUP| ORDER| LIMIT|$)", statement):
+            yield condition.replace(" = ", " == ").replace(" AND ", " && ").replace(" OR ", " || ")
+
+
 def statements():
     """The statements of every corpus file, continued lines joined."""
     for file in sorted((TESTS / "DQLTests" / "Corpus").glob("**/*.dqltest")):
@@ -51,6 +58,8 @@ def main(directory):
     for number, statement in enumerate(sorted(set(statements()))):
         write(directory, "dql", f"statement-{number}", statement.encode())
         write(directory, "execute", f"statement-{number}", statement.encode())
+    for number, condition in enumerate(sorted(set(conditions()))):
+        write(directory, "legacy", f"condition-{number}", condition.encode())
     keywords = (SHARED / "DQL" / "Syntax" / "Keyword.swift").read_text()
     lines = [f'"{word} "' for word in sorted(set(re.findall(r'"([A-Z_]+)"', keywords)))]
     lines += [f'"{mark}"' for mark in ("||", "!=", "<=", ">=", "->", "??", "/*", "*/", "--", ":a", "_id", "'x'", "[*]")]

@@ -11,6 +11,11 @@ func prepareStatements(_ report: inout Report) throws {
         try StatementCompiler.compile(statementText).parameterNames.count
     }
     report.line("prepare", time / 1_000, "µs")
+    var cache = StatementCache()
+    cache.insert(try StatementCompiler.compile(statementText))
+    let cached = Report.nanosecondsEach(200_000) { cache.lookup(statementText)?.parameterNames.count ?? 0 }
+    precondition(cache.statistics.misses == 0, "the statement is not in the cache")
+    report.line("prepare cached", cached / 1_000, "µs")
     let database = try SQLite()
     try database.run("CREATE TABLE sensors (id TEXT PRIMARY KEY, body TEXT NOT NULL)")
     let reference = try Report.nanosecondsEach(2_000) {

@@ -16,6 +16,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "cbor", maximumLengthBytes: 4_096, run: fuzzCBOR),
         FuzzTarget(name: "json", maximumLengthBytes: 4_096, run: fuzzJSON),
         FuzzTarget(name: "dql", maximumLengthBytes: 4_096, run: fuzzStatementText),
+        FuzzTarget(name: "legacy", maximumLengthBytes: 4_096, run: fuzzLegacyQuery),
         FuzzTarget(name: "execute", maximumLengthBytes: 1_024, run: fuzzExecution),
     ]
 }

@@ -13,6 +13,17 @@ import DQL
     _ = try? SubscriptionQuery(statement: text, arguments: Samples.arguments)
 }
 
+/// A query of the older language is the statement that it says it is.
+@Sendable func fuzzLegacyQuery(_ bytes: [UInt8]) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard let select = try? LegacyQuery.select(text, from: "c") else { return }
+    guard let printed = try? LegacyQuery.statement(text, from: "c"),
+        let statement = try? StatementCompiler.parse(printed)
+    else { fatalError("FUZZ: a legacy query does not print as a statement") }
+    require(statement == .select(select), "a legacy query prints as another statement: \(printed)")
+    _ = try? StatementCompiler.compile(printed)
+}
+
 /// Parse, plan and evaluate over a few documents; whatever it wrote is well-formed.
 @Sendable func fuzzExecution(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
