@@ -114,7 +114,7 @@ let checks: [Target] = [
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ"]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus"]),
+    tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus", "Samples"]),
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),

@@ -40,6 +40,9 @@ public enum DQLLimits {
     /// How many elements a subscription's condition may go through per document. Its author is somebody
     /// else: nested ANY over one array multiply, and nobody would cancel them.
     public static let subscriptionSteps = 1_000_000
+    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
+    /// interrupted.
+    public static let callArguments = 1_024
     /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
     /// which there is IN.
     public static let patternCharacters = 2_048
@@ -54,10 +57,10 @@ public enum DQLLimits {
     static let patternTableEntries = 65_536
     /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
     /// microseconds, which the second text already repays.
-    static let patternWarmingSteps = 8_192
+    static let patternWarmingSteps = 4_096
     /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
     /// is MISSING.
     public static let resultBytes = 5_242_880
-    /// The most elements that `date_range` and `split` make; more are MISSING.
+    /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
 }

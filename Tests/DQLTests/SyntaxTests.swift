@@ -13,7 +13,7 @@ struct SyntaxTests {
         #expect(JSONText.print(statement.jsonValue).hasPrefix("{\"node\":"))
     }
 
-    private static let forms = selects + sources + inserts + updates + removals + system + expressions
+    static let forms = selects + sources + inserts + updates + removals + system + expressions
 
     private static let selects: [(String, String)] = [
         ("select distinct raw a from c", "SELECT DISTINCT RAW a FROM c"),

@@ -17,8 +17,14 @@ struct FieldResolver: Sendable {
     /// What is declared for each source.
     let types: [TypeDefinition]
 
-    func read(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
-        var map = record.document.root
+    func read(_ access: FieldAccess, in document: DocumentReader) throws -> Value? {
+        if access.path.count == 1 {
+            guard let field = try document.root.field(access.path[0]) else { return nil }
+            let kind = access.kinds[0] ?? (isStrict ? .register : field.newestKind)
+            return kind == .register
+                ? try field.register() : try value(of: field, kind, access.declaration)
+        }
+        var map = document.root
         for index in access.path.indices {
             guard let field = try map.field(access.path[index]) else { return nil }
             let kind = access.kinds[index] ?? (isStrict ? .register : field.newestKind)
