@@ -76,3 +76,24 @@ extension SplitMix64 {
 
     mutating func kindSteps() -> [KindStep] { (0..<pick([1, 1, 2, 3, 5])).map { _ in kindStep() } }
 }
+
+extension SplitMix64 {
+    /// A document with fields of every kind that a few actors wrote, partly concurrently, and the delta of
+    /// one more transaction with its stamp.
+    mutating func kindDocument() -> (document: Document, stamp: Stamp, delta: [UInt8]) {
+        var replicas = Array(repeating: Document(), count: 3)
+        for round in 1...8 {
+            let index = below(3)
+            let stamp = Stamp(time: UInt64(round), actor: ActorID(UInt64(index) + 1))
+            var editor = DocumentEditor(document: replicas[index], stamp: stamp)
+            for step in kindSteps() { try? step.perform(on: &editor) }
+            replicas[index] = editor.document
+            if chance(40) { replicas[index].merge(replicas[below(3)]) }
+        }
+        let document = replicas[0].merged(replicas[1]).merged(replicas[2])
+        let stamp = Stamp(time: 99, actor: ActorID(2))
+        var editor = DocumentEditor(document: document, stamp: stamp)
+        while !editor.hasChanges { for step in kindSteps() { try? step.perform(on: &editor) } }
+        return (document, stamp, editor.pending.delta(stamp: stamp)?.encoded() ?? [])
+    }
+}
