@@ -41,7 +41,7 @@ extension SplitMix64 {
     mutating func amount() -> Value {
         chance(75)
             ? .int(pick([1, 1, 2, 3, 5, -1, 0, 1_000, .max, .min]))
-            : .double(pick([0.5, 0.25, -1.5, 0.1, 0.2, 1e16, 1e308]))
+            : .double(pick([0.5, 0.25, -1.5, 0.1, 0.2, -0.0, 1e16, 1e308, -1e308]))
     }
 
     mutating func token() -> Value {

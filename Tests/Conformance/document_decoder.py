@@ -16,6 +16,7 @@ import struct
 import sys
 
 DEEPEST = 128
+LARGEST = sys.float_info.max
 
 
 class Refused(Exception):
@@ -76,6 +77,10 @@ class Reader:
 # Values. Binary and what JSON has no number for are tagged in what this script prints.
 
 
+class Tagged(dict):
+    """What this script prints for a value that JSON has no word for; not an object of the document's."""
+
+
 def value(reader, depth):
     require(depth <= DEEPEST, "too deep")
     tag = reader.byte()
@@ -94,13 +99,13 @@ def value(reader, depth):
         raw = reader.run(8)
         number = struct.unpack(">d", raw)[0]
         require(not math.isnan(number) or raw.hex() == "7ff8000000000000", "not the one NaN")
-        return number if math.isfinite(number) else {"$double": str(number)}
+        return number if math.isfinite(number) else Tagged({"$double": str(number)})
     if tag == 5:
         text = reader.text()
         require(len(text.encode()) >= 64, "string not shortest")
         return text
     if tag == 6:
-        return {"$binary": reader.run(reader.varint()).hex()}
+        return Tagged({"$binary": reader.run(reader.varint()).hex()})
     require(tag in (7, 8), "unknown tag")
     length = reader.varint()
     end = reader.place + length
@@ -111,6 +116,27 @@ def value(reader, depth):
         result = members(reader, count, lambda: value(reader, depth + 1))
     require(reader.place == end, "length")
     return result
+
+
+def number(reader, depth):
+    result = value(reader, depth)
+    is_number = type(result) is int or (type(result) is float and math.isfinite(result))
+    require(is_number, "not a number")
+    return result
+
+
+def token(reader, depth):
+    result = value(reader, depth)
+    require(is_plain_object(result) and set(result) == {"id", "len", "metadata"}, "not a token")
+    require(isinstance(result["id"], str) and result["id"], "a token's id")
+    require(type(result["len"]) is int and result["len"] >= 0, "a token's length")
+    metadata = result["metadata"]
+    require(is_plain_object(metadata) and all(isinstance(text, str) for text in metadata.values()), "metadata")
+    return result
+
+
+def is_plain_object(result):
+    return isinstance(result, dict) and not isinstance(result, Tagged)
 
 
 def members(reader, count, read):
@@ -193,37 +219,90 @@ class Document:
 
     def slot(self, inherited, depth):
         bits = self.reader.byte()
-        require(bits & 3 and not bits & ~0b110011, "slot bits")
-        require(not bits & 0x30 or (bits & 1 and bits & 0x30 != 0x30), "slot bits")
-        slot, newest = {}, -1
+        require(bits & 15, "slot bits")
+        require(not bits & 0x30 or (bits & 1 and bits & 0x30 != 0x30), "register bits")
+        require(not bits & 0xC0 or (bits & 8 and bits & 0xC0 != 0xC0), "attachment bits")
+        slot = {}
         if bits & 1:
-            slot["register"] = []
-            count = self.reader.varint() if bits & 0x10 else 1
-            require(not bits & 0x10 or count > 1, "register count")
-            for _ in range(count):
-                index = inherited if bits & 0x20 else self.index()
-                require(index > newest and 0 <= index < len(self.stamps), "values do not ascend")
-                require(bits & 0x30 or index != inherited, "stamp could be inherited")
-                self.used.add(index)
-                newest = index
-                slot["register"].append((index, value(self.reader, depth + 1)))
+            slot["register"] = self.leaves(bits & 0x10, bits & 0x20, inherited, lambda: value(self.reader, depth + 1))
         if bits & 2:
             length = self.reader.varint()
             end = self.reader.place + length
             below = slot["map"] = self.map(depth + 1)
             require(self.reader.place == end and (below["presence"] or below["fields"]), "map")
-            newest = max(newest, below["greatest"])
-        return slot, newest
+        if bits & 4:
+            length = self.reader.varint()
+            end = self.reader.place + length
+            below = slot["counter"] = self.counter(depth + 1)
+            require(self.reader.place == end and (below["restarts"] or below["entries"]), "counter")
+        if bits & 8:
+            slot["attachment"] = self.leaves(bits & 0x40, bits & 0x80, inherited, lambda: token(self.reader, depth + 1))
+        return slot, max(newest for newest, _ in self.variants(slot))
+
+    def leaves(self, several, inherits, inherited, read):
+        leaves, count = [], self.reader.varint() if several else 1
+        require(not several or count > 1, "count of values")
+        for _ in range(count):
+            index = inherited if inherits else self.index()
+            require(index > (leaves[-1][0] if leaves else -1), "values do not ascend")
+            require(several or inherits or index != inherited, "stamp could be inherited")
+            self.used.add(index)
+            leaves.append((index, read()))
+        return leaves
+
+    def counter(self, depth):
+        greatest, restarts, entries, found = self.reader.varint() - 1, [], [], [-1]
+        for _ in range(self.reader.varint()):
+            index = self.index()
+            require(not restarts or restarts[-1][0] < index, "restarts do not ascend")
+            restarts.append((index, number(self.reader, depth)))
+            found.append(index)
+        for _ in range(self.reader.varint()):
+            index, form = divmod(self.reader.varint(), 4)
+            require(index < len(self.stamps) and form < 3, "entry")
+            self.used.add(index)
+            time, actor = self.stamps[index]
+            require(not entries or self.stamps[entries[-1][0]][1] < actor, "entries do not ascend")
+            total = number(self.reader, depth)
+            seen = (index, total) if form == 1 else None
+            if form == 2:
+                seen = (self.index(), number(self.reader, depth))
+                before, same = self.stamps[seen[0]]
+                require(same == actor, "a baseline of another actor")
+                require(before < time or (before == time and rank(seen[1]) < rank(total)), "a baseline not before")
+            if seen is None or seen[0] != index:
+                found.append(index)
+            entries.append((index, total, seen))
+        require(greatest == max(found), "greatest stamp of a counter")
+        return {"greatest": greatest, "restarts": restarts, "entries": entries}
 
     # What a reader sees, and everything there is.
 
+    @staticmethod
+    def variants(slot):
+        """The greatest surviving stamp of every kind, -1 when a reader does not see it."""
+        found = []
+        for kind in ("register", "map", "counter", "attachment"):
+            if kind in slot:
+                content = slot[kind]
+                found.append((content["greatest"] if isinstance(content, dict) else content[-1][0], kind))
+        return found
+
     def visible(self, node):
-        return {key: self.newest(slot) for key, slot in node["fields"].items()}
+        shown = ((key, self.newest(slot)) for key, slot in node["fields"].items())
+        return {key: content[0] for key, content in shown if content}
 
     def newest(self, slot):
-        if "map" not in slot or ("register" in slot and slot["register"][-1][0] > slot["map"]["greatest"]):
-            return slot["register"][-1][1]
-        return self.visible(slot["map"])
+        """The value that shows, in a list; an empty one when nothing does."""
+        order = ("register", "map", "counter", "attachment")
+        greatest, kind = max(self.variants(slot), key=lambda found: (found[0], order.index(found[1])))
+        if greatest < 0:
+            return []
+        if kind == "map":
+            return [self.visible(slot["map"])]
+        if kind == "counter":
+            return [counter_value(slot["counter"])]
+        return [slot[kind][-1][1]]
 
     def show_stamp(self, index):
         time, actor = self.stamps[index]
@@ -233,13 +312,28 @@ class Document:
         fields = {}
         for key, slot in node["fields"].items():
             shown = fields[key] = {}
-            if "register" in slot:
-                shown["register"] = [
-                    {"stamp": self.show_stamp(index), "value": content} for index, content in slot["register"]
-                ]
+            for kind in ("register", "attachment"):
+                if kind in slot:
+                    shown[kind] = self.show_leaves(slot[kind])
             if "map" in slot:
                 shown["map"] = self.show_map(slot["map"])
+            if "counter" in slot:
+                shown["counter"] = self.show_counter(slot["counter"])
         return {"presence": [self.show_stamp(index) for index in node["presence"]], "fields": fields}
+
+    def show_point(self, index, total):
+        return {"time": str(self.stamps[index][0]), "total": total}
+
+    def show_counter(self, counter):
+        entries = []
+        for index, total, seen in counter["entries"]:
+            entries.append({"actor": f"{self.stamps[index][1]:016x}", "entry": self.show_point(index, total)})
+            if seen:
+                entries[-1]["baseline"] = self.show_point(*seen)
+        return {"restarts": self.show_leaves(counter["restarts"]), "entries": entries}
+
+    def show_leaves(self, leaves):
+        return [{"stamp": self.show_stamp(index), "value": content} for index, content in leaves]
 
     def show(self):
         return {
@@ -249,30 +343,78 @@ class Document:
         }
 
 
+def rank(total):
+    """The order of totals of one time: integers before doubles, -0.0 before 0.0."""
+    is_double = isinstance(total, float)
+    return (is_double, total, math.copysign(1, total) if is_double else 0)
+
+
+def counter_value(counter):
+    whole, fraction = 0, None
+    parts = [(counter["restarts"][-1][1], 0)] if counter["restarts"] else []
+    parts += [(total, seen[1] if seen else 0) for _, total, seen in counter["entries"]]
+    for total, seen in parts:
+        if isinstance(total, int) and isinstance(seen, int):
+            whole += (total - seen + 2**63) % 2**64 - 2**63
+        else:
+            fraction = bounded((fraction or 0.0) + bounded(float(total) - float(seen)))
+    if fraction is not None:
+        return bounded(float(whole) + fraction)
+    return whole if -(2**63) <= whole < 2**63 else float(whole)
+
+
+def bounded(double):
+    return min(max(double, -LARGEST), LARGEST)
+
+
 def delta(data, time, actor):
     reader = Reader(data)
     reader.version()
     flags = reader.byte()
-    require(flags <= 1, "unknown flags")
+    require(flags <= 3, "unknown flags")
 
     def earlier():
         back = reader.varint()
         require(1 <= back <= time, "base not before its stamp")
         return time - back
 
-    base = [(actor, earlier())] if flags else []
+    base = [(actor, earlier())] if flags & 1 else []
     last = -1
     for _ in range(reader.varint()):
         other = reader.u64()
         require(last < other != actor, "base's actors")
         last = other
         base.append((other, earlier()))
-    edit = map_edit(reader, 0)
+    base.sort()
+    result = {"base": show_vector(base)}
+    if flags & 2:
+        start = reader.place
+        seed = map_edit(reader, 0, [])
+        seed_actor = xxh64(data[start : reader.place])
+        require(seed["writesPresence"], "a seed without presence")
+        require_only_writes(seed)
+        result["seed"], result["seedStamp"] = seed, f"0@{seed_actor:016x}"
+    start = reader.place
+    result["edit"] = map_edit(reader, 0, base)
+    if flags & 2:
+        only_seeds = data[start : reader.place] == b"\0"
+        require(not base if only_seeds else any(entry[0] == seed_actor for entry in base), "a seed's base")
     reader.end()
-    return {"base": show_vector(sorted(base)), "edit": edit}
+    return result
 
 
-def map_edit(reader, depth):
+def require_only_writes(edit):
+    require(not edit["clears"], "a seed that clears")
+    for slot in edit["fields"].values():
+        require(not slot["clearsRegister"] and "clearsAttachment" not in slot, "a seed that clears")
+        if "counter" in slot:
+            require(set(slot["counter"]) == {"baselines", "clearsRestarts", "restart"}, "a seed that counts")
+            require(not slot["counter"]["baselines"] and not slot["counter"]["clearsRestarts"], "a seed that counts")
+        if "map" in slot:
+            require_only_writes(slot["map"])
+
+
+def map_edit(reader, depth, base):
     require(depth <= DEEPEST, "too deep")
     bits = reader.byte()
     require(bits <= 7, "map edit bits")
@@ -280,19 +422,84 @@ def map_edit(reader, depth):
     if bits & 4:
         count = reader.varint()
         require(count > 0, "no fields")
-        fields = members(reader, count, lambda: slot_edit(reader, depth))
+        fields = members(reader, count, lambda: slot_edit(reader, depth, base))
     return {"clears": bool(bits & 1), "writesPresence": bool(bits & 2), "fields": fields}
 
 
-def slot_edit(reader, depth):
+def slot_edit(reader, depth, base):
     bits = reader.byte()
-    require(1 <= bits <= 7, "slot edit bits")
+    require(1 <= bits <= 63, "slot edit bits")
     edit = {"clearsRegister": bool(bits & 1)}
     if bits & 2:
         edit["register"] = value(reader, depth + 1)
     if bits & 4:
-        edit["map"] = map_edit(reader, depth + 1)
+        edit["map"] = map_edit(reader, depth + 1, base)
+    if bits & 8:
+        edit["counter"] = counter_edit(reader, depth + 1, base)
+    if bits & 16:
+        edit["clearsAttachment"] = True
+    if bits & 32:
+        edit["attachment"] = token(reader, depth + 1)
     return edit
+
+
+def counter_edit(reader, depth, base):
+    bits = reader.byte()
+    require(1 <= bits <= 15, "counter edit bits")
+    edit, last = {"baselines": [], "clearsRestarts": bool(bits & 2)}, -1
+    if bits & 1:
+        count = reader.varint()
+        require(count > 0, "no baselines")
+        for _ in range(count):
+            index, back = reader.varint(), reader.varint()
+            require(last < index < len(base) and back <= base[index][1], "baseline")
+            last = index
+            entry = {"time": str(base[index][1] - back), "total": number(reader, depth)}
+            edit["baselines"].append({"actor": f"{base[index][0]:016x}", "entry": entry})
+    if bits & 4:
+        edit["restart"] = number(reader, depth)
+    if bits & 8:
+        edit["amount"] = number(reader, depth)
+    return edit
+
+
+MASK = (1 << 64) - 1
+PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+
+def xxh64(data):
+    """XXH64 with seed 0, from its public specification."""
+
+    def rotate(word, bits):
+        return (word << bits | word >> (64 - bits)) & MASK
+
+    def mix(lane, word):
+        return rotate((lane + word * PRIMES[1]) & MASK, 31) * PRIMES[0] & MASK
+
+    place, result = 0, PRIMES[4]
+    if len(data) >= 32:
+        lanes = [(PRIMES[0] + PRIMES[1]) & MASK, PRIMES[1], 0, -PRIMES[0] & MASK]
+        while place + 32 <= len(data):
+            words = struct.unpack_from("<4Q", data, place)
+            lanes = [mix(lane, word) for lane, word in zip(lanes, words)]
+            place += 32
+        result = sum(rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18))) & MASK
+        for lane in lanes:
+            result = ((result ^ mix(0, lane)) * PRIMES[0] + PRIMES[3]) & MASK
+    result = (result + len(data)) & MASK
+    while place + 8 <= len(data):
+        (word,) = struct.unpack_from("<Q", data, place)
+        result = (rotate(result ^ mix(0, word), 27) * PRIMES[0] + PRIMES[3]) & MASK
+        place += 8
+    if place + 4 <= len(data):
+        (word,) = struct.unpack_from("<I", data, place)
+        result = (rotate(result ^ (word * PRIMES[0] & MASK), 23) * PRIMES[1] + PRIMES[2]) & MASK
+        place += 4
+    for byte in data[place:]:
+        result = rotate(result ^ (byte * PRIMES[4] & MASK), 11) * PRIMES[0] & MASK
+    result = (result ^ result >> 33) * PRIMES[1] & MASK
+    result = (result ^ result >> 29) * PRIMES[2] & MASK
+    return result ^ result >> 32
 
 
 def operation(data):
@@ -382,8 +589,12 @@ def same(left, right):
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-def check(path):
-    fixtures = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["fixtures"]
+def check(paths):
+    fixtures = [
+        fixture
+        for path in paths
+        for fixture in json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["fixtures"]
+    ]
     failures = 0
     for fixture in fixtures:
         data = bytes.fromhex(fixture["bytes"])
@@ -423,9 +634,9 @@ def agree(path):
 
 
 def main(arguments):
-    fixtures = pathlib.Path(__file__).parent.parent / "CRDTTests" / "Fixtures" / "first-form.json"
+    fixtures = pathlib.Path(__file__).parent.parent / "CRDTTests" / "Fixtures"
     if len(arguments) < 2:
-        return check(arguments[0] if arguments else fixtures)
+        return check(arguments or sorted(fixtures.glob("*.json")))
     if arguments[0] == "agree":
         return agree(arguments[1])
     kind, data = arguments[0], bytes.fromhex(arguments[1])

@@ -18,6 +18,12 @@ struct Oracle {
         var content: Value
         /// The operations that removed or replaced it, having seen it.
         var killers: UInt64 = 0
+
+        func renamed(_ stamp: Stamp) -> Write {
+            Write(
+                path: path, sort: sort, stamp: stamp, operation: operation, content: content,
+                killers: killers)
+        }
     }
 
     /// What a write is. A counter has two: values it was restarted with, and amounts.
@@ -51,6 +57,15 @@ struct Oracle {
     /// What survives when exactly these operations are known.
     func surviving(_ known: UInt64) -> [Write] {
         writes.filter { known >> UInt64($0.operation) & 1 != 0 && $0.killers & known == 0 }
+    }
+
+    /// Gives an operation another stamp, with everything it did.
+    mutating func rename(_ old: Stamp, to new: Stamp) {
+        guard let number = stamps.firstIndex(of: old) else { return }
+        stamps[number] = new
+        for index in writes.indices where writes[index].operation == number {
+            writes[index] = writes[index].renamed(new)
+        }
     }
 
     // A transaction, statement by statement.

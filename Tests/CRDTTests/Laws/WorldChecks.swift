@@ -47,6 +47,13 @@ extension World {
         let everything = sent.map(\.after).reduce(Document(), joined)
         try check(everything)
         try require(fold(&random) == everything, "deltas alone give another state than states")
+        for document in documents where !document.isLive {
+            let seeds = document.vector.entries.filter { $0.time == 0 }
+            try require(
+                document.reaped() == (seeds.isEmpty ? nil : Document(seeds)), "reaping leaves something else")
+        }
+        try checkReturn(&random)
+        try checkMove(&random)
     }
 
     /// All deltas applied to an empty document, in a random order, each again and again until its base is
@@ -61,6 +68,13 @@ extension World {
             waiting = left
         }
         return document
+    }
+}
+
+extension Document {
+    /// Nothing but a vector of these entries.
+    fileprivate init(_ entries: [VersionVector.Entry]) {
+        self.init(vector: VersionVector(entries), root: MapNode())
     }
 }
 
