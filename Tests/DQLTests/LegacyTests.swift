@@ -20,7 +20,8 @@ struct LegacyTests {
     func execution() throws {
         let store = MemoryStore()
         _ = try store.execute(
-            "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': null}), ({'_id': 2}), ({'_id': 3, 'a': 'x', 'b': ['x', 'y']})"
+            "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': null}), ({'_id': 2}), ({'_id': 3, 'a': 'x', "
+                + "'b': ['x', 'y']})"
         )
         func ids(_ query: String) throws -> [Value] {
             try store.rows(LegacyQuery.statement(query, from: "c")).compactMap { $0["_id"] }

@@ -83,7 +83,10 @@ extension LegacyParser {
             let name = NameSyntax(text: key, span: current.span)
             try advance()
             try expect(.rightBracket)
-            return try node(.member(base, name), base.span.through(lastSpan))
+            let span = base.span.through(lastSpan)
+            // A name cannot be empty, a key can.
+            if key.isEmpty { return try node(.element(base, node(.literal(.string(key)), name.span)), span) }
+            return try node(.member(base, name), span)
         }
         switch current.kind {
         case .integer, .symbol(.minus), .symbol(.dollar): break
@@ -100,7 +103,7 @@ extension LegacyParser {
         try advance()
         let elements = try nested { parser throws(DQLError) in try parser.elements() }
         if elements.count == 1, case .literal(.string(let key)) = elements[0].kind,
-            readsKey || isAt(.dot) || isAt(.leftBracket)
+            !key.isEmpty, readsKey || isAt(.dot) || isAt(.leftBracket)
         {
             let name = NameSyntax(text: key, span: elements[0].span)
             return try path(from: node(.name(name), start.through(lastSpan)))
