@@ -20,7 +20,8 @@ func prepareStatements(_ report: inout Report) throws {
     try database.run("CREATE TABLE sensors (id TEXT PRIMARY KEY, body TEXT NOT NULL)")
     let reference = try Report.nanosecondsEach(2_000) {
         let statement = try database.prepare(
-            "SELECT id, json_extract(body, '$.reading') FROM sensors WHERE json_extract(body, '$.city') = :city"
+            "SELECT id, json_extract(body, '$.reading') FROM sensors"
+                + " WHERE json_extract(body, '$.city') = :city"
                 + " AND json_extract(body, '$.reading') > :low LIMIT 20")
         sqlite3_finalize(statement)
         return 1
@@ -28,8 +29,7 @@ func prepareStatements(_ report: inout Report) throws {
     report.line("prepare reference", reference / 1_000, "µs")
 }
 
-/// A predicate on two fields of documents of 500 bytes, in place, beside SQLite on the same documents as JSON
-/// text.
+/// A predicate on two fields of documents of 500 bytes, in place, beside SQLite on the same as JSON text.
 func evaluatePredicate(_ report: inout Report) throws {
     let count = 10_000
     let objects = (0..<count).map(sensor)
