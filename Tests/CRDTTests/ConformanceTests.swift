@@ -23,6 +23,7 @@ struct ConformanceTests {
         var random = SplitMix64(seed: 2)
         var cases: [String] = []
         for _ in 0..<60 { try random.appendCases(to: &cases) }
+        cases += Self.deepCases()
         let (status, output) = try withTemporaryDirectory { directory in
             let file = directory.appendingPathComponent("cases.jsonl")
             try Data(cases.joined(separator: "\n").utf8).write(to: file)
@@ -30,6 +31,45 @@ struct ConformanceTests {
         }
         #expect(status == 0, "\(output)")
         #expect(output.hasPrefix("\(cases.count) cases, "), "\(output)")
+    }
+
+    /// Every kind at the last level that a document may have, and one below it.
+    private static func deepCases() -> [String] {
+        let random = SplitMix64(seed: 0)
+        let stamp = Stamp(time: 1, actor: ActorID(1))
+        let leaf = Leaves(Leaves.Leaf(stamp: stamp, value: 1))
+        let token = Leaves(Leaves.Leaf(stamp: stamp, value: ["id": "a", "len": 1, "metadata": [:]]))
+        let entry = CounterNode.Entry(
+            actor: stamp.actor, point: CounterNode.Point(time: 1, total: 1), baseline: nil)
+        let contents: [(inout Slot) -> Void] = [
+            { $0.register = leaf }, { $0.counter = CounterNode(restarts: leaf) },
+            { $0.counter = CounterNode(entries: [entry]) }, { $0.attachment = token },
+            { $0.map = MapNode(presence: [stamp]) },
+        ]
+        let slots = contents.map { fill in
+            var slot = Slot()
+            fill(&slot)
+            return slot
+        }
+        let documents = slots.flatMap { slot in
+            [126, 127, 128].map { levels in
+                let inner = MapNode(fields: [MapNode.Field(key: "a", slot: slot)])
+                let root = (0..<levels).reduce(inner) { below, _ in
+                    MapNode(fields: [MapNode.Field(key: "a", slot: Slot(map: below))])
+                }
+                let document = Document(
+                    vector: VersionVector([.init(actor: stamp.actor, time: 1)]), root: root)
+                return random.line("document", document.encoded(), stamp)
+            }
+        }
+        let edits: [[UInt8]] = [[2, 0x81], [8, 8, 0x81], [4, 2], [32, 8, 0x0B, 3, 2, 0x69, 0x64]]
+        let deltas = edits.flatMap { edit in
+            [126, 127, 128].map { levels in
+                let maps = (0..<levels).flatMap { _ in [4, 1, 1, 0x61, 4] as [UInt8] }
+                return random.line("delta", [1, 0, 0] + maps + [4, 1, 1, 0x61] + edit, stamp)
+            }
+        }
+        return documents + deltas
     }
 
     private static func run(_ arguments: [String]) throws -> (Int32, String) {
@@ -65,7 +105,7 @@ extension SplitMix64 {
         }
     }
 
-    private func line(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) -> String {
+    fileprivate func line(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) -> String {
         let decoded = try? Exemplar.describe(kind, bytes, stamp)
         return JSONText.print([
             "kind": .string(kind), "bytes": .string(Hex.encode(bytes)),

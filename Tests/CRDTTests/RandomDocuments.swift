@@ -10,6 +10,10 @@ extension SplitMix64 {
 
     mutating func path() -> [String] { (0...pick([0, 0, 1, 1, 2])).map { _ in key() } }
 
+    private mutating func path(_ places: [[String]]) -> [String] {
+        places.isEmpty || chance(35) ? path() : pick(places)
+    }
+
     /// A value of any type; objects and arrays nest to `depth`.
     mutating func value(depth: Int) -> Value {
         switch below(depth > 0 ? 12 : 8) {
@@ -62,14 +66,14 @@ extension SplitMix64 {
         }
     }
 
-    private mutating func declaredMap() -> Edit {
+    private mutating func declaredMap(_ places: [[String]]) -> Edit {
         let kinds = ["a", "b", "c"].map { (key: $0, kind: pick(FieldKind.allCases)) }
         let declared = TypeDeclaration(
             kind: .map,
             children: kinds.map { (key: $0.key, type: TypeDeclaration(kind: $0.kind)) })
         let members = kinds.filter { _ in chance(60) }
             .map { (key: $0.key, value: value(for: $0.kind)) }
-        return .set(path(), .object(ObjectValue(members)), declared: declared, strict: chance(20))
+        return .set(path(places), .object(ObjectValue(members)), declared: declared, strict: chance(20))
     }
 
     /// One of few seeds, so that replicas write the same one.
@@ -90,30 +94,36 @@ extension SplitMix64 {
         }
     }
 
-    mutating func edit() -> Edit {
+    /// A statement; mostly about one of these places, so that statements meet.
+    mutating func edit(_ places: [[String]] = []) -> Edit {
         switch below(40) {
         case 0..<3: .create
         case 3..<5: .delete
-        case 5..<9: .unset(path(), nil)
-        case 9..<12: .unset(path(), pick(FieldKind.allCases))
-        case 12: .set(path(), .object(ObjectValue()), declared: nil, strict: false)
+        case 5..<9: .unset(path(places), nil)
+        case 9..<12: .unset(path(places), pick(FieldKind.allCases))
+        case 12: .set(path(places), .object(ObjectValue()), declared: nil, strict: false)
         case 13:
-            .set(path(), .object(object(depth: 1)), declared: TypeDeclaration(kind: .register), strict: false)
-        case 14: .set(path(), .object(object(depth: 1)), declared: nil, strict: true)
-        case 15..<18: declaredMap()
+            .set(
+                path(places), .object(object(depth: 1)), declared: TypeDeclaration(kind: .register),
+                strict: false)
+        case 14: .set(path(places), .object(object(depth: 1)), declared: nil, strict: true)
+        case 15..<18: declaredMap(places)
         case 18: .set([key()], .object(wideObject()), declared: nil, strict: false)
-        case 19..<22: .set(path(), .object(object(depth: 2)), declared: nil, strict: false)
-        case 22..<24: .set(path(), token(), declared: TypeDeclaration(kind: .attachment), strict: false)
-        case 24: .set(path(), [AttachmentToken.marker: token()], declared: nil, strict: false)
-        case 25: .set(path(), value(for: .counter), declared: TypeDeclaration(kind: .counter), strict: false)
-        case 26..<31: .increment(path(), by: amount())
-        case 31..<33: .restart(path(), with: value(for: .counter))
+        case 19..<22: .set(path(places), .object(object(depth: 2)), declared: nil, strict: false)
+        case 22..<24: .set(path(places), token(), declared: TypeDeclaration(kind: .attachment), strict: false)
+        case 24: .set(path(places), [AttachmentToken.marker: token()], declared: nil, strict: false)
+        case 25:
+            .set(path(places), value(for: .counter), declared: TypeDeclaration(kind: .counter), strict: false)
+        case 26..<31: .increment(path(places), by: amount())
+        case 31..<33: .restart(path(places), with: value(for: .counter))
         case 33..<35: seed()
-        default: .set(path(), value(depth: 1), declared: nil, strict: false)
+        default: .set(path(places), value(depth: 1), declared: nil, strict: false)
         }
     }
 
-    mutating func transaction() -> [Edit] { (0..<pick([1, 1, 1, 2, 3, 5])).map { _ in edit() } }
+    mutating func transaction(_ places: [[String]] = []) -> [Edit] {
+        (0..<pick([1, 1, 1, 2, 3, 5])).map { _ in edit(places) }
+    }
 
     /// A document that several actors wrote, partly concurrently: several values and kinds under a key.
     mutating func document(replicas count: Int = 3, rounds: Int = 12) -> Document {

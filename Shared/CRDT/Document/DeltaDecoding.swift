@@ -108,7 +108,7 @@ private struct DeltaDecoder {
         if head & SlotEditBits.clearsAttachment != 0 { slot.clearsAttachment = true }
         if head & SlotEditBits.register != 0 { slot.register = try reader.value(depth: depth + 1) }
         if head & SlotEditBits.map != 0 { slot.map = try edit(depth: depth + 1) }
-        if head & SlotEditBits.counter != 0 { slot.counter = try counter() }
+        if head & SlotEditBits.counter != 0 { slot.counter = try counter(depth: depth + 1) }
         if head & SlotEditBits.attachment != 0 {
             let token = try reader.value(depth: depth + 1)
             guard token.isAttachmentToken else {
@@ -119,7 +119,8 @@ private struct DeltaDecoder {
         return slot
     }
 
-    private mutating func counter() throws(CRDTError) -> CounterEdit {
+    private mutating func counter(depth: Int) throws(CRDTError) -> CounterEdit {
+        guard depth <= Limits.nestingDepth else { throw .tooDeep }
         let head = try reader.byte()
         guard head & ~CounterEditBits.known == 0, head != 0, !isSeed || head == CounterEditBits.restart else {
             throw .malformed("an unknown counter edit", at: reader.place)

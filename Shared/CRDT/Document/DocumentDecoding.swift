@@ -110,7 +110,7 @@ struct DocumentDecoder {
         // In parts, so that the frame that recurses stays small on a worker's stack.
         if head & SlotBits.register != 0 { try register(into: &slot, head, inherited, depth: depth) }
         if head & SlotBits.map != 0 { slot.map = try sizedMap(depth: depth + 1) }
-        if head & SlotBits.counter != 0 { try counter(into: &slot) }
+        if head & SlotBits.counter != 0 { try counter(into: &slot, depth: depth + 1) }
         if head & SlotBits.attachment != 0 { try attachment(into: &slot, head, inherited, depth: depth) }
     }
 
@@ -131,7 +131,8 @@ struct DocumentDecoder {
         return map
     }
 
-    private mutating func counter(into slot: inout Slot) throws(CRDTError) {
+    private mutating func counter(into slot: inout Slot, depth: Int) throws(CRDTError) {
+        guard depth <= Limits.nestingDepth else { throw .tooDeep }
         let end = try length()
         let counter = try counter()
         guard reader.place == end, !counter.isEmpty else {

@@ -25,15 +25,10 @@ extension Document {
     /// total. Of counters that a third store incremented unseen the whole total stays, because nothing here
     /// tells its parts.
     public func gone(frontier: VersionVector, replaying own: [Delta]) -> Document {
-        var replay = MapNode()
-        var actors = Set<ActorID>()
-        for delta in own where !frontier.covers(delta.stamp) {
-            replay.apply(delta.root, observed: Observed(base: delta.base, own: nil), stamp: delta.stamp)
-            actors.insert(delta.stamp.actor)
-        }
+        let back = Return(frontier: frontier, own: own)
         // Not `merge`: an empty tree under the frontier says that all it covers was removed.
         var tree = MapNode.join(root, vector, MapNode(), frontier)
-        tree.restartCounters(Return(frontier: frontier, actors: actors), replay)
+        tree.restartCounters(back, back.replay(until: .max), [])
         return Document(vector: vector.union(frontier), root: tree)
     }
 }
@@ -41,39 +36,56 @@ extension Document {
 /// What a store that returns has to know of each counter.
 private struct Return {
     let frontier: VersionVector
-    /// The store's own actors.
+    /// The store's own deltas that the frontier does not cover, in their order.
+    let unseen: [Delta]
     let actors: Set<ActorID>
+
+    init(frontier: VersionVector, own: [Delta]) {
+        self.frontier = frontier
+        unseen = own.filter { !frontier.covers($0.stamp) }
+        actors = Set(unseen.map(\.stamp.actor))
+    }
+
+    /// What the unseen deltas up to a time make of an empty tree.
+    func replay(until time: Timestamp) -> MapNode {
+        var tree = MapNode()
+        for delta in unseen where delta.stamp.time <= time {
+            tree.apply(delta.root, observed: Observed(base: delta.base, own: nil), stamp: delta.stamp)
+        }
+        return tree
+    }
 
     /// An entry as it goes on where everything under the frontier is gone; `replayed` is the same actor's
     /// entry made of its unseen increments alone.
-    func entry(_ entry: CounterNode.Entry, _ replayed: CounterNode.Entry?) -> CounterNode.Entry? {
+    func entry(_ entry: CounterNode.Entry, _ replayed: CounterNode.Entry?, at path: [String])
+        -> CounterNode.Entry?
+    {
         if frontier.covers(entry.stamp) { return nil }
         guard actors.contains(entry.actor), let replayed else { return entry }
         var result = CounterNode.Entry(actor: entry.actor, point: replayed.point)
         guard let baseline = entry.baseline,
             !frontier.covers(Stamp(time: baseline.time, actor: entry.actor))
         else { return result }
-        if baseline.time == replayed.baseline?.time {
-            result.baseline = replayed.baseline
-        } else {
-            // What others observed of this store's increments counts from the old total.
-            let since = CounterSum.difference(entry.point.total, baseline.total)
-            result.baseline = CounterNode.Point(
-                time: baseline.time, total: CounterSum.difference(replayed.point.total, since))
-        }
+        // What others observed of this store's increments counted from the old total. A difference of totals
+        // would round where they are doubles.
+        result.baseline =
+            baseline.time == replayed.point.time
+            ? replayed.point
+            : replay(until: baseline.time)[path[...]]?.counter?[entry.actor]?.point
         return result
     }
 }
 
 extension MapNode {
-    fileprivate mutating func restartCounters(_ back: Return, _ replay: MapNode?) {
+    fileprivate mutating func restartCounters(_ back: Return, _ replay: MapNode?, _ path: [String]) {
         for index in fields.indices {
+            let below = path + [fields[index].key]
             let replayed = replay?[fields[index].key]
-            fields[index].slot.map?.restartCounters(back, replayed?.map)
+            fields[index].slot.map?.restartCounters(back, replayed?.map, below)
             if fields[index].slot.map?.isEmpty == true { fields[index].slot.map = nil }
             guard var counter = fields[index].slot.counter else { continue }
             counter.entries = counter.entries.compactMap { entry in
-                back.entry(entry, replayed?.counter?[entry.actor])
+                back.entry(entry, replayed?.counter?[entry.actor], at: below)
             }
             fields[index].slot.counter = counter.isEmpty ? nil : counter
         }

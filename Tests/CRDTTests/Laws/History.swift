@@ -15,6 +15,7 @@ struct History: Sendable, CustomStringConvertible {
         replicas = 2 + random.below(4)
         var wall: UInt64 = 0
         steps = []
+        let places = (0..<1 + random.below(3)).map { _ in random.path() }
         // Some applications write the same INITIAL document at every launch, everywhere.
         if random.chance(20) {
             let seed = random.seed()
@@ -24,18 +25,20 @@ struct History: Sendable, CustomStringConvertible {
         }
         for number in replicas..<replicas + 6 + random.below(24) {
             wall += UInt64(random.below(3))
-            steps.append(History.step(&random, number: number, wall: wall, replicas: replicas))
+            steps.append(History.step(&random, number: number, wall: wall, replicas: replicas, places))
         }
     }
 
-    private static func step(_ random: inout SplitMix64, number: Int, wall: UInt64, replicas: Int) -> Step {
+    private static func step(
+        _ random: inout SplitMix64, number: Int, wall: UInt64, replicas: Int, _ places: [[String]]
+    ) -> Step {
         let behind = UInt64(random.below(4))
         let replica = random.below(replicas)
         let delta = random.below(number)
         switch random.below(40) {
         case 0..<18:
             let late = wall - min(wall, behind)
-            return .write(number: number, replica: replica, wall: late, random.transaction())
+            return .write(number: number, replica: replica, wall: late, random.transaction(places))
         case 18..<30: return .deliver(delta: delta, replica: replica, late: random.chance(50))
         case 30..<36: return .merge(from: random.below(replicas), into: replica)
         case 36..<38: return .mergeOld(delta: delta, into: replica)

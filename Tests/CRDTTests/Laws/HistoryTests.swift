@@ -5,15 +5,16 @@ import Testing
 @testable import CRDT
 
 /// The laws of rules.md over random histories. `MIMEO_SEEDS=1000000` runs that many instead of 10,000,
-/// `MIMEO_SEED=7` runs that one alone.
+/// from seed `MIMEO_FROM` on; `MIMEO_SEED=7` runs that one alone.
 @Suite("Random histories")
 struct HistoryTests {
     private static let workers = ProcessInfo.processInfo.activeProcessorCount
 
     private static var seeds: Range<UInt64> {
-        let environment = ProcessInfo.processInfo.environment
-        if let one = environment["MIMEO_SEED"].flatMap({ UInt64($0) }) { return one..<one + 1 }
-        return 0..<(environment["MIMEO_SEEDS"].flatMap { UInt64($0) } ?? 10_000)
+        let environment = ProcessInfo.processInfo.environment.mapValues { UInt64($0) }
+        if case let one?? = environment["MIMEO_SEED"] { return one..<one + 1 }
+        let first = environment["MIMEO_FROM", default: 0] ?? 0
+        return first..<first + (environment["MIMEO_SEEDS", default: nil] ?? 10_000)
     }
 
     @Test("every history keeps the laws and agrees with the oracle at every step")
