@@ -30,8 +30,8 @@ public enum DQLLimits {
     public static let cachedTextBytes = 65_536
     /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
     public static let cacheTextBytes = 16_777_216
-    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold in
-    /// memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
+    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold
+    /// in memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
     /// narrower condition is asked for.
     public static let materializedRows = 1_000_000
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
@@ -40,9 +40,6 @@ public enum DQLLimits {
     /// How many elements a subscription's condition may go through per document. Its author is somebody
     /// else: nested ANY over one array multiply, and nobody would cancel them.
     public static let subscriptionSteps = 1_000_000
-    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
-    /// interrupted.
-    public static let callArguments = 1_024
     /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
     /// which there is IN.
     public static let patternCharacters = 2_048
@@ -63,4 +60,7 @@ public enum DQLLimits {
     public static let resultBytes = 5_242_880
     /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
+    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
+    /// interrupted.
+    public static let callArguments = 1_024
 }

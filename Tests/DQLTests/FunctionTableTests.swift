@@ -60,6 +60,13 @@ struct FunctionTableTests {
         #expect(prepared(unsuitable, Self.context) == function.evaluate(unsuitable, Self.context))
     }
 
+    @Test("a call of any number of arguments has its limit")
+    func argumentLimit() throws {
+        let most = Array(repeating: "1", count: DQLLimits.callArguments).joined(separator: ",")
+        #expect(try Self.rows("coalesce(\(most))") == [1])
+        #expect(failure(of: "SELECT RAW coalesce(\(most),1) FROM system:dual")?.code == .wrongArguments)
+    }
+
     @Test("no function traps, whatever it is given", arguments: FunctionTable.all)
     func anything(_ function: FunctionDefinition) throws {
         var generator = Generator(seed: function.name.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })

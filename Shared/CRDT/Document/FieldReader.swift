@@ -74,6 +74,14 @@ public struct FieldReader {
         try newestLeaf(registerPlace, SlotBits.ofRegister)
     }
 
+    /// The UTF-8 bytes of the text that `register` gives, in place; nil when it gives none or something else.
+    /// For comparing: no string is made.
+    public func registerText() throws(CRDTError) -> UnsafeRawBufferPointer? {
+        guard registerPlace > 0 else { return nil }
+        var reader = try newestLeafReader(registerPlace, SlotBits.ofRegister)
+        return try reader.textInPlace()
+    }
+
     /// The ATTACHMENT variant's token with the greatest stamp, nil when there is none.
     public func attachment() throws(CRDTError) -> Value? {
         try newestLeaf(attachmentPlace, SlotBits.ofAttachment)
@@ -129,6 +137,12 @@ public struct FieldReader {
 extension FieldReader {
     private func newestLeaf(_ place: Int, _ flags: UInt8) throws(CRDTError) -> Value? {
         guard place > 0 else { return nil }
+        var reader = try newestLeafReader(place, flags)
+        return try reader.value(depth: 0)
+    }
+
+    /// At the value of the greatest stamp.
+    private func newestLeafReader(_ place: Int, _ flags: UInt8) throws(CRDTError) -> ByteReader {
         var reader = ByteReader(bytes, at: place)
         let number = head & flags & SlotBits.several != 0 ? try reader.count(unit: 2) : 1
         let inherits = head & flags & SlotBits.inherits != 0
@@ -136,7 +150,7 @@ extension FieldReader {
             if !inherits { _ = try reader.varint() }
             if index + 1 < number { try reader.skipValue() }
         }
-        return try reader.value(depth: 0)
+        return reader
     }
 
     private func leaves(_ place: Int, _ flags: UInt8) throws(CRDTError) -> [Value] {

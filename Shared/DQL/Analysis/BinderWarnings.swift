@@ -51,7 +51,7 @@ extension Binder {
             if let type, let otherType = StaticType(other), type != otherType {
                 warn(
                     .neverEqual,
-                    "\(Self.article(type)) is compared with \(Self.article(otherType)): never true, never false",
+                    "\(Self.article(type)) is compared with \(Self.article(otherType)): that is never true",
                     at: span)
                 return
             }

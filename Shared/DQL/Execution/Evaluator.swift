@@ -22,6 +22,11 @@ struct Evaluator: Sendable {
         case .or(let operands):
             for operand in operands where try isTrue(operand, row) { return true }
             return false
+        case .comparison(let symbol, .field(let access), .constant(.string(let text)?)):
+            guard let document = row.documents[access.source]?.document,
+                let order = try fields.compare(access, text, in: document)
+            else { return false }
+            return Truth.holds(symbol, order)
         case .comparison(let symbol, let left, let right):
             let first = try evaluate(left, row)
             guard let order = ValueOrder.comparison(first, try evaluate(right, row)) else { return false }
