@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench system clean help
+.PHONY: run demo test lint format bench fuzz system clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -20,10 +20,15 @@ test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/setup build postgres system
 	@scripts/with-postgres scripts/test
 
-bench: ## The whole system beside bare SQLite: 100,000 documents, release build, medians of three
+bench: ## Documents beside Yrs, Automerge and Loro, the whole system beside bare SQLite: release, medians
 	@scripts/setup build system
+	@scripts/bench-documents
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
+
+fuzz: ## Bytes of strangers against every decoder and the query language (FUZZ_SECONDS=30 a target)
+	@scripts/setup build fuzz
+	@scripts/fuzz
 
 system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
 	@scripts/setup build system

@@ -109,6 +109,10 @@ let services: [Target] =
 
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+    .target(
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets", swiftSettings: strict),
+    .testTarget(
+        name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),

@@ -6,7 +6,8 @@
 
 /// Whether two strings hold the same bytes.
 public func utf8Equal(_ left: String, _ right: String) -> Bool {
-    compareUTF8(left, right) == 0
+    if isSameRepresentation(left, right) { return true }
+    return left.utf8.count == right.utf8.count && compareUTF8(left, right) == 0
 }
 
 /// Whether the left string's bytes come before the right's.
@@ -14,9 +15,19 @@ public func utf8Precedes(_ left: String, _ right: String) -> Bool {
     compareUTF8(left, right) < 0
 }
 
+/// Whether two strings are the same short text or share their storage: then their bytes are the same. The
+/// reverse does not hold.
+@inline(__always)
+private func isSameRepresentation(_ left: String, _ right: String) -> Bool {
+    typealias Bits = (UInt64, UInt64)
+    guard MemoryLayout<String>.size == MemoryLayout<Bits>.size else { return false }
+    return unsafeBitCast(left, to: Bits.self) == unsafeBitCast(right, to: Bits.self)
+}
+
 /// Negative, zero or positive as the left string's bytes sort before, equal or after the right's; a prefix
 /// sorts first.
 public func compareUTF8(_ left: String, _ right: String) -> Int {
+    if isSameRepresentation(left, right) { return 0 }
     let fast = left.utf8.withContiguousStorageIfAvailable { first in
         right.utf8.withContiguousStorageIfAvailable { second in
             compareBytes(UnsafeRawBufferPointer(first), UnsafeRawBufferPointer(second))
@@ -37,19 +48,20 @@ public func compareUTF8(_ left: String, _ right: String) -> Int {
 }
 
 /// Lexicographic order of two byte runs; a prefix sorts first.
+@inline(__always)
 public func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let common = min(left.count, right.count)
-    var index = 0
-    // Eight at a time: a word read as big-endian compares like its bytes.
-    while index + 8 <= common {
-        let one = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-        let other = right.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-        if one != other { return UInt64(bigEndian: one) < UInt64(bigEndian: other) ? -1 : 1 }
-        index += 8
+    var place = 0
+    // Eight bytes at a time, read so that the first one counts most.
+    while place + 8 <= common {
+        let one = UInt64(bigEndian: left.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        let two = UInt64(bigEndian: right.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        if one != two { return one < two ? -1 : 1 }
+        place += 8
     }
-    while index < common {
-        if left[index] != right[index] { return Int(left[index]) - Int(right[index]) }
-        index += 1
+    while place < common {
+        if left[place] != right[place] { return Int(left[place]) - Int(right[place]) }
+        place += 1
     }
     return left.count - right.count
 }

@@ -3,6 +3,8 @@
 struct ByteWriter {
     private(set) var bytes: [UInt8] = []
 
+    mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+
     mutating func byte(_ value: UInt8) { bytes.append(value) }
 
     mutating func raw(_ run: some Sequence<UInt8>) { bytes.append(contentsOf: run) }
@@ -19,15 +21,24 @@ struct ByteWriter {
     mutating func count(_ value: Int) { varint(UInt64(value)) }
 
     mutating func fixed64(_ value: UInt64) {
-        for shift in stride(from: 56, through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
-        }
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
     mutating func fixed(_ value: Int, width: Int) {
         for index in stride(from: width - 1, through: 0, by: -1) {
             bytes.append(UInt8(truncatingIfNeeded: value >> (8 * index)))
         }
+    }
+
+    mutating func zeros(_ count: Int) { bytes.append(contentsOf: repeatElement(0, count: count)) }
+
+    mutating func put(_ value: UInt16, at place: Int) {
+        bytes[place] = UInt8(truncatingIfNeeded: value >> 8)
+        bytes[place + 1] = UInt8(truncatingIfNeeded: value)
+    }
+
+    mutating func replace(_ range: Range<Int>, with run: [UInt8]) {
+        bytes.replaceSubrange(range, with: run)
     }
 
     mutating func text(_ value: String) {
@@ -37,10 +48,28 @@ struct ByteWriter {
 
     /// Writes `body`'s bytes behind their length.
     mutating func sized(_ body: (inout ByteWriter) -> Void) {
-        var inner = ByteWriter()
-        body(&inner)
-        count(inner.bytes.count)
-        bytes.append(contentsOf: inner.bytes)
+        let start = beginSized()
+        body(&self)
+        endSized(start)
+    }
+
+    /// Leaves room for the length of what is written until `endSized`; gives the place.
+    mutating func beginSized() -> Int {
+        // One byte, which is nearly always enough.
+        bytes.append(0)
+        return bytes.count
+    }
+
+    /// Puts the length of what was written since `beginSized` before it.
+    mutating func endSized(_ start: Int) {
+        let length = bytes.count - start
+        guard length >= 0x80 else {
+            bytes[start - 1] = UInt8(length)
+            return
+        }
+        var head = ByteWriter()
+        head.count(length)
+        replace(start - 1..<start, with: head.bytes)
     }
 
     /// The length of a varint in bytes.

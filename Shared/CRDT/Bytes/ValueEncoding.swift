@@ -143,11 +143,9 @@ extension ByteReader {
         let number = try count()
         var entries: [ObjectValue.Entry] = []
         entries.reserveCapacity(min(number, 1_024))
+        var last: UnsafeRawBufferPointer?
         for _ in 0..<number {
-            let key = try text()
-            if let last = entries.last, !utf8Precedes(last.key, key) {
-                throw .malformed("an object's keys do not ascend", at: place)
-            }
+            let key = try key(after: &last)
             entries.append((key: key, value: try value(depth: depth + 1)))
         }
         guard place == end else { throw .malformed("an object's length is wrong", at: place) }

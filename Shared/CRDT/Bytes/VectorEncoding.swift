@@ -34,16 +34,17 @@ extension ByteWriter {
 extension ByteReader {
     mutating func vector() throws(CRDTError) -> VersionVector {
         let number = try count(unit: 16)
-        var actors: [ActorID] = []
+        var times = ByteReader(bytes, at: place + 8 * number)
+        var entries: [VersionVector.Entry] = []
+        entries.reserveCapacity(number)
         for _ in 0..<number {
             let actor = ActorID(try fixed64())
-            if let last = actors.last, last >= actor {
+            if let last = entries.last, last.actor >= actor {
                 throw .malformed("a vector's actors do not ascend", at: place)
             }
-            actors.append(actor)
+            entries.append(VersionVector.Entry(actor: actor, time: try times.fixed64()))
         }
-        var entries: [VersionVector.Entry] = []
-        for actor in actors { entries.append(VersionVector.Entry(actor: actor, time: try fixed64())) }
+        self = times
         return VersionVector(ascending: entries)
     }
 }

@@ -48,21 +48,24 @@ extension MapNode {
         var hasEmpty = false
         var index = 0
         let end = fields.count
-        for edit in edits {
-            var order = 1
-            while index < end {
-                order = compareUTF8(fields[index].key, edit.key)
-                if order >= 0 { break }
-                index += 1
-            }
-            if index < end, order == 0 {
-                fields[index].slot.apply(edit.slot, observed: observed, stamp: stamp)
-                if fields[index].slot.isEmpty { hasEmpty = true }
-                index += 1
-            } else {
-                var slot = Slot()
-                slot.apply(edit.slot, observed: observed, stamp: stamp)
-                if !slot.isEmpty { added.append(Field(key: edit.key, slot: slot)) }
+        // Edits are looked at where they are: a copy of each would cost as much as applying it.
+        edits.withUnsafeBufferPointer { edits in
+            for number in edits.indices {
+                var order = 1
+                while index < end {
+                    order = compareUTF8(fields[index].key, edits[number].key)
+                    if order >= 0 { break }
+                    index += 1
+                }
+                if index < end, order == 0 {
+                    fields[index].slot.apply(edits[number].slot, observed: observed, stamp: stamp)
+                    if fields[index].slot.isEmpty { hasEmpty = true }
+                    index += 1
+                } else {
+                    var slot = Slot()
+                    slot.apply(edits[number].slot, observed: observed, stamp: stamp)
+                    if !slot.isEmpty { added.append(Field(key: edits[number].key, slot: slot)) }
+                }
             }
         }
         if hasEmpty { fields.removeAll { $0.slot.isEmpty } }

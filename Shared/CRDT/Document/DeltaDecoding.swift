@@ -90,11 +90,9 @@ private struct DeltaDecoder {
         let number = try reader.count(unit: 2)
         guard number > 0 else { throw .malformed("an empty list of fields", at: reader.place) }
         edit.fields.reserveCapacity(min(number, 1_024))
+        var last: UnsafeRawBufferPointer?
         for _ in 0..<number {
-            let key = try reader.text()
-            if let last = edit.fields.last, !utf8Precedes(last.key, key) {
-                throw .malformed("keys do not ascend", at: reader.place)
-            }
+            let key = try reader.key(after: &last)
             edit.fields.append(MapEdit.FieldEdit(key: key, slot: try slot(depth: depth)))
         }
         return edit

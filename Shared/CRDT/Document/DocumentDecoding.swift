@@ -85,27 +85,18 @@ struct DocumentDecoder {
         _ = try reader.run(number * width)
         let start = reader.place
         node.fields.reserveCapacity(min(number, 1_024))
+        var last: UnsafeRawBufferPointer?
         for index in 0..<number {
-            try key(into: &node, place: reader.place - start, offset: table + index * width, width)
+            var offsets = ByteReader(reader.bytes, at: table + index * width)
+            guard try offsets.fixed(width: width) == reader.place - start else {
+                throw .malformed("a field's offset is wrong", at: reader.place)
+            }
+            node.fields.append(MapNode.Field(key: try reader.key(after: &last), slot: Slot()))
             try slot(into: &node.fields[index].slot, inherited, depth: depth)
         }
         guard (reader.place - start <= 0xFFFF) == (width == 2) else {
             throw .malformed("an offset width is not the shortest", at: reader.place)
         }
-    }
-
-    private mutating func key(into node: inout MapNode, place: Int, offset: Int, _ width: Int)
-        throws(CRDTError)
-    {
-        var offsets = ByteReader(reader.bytes, at: offset)
-        guard try offsets.fixed(width: width) == place else {
-            throw .malformed("a field's offset is wrong", at: reader.place)
-        }
-        let key = try reader.text()
-        if let last = node.fields.last, !utf8Precedes(last.key, key) {
-            throw .malformed("keys do not ascend", at: reader.place)
-        }
-        node.fields.append(MapNode.Field(key: key, slot: Slot()))
     }
 
     private mutating func slot(into slot: inout Slot, _ inherited: Stamp?, depth: Int) throws(CRDTError) {

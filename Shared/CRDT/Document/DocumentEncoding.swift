@@ -8,13 +8,14 @@ extension Document {
     public func encoded() -> [UInt8] {
         var table = StampTable(of: root)
         var writer = ByteWriter()
+        writer.reserve(256 + 32 * root.fields.count)
         writer.byte(Document.encodingVersion)
         writer.byte(0)
         writer.vector(vector)
-        writer.sized { inner in
-            inner.count(table.stamps.count)
-            for stamp in table.stamps { inner.stamp(stamp, in: vector) }
-        }
+        let start = writer.beginSized()
+        writer.count(table.stamps.count)
+        for stamp in table.stamps { writer.stamp(stamp, in: vector) }
+        writer.endSized(start)
         writer.map(root, greatest: root.maxStamp, &table)
         return writer.bytes
     }
@@ -85,16 +86,16 @@ struct StampTable {
     private mutating func collect(_ node: MapNode) {
         for stamp in node.presence { add(stamp) }
         for field in node.fields {
-            for leaf in field.slot.register { add(leaf.stamp) }
+            field.slot.register.appendStamps(to: &stamps)
             if let map = field.slot.map { collect(map) }
             if field.slot.isPlain { continue }
-            for leaf in field.slot.attachment { add(leaf.stamp) }
+            field.slot.attachment.appendStamps(to: &stamps)
             if let counter = field.slot.counter { collect(counter) }
         }
     }
 
     private mutating func collect(_ counter: CounterNode) {
-        for leaf in counter.restarts { add(leaf.stamp) }
+        counter.restarts.appendStamps(to: &stamps)
         for entry in counter.entries {
             add(entry.stamp)
             if let baseline = entry.baseline { add(Stamp(time: baseline.time, actor: entry.actor)) }
@@ -116,18 +117,13 @@ extension ByteWriter {
         count(greatest.map { table.index(of: $0) + 1 } ?? 0)
         count(node.fields.count)
         guard !node.fields.isEmpty else { return }
-        var offsets: [Int] = []
-        offsets.reserveCapacity(node.fields.count)
-        var fields = ByteWriter()
+        var offsets = beginOffsets(node.fields.count)
         for field in node.fields {
-            offsets.append(fields.bytes.count)
-            fields.text(field.key)
-            fields.slot(field.slot, default: greatest, &table)
+            place(&offsets)
+            text(field.key)
+            slot(field.slot, default: greatest, &table)
         }
-        let width = fields.bytes.count <= 0xFFFF ? 2 : 4
-        byte(UInt8(width))
-        for offset in offsets { fixed(offset, width: width) }
-        raw(fields.bytes)
+        endOffsets(offsets)
     }
 
     private mutating func slot(_ slot: Slot, default greatest: Stamp?, _ table: inout StampTable) {
@@ -147,21 +143,18 @@ extension ByteWriter {
         byte(head)
         leaves(slot.register, inherits: inherits, &table)
         if let map = slot.map {
-            // Taken in place of a closure that would capture the table.
-            var inner = ByteWriter()
-            inner.map(map, greatest: map.maxStamp, &table)
-            count(inner.bytes.count)
-            raw(inner.bytes)
+            let start = beginSized()
+            self.map(map, greatest: map.maxStamp, &table)
+            endSized(start)
         }
         if let counter { sizedCounter(counter, &table) }
         leaves(attachment, inherits: inheritsToken, &table)
     }
 
     private mutating func sizedCounter(_ counter: CounterNode, _ table: inout StampTable) {
-        var inner = ByteWriter()
-        inner.counter(counter, &table)
-        count(inner.bytes.count)
-        raw(inner.bytes)
+        let start = beginSized()
+        self.counter(counter, &table)
+        endSized(start)
     }
 
     private mutating func leaves(_ leaves: Leaves, inherits: Bool, _ table: inout StampTable) {

@@ -41,7 +41,7 @@ public struct MapReader {
 
     init(_ start: ByteReader) throws(CRDTError) {
         var reader = start
-        greatest = try Self.skipToFields(&reader)
+        greatest = try reader.greatestOfMap()
         slots = try reader.count(unit: 3)
         bytes = reader.bytes
         width = slots > 0 ? Int(try reader.byte()) : 2
@@ -51,18 +51,6 @@ public struct MapReader {
         table = reader.place
         _ = try reader.run(slots * width)
         fields = reader.place
-    }
-
-    /// The greatest stamp of the map that begins here, as `greatest` gives it.
-    static func greatest(in reader: ByteReader) throws(CRDTError) -> Int {
-        var reader = reader
-        return try skipToFields(&reader)
-    }
-
-    private static func skipToFields(_ reader: inout ByteReader) throws(CRDTError) -> Int {
-        let presence = try reader.count()
-        for _ in 0..<presence { _ = try reader.varint() }
-        return try reader.stampIndex()
     }
 
     /// Whether the map is there: created, or holding anything that a reader sees.
@@ -78,20 +66,27 @@ public struct MapReader {
     /// The field under a key, nil when there is none that a reader sees. Binary search over the offsets;
     /// allocates nothing.
     public func field(_ key: String) throws(CRDTError) -> FieldReader? {
-        var low = 0
-        var high = slots
-        while low < high {
-            let middle = (low + high) / 2
-            var reader = try reader(at: middle)
-            let candidate = try reader.run(try reader.count())
-            let order = compareKey(candidate, key)
-            if order == 0 {
-                let field = try FieldReader(reader, inherited: greatest)
-                return field.newestKind == nil ? nil : field
+        let inPlace = key.utf8.withContiguousStorageIfAvailable { search(UnsafeRawBufferPointer($0)) }
+        let found = inPlace ?? Array(key.utf8).withUnsafeBytes { search($0) }
+        guard let slot = try found.get() else { return nil }
+        let field = try FieldReader(slot, inherited: greatest)
+        return field.newestKind == nil ? nil : field
+    }
+
+    /// A reader at the slot under a key, nil when there is none.
+    private func search(_ key: UnsafeRawBufferPointer) -> Result<ByteReader?, CRDTError> {
+        Result { () throws(CRDTError) -> ByteReader? in
+            var low = 0
+            var high = slots
+            while low < high {
+                let middle = (low + high) / 2
+                var reader = try reader(at: middle)
+                let order = compareBytes(try reader.run(try reader.count()), key)
+                if order == 0 { return reader }
+                if order < 0 { low = middle + 1 } else { high = middle }
             }
-            if order < 0 { low = middle + 1 } else { high = middle }
+            return nil
         }
-        return nil
     }
 
     /// Visits the fields that a reader sees, in the order of their keys' bytes.
@@ -120,19 +115,21 @@ public struct MapReader {
         return ObjectValue(unique: entries)
     }
 
+    /// A reader at the key of a field.
+    @inline(__always)
     private func reader(at index: Int) throws(CRDTError) -> ByteReader {
         var offsets = ByteReader(bytes, at: table + index * width)
         let offset = try offsets.fixed(width: width)
         guard fields + offset <= bytes.count else { throw .truncated(at: bytes.count) }
         return ByteReader(bytes, at: fields + offset)
     }
+}
 
-    private func compareKey(_ candidate: UnsafeRawBufferPointer, _ key: String) -> Int {
-        if let order = key.utf8.withContiguousStorageIfAvailable({
-            compareBytes(candidate, UnsafeRawBufferPointer($0))
-        }) {
-            return order
-        }
-        return compareUTF8(String(decoding: candidate, as: UTF8.self), key)
+extension ByteReader {
+    /// The greatest stamp of the MAP that begins here, as its index plus one; 0 when it is not visible.
+    mutating func greatestOfMap() throws(CRDTError) -> Int {
+        let presence = try count()
+        for _ in 0..<presence { _ = try varint() }
+        return try stampIndex()
     }
 }

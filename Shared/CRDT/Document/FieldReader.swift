@@ -36,7 +36,8 @@ public struct FieldReader {
         if head & SlotBits.map != 0 {
             let length = try reader.count()
             places.map = reader.place
-            note(.map, try MapReader.greatest(in: reader))
+            var inside = reader
+            note(.map, try inside.greatestOfMap())
             _ = try reader.run(length)
         }
         if head & SlotBits.counter != 0 {

@@ -50,14 +50,27 @@ struct Leaves: Sendable {
         }
     }
 
+    /// Adds the stamps to a list, but for one that stands last in it: neighbours mostly share theirs.
+    func appendStamps(to stamps: inout [Stamp]) {
+        switch storage {
+        case .none: break
+        case .one(let leaf): if stamps.last != leaf.stamp { stamps.append(leaf.stamp) }
+        case .many(let leaves): for leaf in leaves { stamps.append(leaf.stamp) }
+        }
+    }
+
     /// Replaces what was observed by one write.
     mutating func write(_ leaf: Leaf, observed: Observed) {
         switch storage {
         case .none: storage = .one(leaf)
         case .one(let old) where observed.contains(old.stamp): storage = .one(leaf)
-        default:
-            let kept = filter { !observed.contains($0.stamp) }
-            self = Leaves(ascending: (kept + [leaf]).sorted { $0.stamp < $1.stamp })
+        case .one(let old): storage = .many(old.stamp <= leaf.stamp ? [old, leaf] : [leaf, old])
+        case .many(let leaves):
+            var kept: [Leaf] = []
+            kept.reserveCapacity(leaves.count + 1)
+            for other in leaves where !observed.contains(other.stamp) { kept.append(other) }
+            kept.insert(leaf, at: kept.firstIndex { leaf.stamp < $0.stamp } ?? kept.endIndex)
+            self = Leaves(ascending: kept)
         }
     }
 
@@ -80,6 +93,11 @@ struct Leaves: Sendable {
         }
         if right.isEmpty { return left.unseen(by: rightVector) }
         if left.isEmpty { return right.unseen(by: leftVector) }
+        if case .one(let one) = left.storage, case .one(let other) = right.storage {
+            if rightVector.covers(one.stamp) { return right.unseen(by: leftVector) }
+            if leftVector.covers(other.stamp) { return left }
+            return Leaves(ascending: one.stamp < other.stamp ? [one, other] : [other, one])
+        }
         var kept: [Leaf] = []
         for leaf in left {
             if let same = right.first(where: { $0.stamp == leaf.stamp }) {

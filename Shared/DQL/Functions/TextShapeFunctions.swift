@@ -134,8 +134,12 @@ enum TextShapeFunctions {
         else { return nil }
         let missing = Int(length) - scalars.count
         if missing <= 0 { return .string(string(scalars.prefix(Int(length)))) }
-        let fill = (0..<missing).lazy.map { filler[$0 % filler.count] }
-        let result = join(string(scalars), string(fill))
+        // Whole fillers first: to build a long text scalar by scalar takes a hundred times as long.
+        let whole = string(filler)
+        let (cycles, rest) = missing.quotientAndRemainder(dividingBy: filler.count)
+        guard cycles <= DQLLimits.resultBytes / whole.utf8.count else { return nil }
+        let fill = String(repeating: whole, count: cycles) + string(filler.prefix(rest))
+        let result = join(string(scalars), fill)
         return StringFunctions.bounded(result)
     }
 }

@@ -156,7 +156,8 @@ struct ExpressionPrinter {
 
     private mutating func write(_ call: CallSyntax) {
         switch call.name {
-        case "cast": text += "CAST"
+        // Any other form of it is a call by name, in back quotes.
+        case "cast" where call.arguments.count == 2 && !call.isDistinct && !call.isStar: text += "CAST"
         case "position": text += "`position`"  // Without quotes its first IN would part the arguments.
         default: text += Self.name(call.name)
         }

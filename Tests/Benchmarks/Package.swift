@@ -1,0 +1,24 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The benchmarks' own package: `scripts/side-package` lays it out beside the sources, so that no ordinary
+// build pays for it.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "benchmarks",
+    targets: [
+        .target(
+            name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
+        .target(
+            name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
+            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
+        .target(name: "CAllocations", path: "Tests/Benchmarks/CAllocations"),
+        .systemLibrary(name: "CSQLite", path: "Tests/Benchmarks/CSQLite", pkgConfig: "sqlite3"),
+        .executableTarget(
+            name: "documents", dependencies: ["CRDT", "DQL", "CAllocations", "CSQLite"],
+            path: "Tests/Benchmarks/Documents", swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,27 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The fuzzers' own package: `scripts/side-package` lays it out beside the sources, so that it needs none of
+// the project's dependencies and no ordinary build pays for it.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "fuzz",
+    targets: [
+        .target(
+            name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
+        .target(
+            name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
+            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
+        .target(
+            name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Runner", swiftSettings: strict),
+        .testTarget(
+            name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,64 @@
+import FuzzTargets
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+// `fuzz --list` names the targets; `fuzz TARGET [libFuzzer's options] [corpus…]` fuzzes one of them. Built
+// without -DFUZZING it replays the files it is given, which is how a debugger gets at a crasher.
+
+/// libFuzzer calls back without a context, so the chosen target stands here. Written once before the driver
+/// starts, on the one thread there is.
+nonisolated(unsafe) private var chosen = FuzzTarget.all[0]
+
+#if FUZZING
+    @_silgen_name("LLVMFuzzerRunDriver")
+    private func runDriver(
+        _ count: UnsafeMutablePointer<Int32>,
+        _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+        _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
+    ) -> Int32
+#endif
+
+private func fail(_ message: String) -> Never {
+    print("fuzz: \(message)")
+    exit(2)
+}
+
+let names = FuzzTarget.all.map(\.name)
+guard CommandLine.argc > 1 else { fail("usage: fuzz --list | fuzz \(names.joined(separator: "|")) …") }
+if CommandLine.arguments[1] == "--list" {
+    print(names.joined(separator: "\n"))
+    exit(0)
+}
+guard let target = FuzzTarget.all.first(where: { $0.name == CommandLine.arguments[1] }) else {
+    fail("no target \(CommandLine.arguments[1])")
+}
+chosen = target
+
+#if FUZZING
+    // libFuzzer reads its own arguments: ours goes, a bound on the length comes.
+    var arguments: [UnsafeMutablePointer<CChar>?] =
+        [strdup(CommandLine.arguments[0]), strdup("-max_len=\(target.maximumLengthBytes)")]
+    arguments += CommandLine.arguments.dropFirst(2).map { strdup($0) }
+    var count = Int32(arguments.count)
+    arguments.append(nil)
+    let status = arguments.withUnsafeMutableBufferPointer { buffer -> Int32 in
+        guard var start = buffer.baseAddress else { return 2 }
+        return runDriver(&count, &start) { bytes, length in
+            chosen.run(Array(UnsafeBufferPointer(start: bytes, count: length)))
+            return 0
+        }
+    }
+    exit(status)
+#else
+    for path in CommandLine.arguments.dropFirst(2) {
+        guard let file = fopen(path, "rb") else { fail("cannot read \(path)") }
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        let length = fread(&bytes, 1, bytes.count, file)
+        fclose(file)
+        target.run(Array(bytes.prefix(length)))
+    }
+#endif
