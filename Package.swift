@@ -110,7 +110,8 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     .target(
-        name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets", swiftSettings: strict),
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
+        swiftSettings: strict),
     .testTarget(
         name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
     tests("TidyTests", []),

@@ -9,7 +9,7 @@ import Testing
 /// PostgresLogMeasurement`
 @Suite(
     "Measured in PostgreSQL, not judged", .serialized,
-    .enabled(if: ProcessInfo.processInfo.environment["MIMEO_MEASURE"] != nil && TestDatabase.serverURL != nil))
+    .enabled(if: isMeasuring && TestDatabase.serverURL != nil))
 struct PostgresLogMeasurement {
     @Test("one appender and sixty-four, against a bare loop of single-row inserts with the same durability")
     func groupCommit() async throws {
@@ -35,6 +35,8 @@ struct PostgresLogMeasurement {
         }
     }
 }
+
+private let isMeasuring = ProcessInfo.processInfo.environment["MIMEO_MEASURE"] != nil
 
 /// Operations per second of appenders that each append one operation a call of 300 bytes.
 private func rate(

@@ -132,7 +132,7 @@ public enum StatementPrinter {
             case .advise(provision: false): "ADVISE "
             case .advise(provision: true): "ADVISE AND PROVISION "
             }
-        return word + print(explain.statement)
+        return word + Self.print(explain.statement)
     }
 
     private static func alterSystem(_ action: AlterSystemAction) -> String {
