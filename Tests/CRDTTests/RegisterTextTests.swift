@@ -5,7 +5,10 @@ import Testing
 struct RegisterTextTests {
     @Test(
         "the bytes are those of the text that the register gives",
-        arguments: ["", "a", "ä€😀", String(repeating: "x", count: 63), String(repeating: "y", count: 64)])
+        arguments: [
+            "", "a", "ä€😀", String(repeating: "x", count: 63),
+            String(repeating: "y", count: 64),
+        ])
     func text(_ text: String) throws {
         var editor = DocumentEditor(document: Document(), stamp: Stamp(time: 1, actor: ActorID(1)))
         try editor.set(["a"], .string(text))
