@@ -94,6 +94,23 @@ struct SystemTests {
         }
     }
 
+    @Test("a limited subscription is a mistake, and without DQL_RESTRICT_SUBSCRIPTIONS not supported yet")
+    func limitedSubscription() async throws {
+        try await withDitto { ditto in
+            func refusal() -> String? {
+                do {
+                    try ditto.sync.registerSubscription(query: "SELECT * FROM c LIMIT 1")
+                    return nil
+                } catch {
+                    return String(error.localizedDescription.prefix(8))
+                }
+            }
+            #expect(refusal() == "DQL-0701")
+            try await ditto.store.execute(query: "ALTER SYSTEM SET DQL_RESTRICT_SUBSCRIPTIONS = false")
+            #expect(refusal() == "SDK-0306")
+        }
+    }
+
     @Test("a statement that runs too long is cancelled, and the store goes on")
     func timeout() async throws {
         try await withDitto { ditto in

@@ -36,7 +36,8 @@ public enum ParameterTable {
                 + "is off. With both on it is a REGISTER, in non-strict mode a MAP."),
         .flag(
             "dql_restrict_subscriptions", true, works: true,
-            "Whether ORDER BY, LIMIT and OFFSET are refused in subscriptions."),
+            "Whether ORDER BY, LIMIT and OFFSET are a mistake in subscriptions. Without it they are refused too, "
+                + "as not supported yet."),
         .flag("dql_use_legacy_projection", true, "How projections are worked out inside."),
         .flag("dql_enable_preview_mode", false, "Lets statements use what is not released."),
         ParameterDefinition(
@@ -74,8 +75,10 @@ public enum ParameterTable {
             "document_size_soft_limit_bytes", 262_144, works: true,
             "From how many encoded bytes on a written document gets a warning."),
         .count(
-            "document_size_hard_limit_bytes", 5_242_880, works: true,
-            "Above how many encoded bytes a local write is refused; has to be the same on all peers."),
+            "document_size_hard_limit_bytes", 5_242_880, in: 1...Int64(Limits.documentHardLimitBytes),
+            works: true,
+            "Above how many encoded bytes a local write is refused; can be lowered, not raised, since every "
+                + "peer has to be able to take the document."),
     ]
 
     private static let deletion: [ParameterDefinition] = [

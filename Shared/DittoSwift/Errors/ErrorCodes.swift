@@ -31,6 +31,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case loginAnswerMalformed = "SDK-0304"
     /// Sync with small peers only: this version speaks to servers.
     case smallPeerSyncUnsupported = "SDK-0305"
+    /// A subscription with ORDER BY, LIMIT or OFFSET: sessions of this version send every match.
+    case windowedSubscriptionUnsupported = "SDK-0306"
 
     /// The peer key or the session cannot be read from or written to the persistence directory.
     case identityFileUnusable = "SDK-0401"

@@ -29,7 +29,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .databaseIDInvalid, .serverURLInvalid, .privateKeyInvalid, .persistenceDirectoryInvalid:
                 .validationConfig
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
-            case .notObservable: .queryUnsupported
+            case .notObservable, .windowedSubscriptionUnsupported: .queryUnsupported
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
             case .smallPeerSyncUnsupported: .unsupported
@@ -45,7 +45,10 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .unsupportedStatement, .unsupportedClause, .unsupportedType, .unsupportedSubscription:
                 .queryUnsupported
             case .missingArgument, .invalidArgument: .queryArgumentsInvalid
-            case .idConflict, .duplicateIDs, .invalidDocument, .unstorableValue: .queryExecution
+            case .idConflict, .duplicateIDs, .invalidDocument, .unstorableValue, .cancelled, .timeout,
+                .tooManyRows, .invalidAmount, .collectionNotOffered:
+                .queryExecution
+            case .systemStatement: .queryUnsupported
             case .invalidDocumentID: .storeDocumentID
             case .readOnly: .storeTransactionReadOnly
             case .unreadableDocument: .storeBackend

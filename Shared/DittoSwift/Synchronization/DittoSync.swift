@@ -117,6 +117,11 @@ public final class DittoSync: Sendable {
             let checked = try SubscriptionQuery(
                 statement: query, arguments: values,
                 isRestricted: engine.settings.parameters.restrictsSubscriptions)
+            guard !checked.isWindowed else {
+                throw SDKError(
+                    .windowedSubscriptionUnsupported,
+                    "a subscription cannot be limited to the first documents of an order yet")
+            }
             let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
             let subscription = DittoSyncSubscription(
                 sync: self, owner: owner, key: key, query: query, given: GivenArguments(arguments))

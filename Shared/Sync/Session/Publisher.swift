@@ -48,7 +48,8 @@ extension Session {
         }
         let query: SubscriptionQuery
         do {
-            query = try SubscriptionQuery(statement: request.statement, arguments: arguments)
+            query = try SubscriptionQuery(
+                statement: request.statement, arguments: arguments, isRestricted: false)
         } catch {
             return refuse(request.id, SyncError(.invalidSubscription, "\(error)"))
         }

@@ -137,7 +137,7 @@ public final class PeerSync: Sendable {
     /// Adds a subscription; an equal one is held together. Returns its key.
     @discardableResult
     public func subscribe(statement: String, arguments: ObjectValue) throws -> [UInt8] {
-        let query = try SubscriptionQuery(statement: statement, arguments: arguments)
+        let query = try SubscriptionQuery(statement: statement, arguments: arguments, isRestricted: false)
         let key = query.canonicalKey
         let (isNew, pump) = state.withLock { state in
             let isNew = state.subscriptions[key] == nil
