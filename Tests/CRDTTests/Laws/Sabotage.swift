@@ -34,7 +34,7 @@ enum Sabotage: CaseIterable, Sendable {
         return .unset(path, editor.newestKind(at: path))
     }
 
-    /// The delta as such a store writes it; nil when it writes none.
+    /// The delta as such a store writes it.
     func written(_ delta: Delta, at early: Timestamp) -> Delta {
         switch self {
         case .lowersStamps:
