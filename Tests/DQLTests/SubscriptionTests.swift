@@ -90,7 +90,8 @@ struct SubscriptionTests {
     @Test("without the restriction ORDER BY and LIMIT say which documents come first, not which match")
     func windowed() throws {
         let store = MemoryStore()
-        _ = try store.execute("INSERT INTO c DOCUMENTS (:d)", ["d": [["_id": 1, "n": 3], ["_id": 2, "n": 1], ["_id": 3]]])
+        _ = try store.execute(
+            "INSERT INTO c DOCUMENTS (:d)", ["d": [["_id": 1, "n": 3], ["_id": 2, "n": 1], ["_id": 3]]])
         let text = "SELECT * FROM c WHERE n > 0 ORDER BY n LIMIT :k"
         let query = try SubscriptionQuery(statement: text, arguments: ["k": 1], isRestricted: false)
         #expect(query.isWindowed)
@@ -124,7 +125,8 @@ struct SubscriptionTests {
     @Test("equal values that every match has are told, with keys that are equal when = says so")
     func equalities() throws {
         let query = try SubscriptionQuery(
-            statement: "SELECT * FROM c WHERE a = :a AND 'x' = o.k AND _id = 7 AND b > 1 AND (d = 1 OR e = 2)",
+            statement:
+                "SELECT * FROM c WHERE a = :a AND 'x' = o.k AND _id = 7 AND b > 1 AND (d = 1 OR e = 2)",
             arguments: ["a": 1])
         #expect(query.equalities.map(\.path) == [["a"], ["o", "k"], ["_id"]])
         #expect(query.equalities.map(\.value) == [1, "x", 7])
@@ -144,7 +146,8 @@ struct SubscriptionTests {
         "what does not confine a document to one value is no equality",
         arguments: [
             "SELECT * FROM c", "SELECT * FROM c WHERE a = 1 OR b = 2", "SELECT * FROM c WHERE NOT a = 1",
-            "SELECT * FROM c WHERE a = null", "SELECT * FROM c WHERE a = b", "SELECT * FROM c WHERE lower(a) = 'x'",
+            "SELECT * FROM c WHERE a = null", "SELECT * FROM c WHERE a = b",
+            "SELECT * FROM c WHERE lower(a) = 'x'",
             "SELECT * FROM c WHERE a IN (1, 2)",
         ])
     func noEqualities(_ statement: String) throws {
