@@ -222,19 +222,7 @@ extension SplitMix64 {
     private mutating func advanced(_ document: Document, actor: UInt64 = 10) -> Document {
         let time = (document.vector.greatestTime ?? 0) + 1 + UInt64(below(9))
         var editor = DocumentEditor(document: document, stamp: Stamp(time: time, actor: ActorID(actor)))
-        for edit in transaction() { try? edit.perform(on: &editor) }
-        for _ in 0..<below(3) { try? number(on: &editor) }
+        for edit in transaction() + transaction() { _ = try? edit.perform(on: &editor) }
         return editor.hasChanges ? editor.document : document
-    }
-
-    /// A counter's or an attachment's turn.
-    private mutating func number(on editor: inout DocumentEditor) throws {
-        switch below(4) {
-        case 0: try editor.restart(path(), with: .int(Int64(below(3))))
-        case 1:
-            let token = try #require(AttachmentToken(id: "blob \(below(3))", length: 7))
-            try editor.set(path(), token.marked)
-        default: try editor.increment(path(), by: pick([1, -1, 5, 0.5]))
-        }
     }
 }
