@@ -168,4 +168,28 @@ struct TombstoneTests {
         let counter = document.root["m"]?.map?["n"]?.counter
         #expect(counter?.entries.map(\.survives) == [false])
     }
+
+    @Test("several actors of one store close at once, on a base worked out for all of them")
+    func restampedFromSeveral() throws {
+        let known = try start()
+        let one = try delta(on: known, at: 20, by: 1) { try $0.increment(["n"], by: 7) }
+        let two = try delta(on: known.applied(one), at: 30, by: 2) { try $0.increment(["n"], by: 2) }
+        let third = try delta(on: known.applied(one).applied(two), at: 40, by: 2) {
+            try $0.restart(["n"], with: 100)
+        }
+        let last = try delta(on: known.applied(one).applied(two).applied(third), at: 41, by: 2) {
+            try $0.increment(["n"], by: 1)
+        }
+        var theirs = known
+        for (number, written) in [one, two, third, last].enumerated() {
+            let stamp = Stamp(time: 50 + UInt64(number), actor: ActorID(8))
+            let moved = written.restamped(stamp, on: theirs, base: theirs.vector)
+            #expect(try Delta(decoding: moved.encoded(), stamp: stamp) == moved)
+            #expect(theirs.apply(moved) == .applied)
+        }
+        #expect(theirs.value["n"] == 101)
+        #expect(
+            theirs.vector
+                == VersionVector([.init(actor: ActorID(1), time: 10), .init(actor: ActorID(8), time: 53)]))
+    }
 }

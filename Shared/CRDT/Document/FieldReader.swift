@@ -36,7 +36,7 @@ public struct FieldReader {
         if head & SlotBits.map != 0 {
             let length = try reader.count()
             places.map = reader.place
-            note(.map, try MapReader(reader).greatest)
+            note(.map, try MapReader.greatest(in: reader))
             _ = try reader.run(length)
         }
         if head & SlotBits.counter != 0 {

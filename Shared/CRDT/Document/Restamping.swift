@@ -14,22 +14,28 @@ extension Delta {
         if let moved = document.vector[new.actor] {
             entries.append(VersionVector.Entry(actor: new.actor, time: moved))
         }
-        let newBase = VersionVector(entries)
-        precondition(
-            newBase.greatestTime.map { $0 < new.time } ?? true,
-            "a stamp must exceed everything its author has seen")
-        let moving = Moving(old: stamp.actor, new: new.actor, base: newBase)
-        let edit = moving.edit(root, document.root)
+        return restamped(new, on: document, base: VersionVector(entries))
+    }
+
+    /// As `restamped(_:on:admitted:)` on a base that the caller worked out, where several actors of one store
+    /// close at once: each of them lowered to what the others took, the new actor's last stamp added. What
+    /// the edit had observed beyond that base, it observes of `document` as far as the base goes.
+    public func restamped(_ new: Stamp, on document: Document, base given: VersionVector) -> Delta {
+        let edit = Moving(new: new.actor, base: given).edit(root, document.root)
+        var needed = given
+        if let seedStamp { needed.insert(seedStamp) }
         // A delta that only seeds rests on nothing.
-        let needed = seed != nil && edit.isEmpty ? VersionVector() : newBase
+        if seed != nil, edit.isEmpty { needed = VersionVector() }
+        precondition(
+            needed.greatestTime.map { $0 < new.time } ?? true,
+            "a stamp must exceed everything its author has seen")
         return Delta(stamp: new, base: needed, root: edit, seed: seed)
     }
 }
 
-/// Rewrites what an edit's removals saw of counters: the closing actor's unadmitted increments are the new
-/// actor's now.
+/// Rewrites what an edit's removals saw of counters: the closing actors' increments that nobody took are the
+/// new actor's now.
 private struct Moving {
-    let old: ActorID
     let new: ActorID
     let base: VersionVector
 
@@ -52,9 +58,12 @@ private struct Moving {
 
     private func baselines(_ seen: [CounterEdit.Baseline], _ counter: CounterNode?) -> [CounterEdit.Baseline]
     {
-        var result = seen.filter { base.covers(Stamp(time: $0.point.time, actor: $0.actor)) }
+        let isKnown = { (baseline: CounterEdit.Baseline) in
+            base.covers(Stamp(time: baseline.point.time, actor: baseline.actor))
+        }
+        var result = seen.filter(isKnown)
         guard result.count < seen.count else { return seen }
-        for actor in [old, new] {
+        for actor in seen.filter({ !isKnown($0) }).map(\.actor) + [new] {
             guard let entry = counter?[actor], base.covers(entry.stamp) else { continue }
             result.append(CounterEdit.Baseline(actor: actor, point: entry.point))
         }
