@@ -76,9 +76,8 @@ struct Restamper {
             guard try !server(key).covers(operation.stamp) else { continue }
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             let trace = traces[key] ?? Trace()
-            let moved = try delta.moved(
-                to: stamp, admitted: admitted(delta.base, in: trace),
-                on: try seeing(trace, try document(key)))
+            let moved = delta.restamped(
+                stamp, on: try document(key), base: lowered(delta.base, in: trace))
             note(delta, in: &traces[key, default: Trace()])
             traces[key]?.previous = time
             changes.append(
@@ -95,25 +94,6 @@ struct Restamper {
             trace.admitted[own] = time
         }
         trace.gone.insert(delta.stamp)
-    }
-
-    /// Per actor whose stamp in the base is gone the last one that the server has.
-    private func admitted(_ base: VersionVector, in trace: Trace) -> [ActorID: Timestamp?] {
-        var result: [ActorID: Timestamp?] = [:]
-        for entry in base.entries where trace.gone.contains(Stamp(time: entry.time, actor: entry.actor)) {
-            result[entry.actor] = .some(trace.admitted[entry.actor])
-        }
-        return result
-    }
-
-    /// The document, knowing the new actor's previous write to it also where that could not be shown in it.
-    private func seeing(_ trace: Trace, _ document: Document) throws -> Document {
-        guard let previous = trace.previous, document.vector[actor] ?? 0 < previous else { return document }
-        var editor = DocumentEditor(document: Document(), stamp: Stamp(time: previous, actor: actor))
-        editor.create()
-        var result = document
-        result.merge(editor.document)
-        return result
     }
 
     private func lowered(_ base: VersionVector, in trace: Trace) -> VersionVector {
