@@ -56,7 +56,9 @@ struct ServerStore: SessionStore {
 
     /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
     private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
-        if let seen = hello.head, try await log.position(at: seen.offset, in: database) != seen { return true }
+        if let seen = hello.head, try await log.position(at: seen.offset, in: database) != seen {
+            return true
+        }
         return hello.acknowledged.contains { known[$0.actor]?.sequence ?? 0 < $0.sequence }
     }
 

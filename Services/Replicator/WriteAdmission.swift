@@ -7,8 +7,8 @@ import Sync
 
 /// Takes what peers upload to the log.
 extension DatabaseHub {
-    /// Takes a session's operations to the log; returns after they are durable there. An operation that is refused
-    /// leaves a record in its place (rule 20), and nothing of its actor is taken after it.
+    /// Takes a session's operations to the log; returns after they are durable there. An operation that is
+    /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
         if await materializer.position.offset < appendedThrough { try await materializer.advance() }
         var verdicts = try await judge(uploads, identity)
@@ -54,7 +54,8 @@ extension DatabaseHub {
         var refusals: [Frame.Refusal] = []
         for (request, outcome) in zip(requests, outcomes) {
             let record = request.record
-            if case .appended = outcome {} else {
+            if case .appended = outcome {
+            } else {
                 origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
             }
             guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
@@ -71,8 +72,8 @@ extension DatabaseHub {
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
         }
-        // The log compares the content of an actor's last operation only. Where that has not come, somebody else
-        // has written as this actor meanwhile, if only an earlier session of the same peer.
+        // The log compares the content of an actor's last operation only. Where that has not come, somebody
+        // else has written as this actor meanwhile, if only an earlier session of the same peer.
         for (actor, item) in unverified where reached[actor] ?? 0 < item.through {
             refusals.append(
                 refusal(item.record, .actorConflict, "the log has the actor through \(item.through)"))

@@ -40,7 +40,8 @@ struct BackInLineTests {
         }
     }
 
-    @Test("what was written a day ahead reaches the server under the server's time, once", arguments: [24, -24])
+    @Test(
+        "what was written a day ahead reaches the server under the server's time, once", arguments: [24, -24])
     func clocks(_ hours: Int64) async throws {
         try await TestBench.run { bench in
             let skewed = Environment(
@@ -103,7 +104,9 @@ struct BackInLineTests {
         }
     }
 
-    @Test("a restored server gets back what a returning peer holds, also what others wrote, and what rests on it")
+    @Test(
+        "a restored server gets back what a peer holds, also what others wrote, and takes what rests on it"
+    )
     func restoredServer() async throws {
         try await withTemporaryDirectory { folder in
             let log = folder.appendingPathComponent("log.sqlite")

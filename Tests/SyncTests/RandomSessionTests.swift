@@ -23,7 +23,8 @@ struct RandomSessionTests {
                     key: [UInt8(generator.below(2))], statement: "SELECT * FROM cars",
                     arguments: .object(ObjectValue()), cursor: generator.chance(50) ? position : nil))
         case 11: return .unsubscribe(key: [UInt8(generator.below(2))])
-        case 12: return .ownActors(
+        case 12:
+            return .ownActors(
                 OwnHistory(heads: [Frame.ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)]))
         case 13: return .ownOperations(actor: Exemplars.actor, [(sequence: 8, bytes: [1, 2])])
         case 14: return .ownOperations(actor: Exemplars.actor, [])

@@ -41,7 +41,7 @@ struct SessionTests {
     }
 
     @Test(
-        "an actor whose history the server knows otherwise is repaired, told and neither sent nor acknowledged"
+        "an actor whose history the server knows otherwise is repaired and told, not sent or acknowledged"
     )
     func forkedHistory() {
         let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)

@@ -58,8 +58,8 @@ enum Schema {
                 """)
     }
 
-    /// What is acknowledged is told by its last operation's timestamp and checksum; the operations themselves are
-    /// not kept any longer. What the server refused is.
+    /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
+    /// themselves are not kept any longer. What the server refused is.
     private static let changesOfFormat2 = """
         ALTER TABLE acknowledged ADD COLUMN timestamp INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE acknowledged ADD COLUMN hash INTEGER NOT NULL DEFAULT 0;

@@ -115,7 +115,8 @@ extension Replica {
         try DocumentRows.put(
             table, change.id, live: document.isLive, position: offset, state: after, database)
         return FoldedOperation.Change(
-            key: DocumentKey(collection: change.collection, id: change.id), delta: full == nil ? change.delta : nil, before: before, after: after)
+            key: DocumentKey(collection: change.collection, id: change.id),
+            delta: full == nil ? change.delta : nil, before: before, after: after)
     }
 
     /// What a write would do to a materialization: the closure runs against the current documents and is

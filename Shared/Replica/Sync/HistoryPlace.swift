@@ -1,7 +1,7 @@
 import CRDT
 
-/// How far an own actor is acknowledged: what remains of operations that the store does not keep any more, and
-/// the comparison of its history with the server's (rule 9).
+/// How far an own actor is acknowledged: what remains of operations that the store does not keep any more,
+/// and the comparison of its history with the server's (rule 9).
 struct HistoryPlace: Sendable, Equatable {
     /// How a history stands to the server's.
     enum State: Sendable, Equatable {

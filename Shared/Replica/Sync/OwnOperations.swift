@@ -3,8 +3,8 @@ import GRDB
 
 /// The peer's own part of the operation log: what it wrote, until the server has acknowledged it.
 ///
-/// Of what is acknowledged only the last operation's sequence, timestamp and checksum stay, for the comparison
-/// at the next handshake (rule 9). A server that was restored gets the documents back as states.
+/// Of what is acknowledged only the last operation's sequence, timestamp and checksum stay, for the
+/// comparison at the next handshake (rule 9). A server that was restored gets the documents back as states.
 enum OwnOperations {
     static func insert(_ operation: Operation, _ bytes: [UInt8], position: UInt64, _ database: Database)
         throws
@@ -55,7 +55,8 @@ extension OwnOperations {
         for item in known { try truncate(item.actor, through: item.sequence, database) }
     }
 
-    /// Forgets an actor's operations up to a sequence, as far as there are any, and remembers the last of them.
+    /// Forgets an actor's operations up to a sequence, as far as there are any, and remembers the last of
+    /// them.
     static func truncate(_ actor: ActorID, through sequence: UInt64, _ database: Database) throws {
         let last = try RawStatement(
             cached: """

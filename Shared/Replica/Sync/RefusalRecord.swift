@@ -4,8 +4,8 @@ import CRDT
 /// the same actor and sequence without changes.
 ///
 /// It consumes the sequence, so the refused operation can never enter the log by another way, and it is the
-/// last of its actor: whoever finds it at an actor's frontier knows that the actor is closed. Its bytes follow
-/// from what both sides know, so a peer recognizes it by the frontier's hash alone.
+/// last of its actor: whoever finds it at an actor's frontier knows that the actor is closed. Its bytes
+/// follow from what both sides know, so a peer recognizes it by the frontier's hash alone.
 public enum RefusalRecord {
     /// The record for an actor's operation at a sequence; `previous` is the timestamp of the operation before
     /// it, 0 for the first, so that a frontier's time neither retreats nor follows a refused clock.

@@ -1,9 +1,9 @@
 import CRDT
 import GRDB
 
-/// A local write that the server refused for good (rule 20). Its documents show the server's state again; what it
-/// wanted to write is kept here for the application, as long as `ReplicaLimits.refusedWrites` and `refusedBytes`
-/// allow.
+/// A local write that the server refused for good (rule 20). Its documents show the server's state again;
+/// what it wanted to write is kept here for the application, as long as `ReplicaLimits.refusedWrites` and
+/// `refusedBytes` allow.
 public struct RefusedWrite: Sendable, Equatable {
     /// The commit that made it.
     public let commit: UInt64

@@ -58,8 +58,9 @@ extension Replica {
             for: Repairer.subscription)
     }
 
-    /// Moves every own operation that the server does not have to a new actor, but sets the refused ones aside;
-    /// the documents they touch become the server's, with the moved operations on top. All in one transaction.
+    /// Moves every own operation that the server does not have to a new actor, but sets the refused ones
+    /// aside; the documents they touch become the server's, with the moved operations on top. All in one
+    /// transaction.
     public func repair(_ request: RepairRequest) throws -> RepairOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
@@ -226,8 +227,8 @@ struct Repairer {
         }
     }
 
-    /// Shows a moved change again. Where the document is not shown, or cannot be without a right to read it, the
-    /// new actor must not write it again (rule 10).
+    /// Shows a moved change again. Where the document is not shown, or cannot be without a right to read
+    /// it, the new actor must not write it again (rule 10).
     private mutating func replay(_ delta: Delta, _ key: DocumentKey) throws {
         let table = try collections.requireNumber(of: key.collection, database)
         let stored = try DocumentRows.state(table, key.id, database)
@@ -252,7 +253,9 @@ struct Repairer {
             cached: "SELECT state FROM staged WHERE subscription = ? AND number = ?", database)
         statement.bind(1, Self.subscription)
         statement.bind(2, number)
-        guard try statement.step() else { preconditionFailure("a staged state is there until its repair ends") }
+        guard try statement.step() else {
+            preconditionFailure("a staged state is there until its repair ends")
+        }
         return statement.bytes(0)
     }
 

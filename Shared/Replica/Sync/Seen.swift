@@ -1,8 +1,8 @@
 import CRDT
 import GRDB
 
-/// The last position of the server's log that this store knows of: what tells, at the next handshake, that the
-/// log was restored to an earlier state (rule 18).
+/// The last position of the server's log that this store knows of: what tells, at the next handshake, that
+/// the log was restored to an earlier state (rule 18).
 enum Seen {
     private static let key = "seen"
 
@@ -20,8 +20,8 @@ enum Seen {
         return LogPosition(logID: logID, offset: number(at: 16), hash: number(at: 24))
     }
 
-    /// Moves forward; to anywhere where it `replaces`. What belongs to another log than the one seen waits until
-    /// that log replaces it.
+    /// Moves forward; to anywhere where it `replaces`. What belongs to another log than the one seen waits
+    /// until that log replaces it.
     static func note(_ position: LogPosition, replaces: Bool, _ database: Database) throws {
         if !replaces, let known = try Self.position(database) {
             guard known.logID == position.logID, known.offset < position.offset else { return }
@@ -44,8 +44,8 @@ extension Replica {
         try read { try $0.withDatabase { try Seen.position($0) } }
     }
 
-    /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled with:
-    /// what was seen and acknowledged before is not in it.
+    /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled
+    /// with: what was seen and acknowledged before is not in it.
     public func noteSeen(_ position: LogPosition, replaces: Bool) throws {
         try committing { database, state in
             try Seen.note(position, replaces: replaces, database)

@@ -9,8 +9,8 @@ struct Admission: Sendable {
     var waiting: [(operations: [[UInt8]], size: Int)] = []
     /// The size of the upload being appended; nil when none is.
     var appending: Int?
-    /// Actors of which an operation was refused: what follows in their sequence has nothing to stand on, and the
-    /// writer sends it again under another actor.
+    /// Actors of which an operation was refused: what follows in their sequence has nothing to stand on,
+    /// and the writer sends it again under another actor.
     var stopped: Set<ActorID> = []
 }
 

@@ -226,8 +226,8 @@ public struct HistoryStanding: Sendable, Equatable {
 public struct Repair: Sendable {
     /// Per own actor the greatest sequence that the server has. What is written beyond is moved.
     public var admitted: [ActorID: UInt64]
-    /// Operations to set aside; but one whose base was missing (`baseNotCovered`) and that rests on another one
-    /// that is set aside or moved is moved too. (One refused only for its clock is not among them.)
+    /// Operations to set aside; but one whose base was missing (`baseNotCovered`) and that rests on another
+    /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
     public var refused: [Frame.Refusal]
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?

@@ -2,9 +2,10 @@ import CRDT
 
 /// Gives a server that has lost its log's end back what a peer holds (rules 14, 18 and 20).
 ///
-/// The server starts it, having seen that its log does not have the position the peer has seen: it was restored.
-/// The peer lists what it holds; the server asks for the states of which it has less, takes them to the log, and
-/// ends the reconcile. The peer subscribes and uploads after that, so that its operations find their bases.
+/// The server starts it, having seen that its log does not have the position the peer has seen: it was
+/// restored. The peer lists what it holds; the server asks for the states of which it has less, takes them
+/// to the log, and ends the reconcile. The peer subscribes and uploads after that, so that its operations
+/// find their bases.
 ///
 /// Bounds: pages are data and consume credit; the server asks for `Limits.statesPerRead` documents at a time.
 struct Reconciler: Sendable {

@@ -2,13 +2,13 @@ import CRDT
 
 /// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
 ///
-/// Flow: wait until the answers to everything that was sent are here and nothing is being stored; ask the server
-/// for the states of all documents that unacknowledged operations touch; then one transaction of the store
-/// replaces these documents, sets the refused operations aside and moves the others to a new actor.
+/// Flow: wait until the answers to everything that was sent are here and nothing is being stored; ask the
+/// server for the states of all documents that unacknowledged operations touch; then one transaction of the
+/// store replaces these documents, sets the refused operations aside and moves the others to a new actor.
 ///
-/// Invariants: from the moment a repair is due nothing is uploaded and nothing of the stream is stored, so the
-/// states that are fetched hold everything that cursors here stand for; an operation is moved only when the
-/// server can no longer admit it as it was.
+/// Invariants: from the moment a repair is due nothing is uploaded and nothing of the stream is stored, so
+/// the states that are fetched hold everything that cursors here stand for; an operation is moved only when
+/// the server can no longer admit it as it was.
 struct Repairing: Sendable {
     enum Step: Sendable, Equatable {
         case idle

@@ -132,7 +132,9 @@ extension Session {
 
     /// Asks for what was held until its moment.
     mutating func resumeAsking() {
-        while let first = subscriber.held.first, uploader.hasBegun, phase == .open, uploader.isReached(first.barrier) {
+        while let first = subscriber.held.first, uploader.hasBegun, phase == .open,
+            uploader.isReached(first.barrier)
+        {
             subscriber.held.removeFirst()
             switch first.asks {
             case .documents(let keys):
@@ -210,7 +212,9 @@ extension Session {
 
     /// Begins with the head of the queue when nothing is under way.
     mutating func storeNext() {
-        guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else { return }
+        guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else {
+            return
+        }
         if case .catchUp(let page) = head.work, !page.candidates.isEmpty {
             subscriber.step = .lookingUp
             return actions.append(.findOutdated(page.candidates))
@@ -294,7 +298,9 @@ extension Session {
 
     /// States that were fetched may be later than the stream.
     private func later(_ position: LogPosition?) -> LogPosition? {
-        guard let position, let fetched = subscriber.fetchedAt else { return position ?? subscriber.fetchedAt }
+        guard let position, let fetched = subscriber.fetchedAt else {
+            return position ?? subscriber.fetchedAt
+        }
         return fetched.offset > position.offset ? fetched : position
     }
 

@@ -130,7 +130,9 @@ extension Session {
     }
 
     mutating func resumeUpload() {
-        guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue, let actor = uploader.pending.first else { return }
+        guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
+            let actor = uploader.pending.first
+        else { return }
         uploader.isReading = true
         uploader.hasMore = false
         uploader.reads += 1

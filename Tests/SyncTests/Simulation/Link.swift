@@ -26,7 +26,8 @@ struct Link {
 
     /// - Parameter walls: the peer's clock and the server's.
     init(
-        peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, hidden: String, walls: (UInt64, UInt64)
+        peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, hidden: String,
+        walls: (UInt64, UInt64)
     ) {
         self.peer = peer
         self.instance = instance

@@ -115,7 +115,8 @@ extension PeerReplica {
 
     func holdings(after last: DocumentKey?) -> Event {
         let all = documents.keys.sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
-        let rest = all.filter { key in last.map { ($0.collection, $0.id) < (key.collection, key.id) } ?? true }
+        let rest = all.filter { key in last.map { ($0.collection, $0.id) < (key.collection, key.id) } ?? true
+        }
         let page = rest.prefix(3).map { key in
             Frame.Candidate(key: key, vector: documents[key]?.vector.encoded() ?? [])
         }

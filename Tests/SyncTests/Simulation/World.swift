@@ -18,7 +18,8 @@ struct World {
     static let statements = [
         "SELECT * FROM cars", "SELECT * FROM cars WHERE color = 'red'",
         "SELECT * FROM cars WHERE color = 'blue'",
-        "SELECT * FROM boats", "SELECT * FROM boats WHERE color = 'red'", "SELECT * FROM secrets", "SELECT * FROM notes",
+        "SELECT * FROM boats", "SELECT * FROM boats WHERE color = 'red'", "SELECT * FROM secrets",
+        "SELECT * FROM notes",
     ]
 
     /// What goes wrong in a world besides lost connections.
@@ -349,8 +350,9 @@ struct World {
         return true
     }
 
-    /// A session may end only because somebody else has written as its actor (a connection that was lost to the
-    /// peer only: the handshake tells them apart), or because a clock jumped after it had been corrected.
+    /// A session may end only because somebody else has written as its actor (a connection that was lost to
+    /// the peer only: the handshake tells them apart), or because a clock jumped after it had been
+    /// corrected.
     private mutating func ended(_ link: Link) throws {
         let reason = link.far.closed ?? link.near.closed
         let explained: [SyncErrorCode] =
@@ -367,7 +369,9 @@ struct World {
     /// Connects everybody and lets everything that can happen happen, until nothing can.
     private mutating func heal() throws {
         // The clocks were a day away; from now on time does not run backwards.
-        for peer in peers.indices where faults.contains(.clocks) { skews[peer] = generator.pick([0, skews[peer]]) }
+        for peer in peers.indices where faults.contains(.clocks) {
+            skews[peer] = generator.pick([0, skews[peer]])
+        }
         for _ in 0..<60 {
             for peer in peers.indices where links[peer] == nil { try connect(peer) }
             for _ in 0..<20_000 {
@@ -375,7 +379,9 @@ struct World {
                 wall += 1
                 if try !progress() { break }
             }
-            let isQuiet = ghosts.isEmpty && links.count == peers.count && links.values.allSatisfy { enabled($0).isEmpty }
+            let isQuiet =
+                ghosts.isEmpty && links.count == peers.count
+                && links.values.allSatisfy { enabled($0).isEmpty }
             if isQuiet, !instances.contains(where: { $0.position != log.head }) { return }
         }
         throw Violation("no rest after healing")

@@ -115,14 +115,18 @@ extension World {
     }
 
     /// Takes states that a peer holds to the log.
-    private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event {
+    private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event
+    {
         try fold(index, count: .max)
         let changes = try states.filter { item in
             let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
             return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: wall)
                 && !instances[index].vector(of: item.key).covers(vector)
-        }.map { Operation.Change(collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode($0.state)) }
+        }.map {
+            Operation.Change(
+                collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode($0.state))
+        }
         // As the wire's runs want it: one collection's changes side by side.
         let sorted = changes.sorted { $0.collection < $1.collection }
         guard !sorted.isEmpty else { return .statesAdmitted(log.head) }
