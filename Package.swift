@@ -120,7 +120,7 @@ let checks: [Target] = [
     tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus", "Samples"]),
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", grdb]),
-    tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(

@@ -19,24 +19,30 @@ struct AdmissionCheck {
         case refused(Frame.Refusal)
         /// A base is not covered by what is folded so far; it may be once more of the log is.
         case uncovered(Frame.Refusal)
+
+        var isAdmitted: Bool { if case .admitted = self { true } else { false } }
     }
 
-    /// Judges uploaded operations in order; stops at the first that is not admitted.
+    /// Judges uploaded operations in order: all but those that follow a refused one of their actor.
     func judge(_ uploads: [[UInt8]], authorKey: String) throws -> [Verdict] {
         try replica.read { transaction in
             var overlay: [DocumentKey: VersionVector] = [:]
             var verdicts: [Verdict] = []
+            var stopped: Set<ActorID> = []
             for bytes in uploads {
-                let verdict = try judge(bytes, authorKey, transaction, &overlay)
+                guard let header = try? OperationHeader.peek(bytes), !stopped.contains(header.actor) else {
+                    continue
+                }
+                let verdict = try judge(bytes, header, authorKey, transaction, &overlay)
+                if !verdict.isAdmitted { stopped.insert(header.actor) }
                 verdicts.append(verdict)
-                guard case .admitted = verdict else { break }
             }
             return verdicts
         }
     }
 
     private func judge(
-        _ bytes: [UInt8], _ authorKey: String, _ transaction: ReadTransaction,
+        _ bytes: [UInt8], _ header: OperationHeader, _ authorKey: String, _ transaction: ReadTransaction,
         _ overlay: inout [DocumentKey: VersionVector]
     ) throws -> Verdict {
         let operation: Operation
@@ -49,11 +55,13 @@ struct AdmissionCheck {
         } catch {
             return .refused(
                 Frame.Refusal(
-                    actor: ActorID(0), sequence: 0, error: SyncError(.malformedOperation, "\(error)")))
+                    actor: header.actor, sequence: header.sequence,
+                    error: SyncError(.malformedOperation, "\(error)")))
         }
         func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
             Frame.Refusal(
-                actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message))
+                actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message),
+                documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
         }
         guard operation.sequence <= UInt64(Int64.max) else {
             return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))

@@ -16,18 +16,18 @@ import Synchronization
 /// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
 /// operation, so that it is not sent back there; an entry lives from before the append until the fold.
 actor DatabaseHub {
-    private struct OriginKey: Hashable {
+    struct OriginKey: Hashable {
         let actor: ActorID
         let sequence: UInt64
     }
 
     nonisolated let materializer: Materializer
-    private let log: any OperationLog
-    private let database: String
+    let log: any OperationLog
+    let database: String
     private var stream: LiveStream
-    private var origins: [OriginKey: UInt64] = [:]
+    var origins: [OriginKey: UInt64] = [:]
     /// The greatest offset that this hub has appended; what comes next is judged against the fold of it.
-    private var appendedThrough: UInt64 = 0
+    var appendedThrough: UInt64 = 0
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     private var follower: Task<Void, Never>?
@@ -124,77 +124,6 @@ actor DatabaseHub {
                         LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
                     })
             })
-    }
-
-    /// Takes a session's operations to the log; returns after they are durable there.
-    func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
-        if await materializer.position.offset < appendedThrough { try await materializer.advance() }
-        var verdicts = try await judge(uploads, identity)
-        if case .uncovered? = verdicts.last {
-            // Another process may have appended what it rests on: fold up to the head and look again.
-            try await materializer.advance()
-            verdicts = try await judge(uploads, identity)
-        }
-        var requests: [AppendRequest] = []
-        var refusal: Frame.Refusal?
-        for verdict in verdicts {
-            switch verdict {
-            case .admitted(let request): requests.append(request)
-            case .refused(let reason), .uncovered(let reason): refusal = reason
-            }
-        }
-        let (acknowledged, rejected) = try await append(requests, from: session)
-        if let refusal = rejected ?? refusal { return .refused(acknowledged, refusal) }
-        return .appended(acknowledged)
-    }
-
-    private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
-        let check = AdmissionCheck(
-            replica: materializer.replica, grant: identity.grant,
-            wallMilliseconds: Environment.system.wallMilliseconds())
-        return try await materializer.executor.run {
-            try check.judge(uploads, authorKey: identity.peerKey ?? "")
-        }
-    }
-
-    private func append(
-        _ requests: [AppendRequest], from session: UInt64
-    ) async throws -> ([Frame.Acknowledgement], Frame.Refusal?) {
-        guard !requests.isEmpty else { return ([], nil) }
-        for request in requests {
-            origins[OriginKey(actor: request.record.actor, sequence: request.record.sequence)] = session
-        }
-        let outcomes = try await log.append(requests, to: database)
-        var reached: [ActorID: UInt64] = [:]
-        for (request, outcome) in zip(requests, outcomes) {
-            let record = request.record
-            switch outcome {
-            case .appended(let offset):
-                appendedThrough = max(appendedThrough, offset)
-                reached[record.actor] = record.sequence
-            case .duplicate(let through):
-                origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
-                reached[record.actor] = max(reached[record.actor] ?? 0, through)
-            case .gap(let expected):
-                return (
-                    acknowledgements(reached),
-                    refusal(record, .sequenceGap, "the log expects sequence \(expected)")
-                )
-            case .conflict(let conflict):
-                return (acknowledgements(reached), refusal(record, .actorConflict, "\(conflict)"))
-            }
-        }
-        return (acknowledgements(reached), nil)
-    }
-
-    private func acknowledgements(_ reached: [ActorID: UInt64]) -> [Frame.Acknowledgement] {
-        reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
-    }
-
-    private func refusal(_ record: OperationRecord, _ code: SyncErrorCode, _ message: String) -> Frame.Refusal
-    {
-        origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
-        return Frame.Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
     }
 }
 

@@ -14,8 +14,14 @@ public enum Limits {
     /// Sessions one database may have at once in this process.
     public static let sessionsPerDatabase = 20_000
     /// The most encoded bytes a document may come to by uploads. Local writes stop at 5 MiB; concurrent
-    /// values that are kept may add up beyond, but a state has to fit into one message of a session.
-    public static let documentBytes = 16 * 1_048_576
+    /// values that are kept may add up beyond, but a state has to fit into one message of a session, and
+    /// into one operation of the log.
+    public static let documentBytes = 16 * 1_048_576 - 65_536
+    /// About how many bytes of full states one operation holds; one document alone may have more.
+    public static let stateOperationBytes = 8 * 1_048_576
+    /// How often a replicator tries to append an operation of its own beside others that do so at the same
+    /// time.
+    public static let appendAttempts = 16
     /// The most documents one page names that do not match; their receiver may ask for all of them at once.
     public static let pageCandidates = 256
     /// The most documents one page of a catch-up visits, so that a snapshot is read in short transactions.

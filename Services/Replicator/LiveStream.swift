@@ -66,7 +66,7 @@ struct LiveStream {
     mutating func append(_ operations: [LiveOperation]) {
         for operation in operations {
             let bytes = operation.changes.reduce(64) {
-                $0 + $1.delta.count + $1.after.count + ($1.before?.count ?? 0)
+                $0 + ($1.delta?.count ?? 0) + $1.after.count + ($1.before?.count ?? 0)
             }
             entries.append(Entry(operation: operation, size: bytes))
             size += bytes

@@ -16,12 +16,13 @@ struct ServerStore: SessionStore {
 
     func perform(_ action: Action) async throws -> Event? {
         switch action {
-        case .readFrontier(let actors):
-            let known = try await log.frontier(of: actors, in: database)
+        case .readFrontier(let hello):
+            let known = try await log.frontier(of: hello.actors.map(\.actor), in: database)
             let heads = known.map {
                 Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
             }
-            return .frontier(heads, head: await hub.materializer.position)
+            return .frontier(
+                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, known))
         case .readPage(let subscription, let query, let start):
             return .page(subscription: subscription, try await page(query, start))
         case .awaitOperations(let offset):
@@ -36,15 +37,29 @@ struct ServerStore: SessionStore {
             // The asker's own writes are in the log; a state without them would be its last word on them.
             try await hub.materializer.advance()
             let replica = hub.materializer.replica
-            return .states(
-                try await hub.materializer.executor.run {
-                    try replica.read { transaction in try keys.map { ($0, try transaction.state(of: $0)) } }
-                })
+            let (states, position) = try await hub.materializer.executor.run {
+                try replica.read { transaction in
+                    (try keys.map { ($0, try transaction.state(of: $0)) }, try transaction.logPosition())
+                }
+            }
+            return .states(states, at: position)
+        case .compareHoldings(let candidates):
+            return .lacking(try await hub.lacking(candidates, identity))
+        case .admitStates(let states):
+            return .statesAdmitted(try await hub.admit(states, identity))
         case .report:
             return nil
         default:
             preconditionFailure("a server's session asks for nothing else")
         }
+    }
+
+    /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
+    private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
+        if let seen = hello.head, try await log.position(at: seen.offset, in: database) != seen {
+            return true
+        }
+        return hello.acknowledged.contains { known[$0.actor]?.sequence ?? 0 < $0.sequence }
     }
 
     /// Reads a page. A cursor counts only when the log itself has that position (rule 18); a

@@ -29,6 +29,19 @@ public enum ReplicaLimits {
     public static let readers = 8
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
+    /// Writes that the server refused and that are kept for the application to read, the newest ones.
+    public static let refusedWrites = 256
+    /// Their encoded bytes in all; one alone may have more.
+    public static let refusedBytes = 64 * 1_048_576
+    /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
+    /// restored is noticed; each costs a few bytes of every greeting.
+    public static let retiredActors = 64
+    /// Documents a repair asks for before the store looks again at what it has.
+    public static let repairDocuments = 16_384
+    /// Documents on one page of what a store holds.
+    public static let heldDocuments = 1_024
+    /// About how many bytes of vectors such a page has.
+    public static let heldBytes = 262_144
     /// The latest time a stamp from elsewhere may bear, in Unix milliseconds: half of what 48 bits hold (the
     /// year 6429). A clock that followed a stamp at their very end could never draw another.
     public static let stampMilliseconds: UInt64 = 1 << 47

@@ -65,6 +65,8 @@ public final class Replica: Sendable {
         var nextListener = 0
         /// Nil until the first `setLiveQueries`.
         var liveQueries: [SubscriptionQuery]?
+        /// Milliseconds that the server's clock is ahead of this one's (rule 21); 0 outside a session.
+        var clockCorrection: Int64 = 0
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
@@ -171,6 +173,24 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries = queries }
     }
 
+    /// Lets local writes bear the server's time instead of this computer's: `milliseconds` is how far the
+    /// server's clock is ahead, 0 to end it (rule 21).
+    public func correctClock(byMilliseconds milliseconds: Int64) {
+        shared.withLock { $0.clockCorrection = milliseconds }
+    }
+
+    /// An environment whose wall clock is the server's, as far as it is known.
+    func corrected(_ environment: Environment) -> Environment {
+        let correction = shared.withLock { $0.clockCorrection }
+        guard correction != 0 else { return environment }
+        return Environment(
+            wallMilliseconds: {
+                let (sum, overflows) = Int64(clamping: environment.wallMilliseconds())
+                    .addingReportingOverflow(correction)
+                return overflows ? environment.wallMilliseconds() : UInt64(max(0, sum))
+            }, random: environment.random, pause: environment.pause)
+    }
+
     /// Whether a cursor of this subscription still means something: not once it was cancelled, since an
     /// eviction may have dropped what the cursor stands for.
     func keepsCursor(of key: [UInt8]) -> Bool {
@@ -226,7 +246,7 @@ public final class Replica: Sendable {
     ) throws -> (WriteResult<Value>, Commit?)? {
         let queries = shared.withLock { $0.liveQueries } ?? []
         let transaction = WriteTransaction(
-            database, state, environment, liveQueries: queries, limits: limits)
+            database, state, corrected(environment), liveQueries: queries, limits: limits)
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {
             try database.inSavepoint {

@@ -22,6 +22,11 @@ public enum Limits {
     public static let wantedDocuments = 1_024
     /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
     public static let wantedWaitingDocuments = 4_096
+    /// Documents one page of holdings may name: what the answer to it may ask for.
+    public static let heldDocuments = 1_024
+    /// Actors of which a server takes nothing more in one session, having refused an operation of each. An
+    /// honest peer has one at a time.
+    public static let stoppedActors = 1_024
     /// Documents whose states are read at a time, so that few large ones are in memory at once.
     public static let statesPerRead = 16
     /// The most bytes of updates sent as one transaction of the live stream; a larger one travels as a

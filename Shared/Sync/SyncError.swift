@@ -28,7 +28,8 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case actorConflict = "SYNC-0404"
     /// A delta's base is not covered by what the log holds.
     case baseNotCovered = "SYNC-0405"
-    /// The writer's clock is too far ahead.
+    /// The writer's clock is too far ahead: written again under a new actor by the server's time; ends the
+    /// session when that does not help.
     case clockTooFarAhead = "SYNC-0406"
     /// The change makes a document larger than the server can pass on.
     case documentTooLarge = "SYNC-0407"

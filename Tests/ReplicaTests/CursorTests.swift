@@ -12,10 +12,13 @@ struct CursorTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
             let bytes = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 1 << 20).map(\.bytes)
-            #expect(try replica.holds(replica.actor, sequence: 1, hash: hash64(bytes[0])))
-            #expect(try !replica.holds(replica.actor, sequence: 1, hash: hash64(bytes[1])))
-            #expect(try !replica.holds(replica.actor, sequence: 3, hash: hash64(bytes[1])))
-            #expect(try !replica.holds(ActorID(1), sequence: 1, hash: hash64(bytes[0])))
+            func standing(_ sequence: UInt64, _ hash: UInt64) throws -> Replica.Standing {
+                try replica.standing(of: replica.actor, sequence: sequence, hash: hash).standing
+            }
+            #expect(try standing(0, 0) == .open)
+            #expect(try standing(1, hash64(bytes[0])) == .open)
+            #expect(try standing(1, hash64(bytes[1])) == .forked)
+            #expect(try standing(3, hash64(bytes[1])) == .forked)
         }
     }
 

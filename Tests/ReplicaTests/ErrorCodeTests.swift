@@ -37,7 +37,7 @@ struct ErrorCodeTests {
         case .newerFormat:
             try open(folder).close()
             var bytes = try Data(contentsOf: file)
-            bytes[63] = 2
+            bytes[63] = UInt8(Schema.format) + 1
             try bytes.write(to: file)
             _ = try open(folder)
         case .damaged:

@@ -105,7 +105,8 @@ struct FoldTests {
                     #expect(change.before == states[change.key])
                     var document = try change.before.map { try Document(decoding: $0) } ?? Document()
                     #expect(
-                        document.apply(try Delta(decoding: change.delta, stamp: operation.stamp)) == .applied)
+                        document.apply(try Delta(decoding: change.delta ?? [], stamp: operation.stamp))
+                            == .applied)
                     #expect(document.encoded() == change.after)
                     states[change.key] = change.after
                 }

@@ -117,7 +117,7 @@ final class World {
         while peer.offset < end {
             let operation = folded[Int(peer.offset)]
             let updates = try operation.changes.filter { try concerns($0, peer.query) }.map {
-                DocumentUpdate(key: $0.key, content: .delta(operation.stamp, $0.delta))
+                DocumentUpdate(key: $0.key, content: .delta(operation.stamp, $0.delta ?? []))
             }
             try deliver(updates, at: operation.position, to: peer)
             peer.offset += 1

@@ -154,7 +154,7 @@ struct HostilePeerTests {
         }
     }
 
-    @Test("operations that may not enter the log are refused by code and leave it as it was")
+    @Test("operations that may not enter the log are refused by code, and a record takes the place of each")
     func refusals() async throws {
         try await TestBench.run { bench in
             func answers(_ bytes: [UInt8], grant: Grant = .everything) async throws -> [String] {
@@ -164,13 +164,21 @@ struct HostilePeerTests {
             }
             let stranger = VersionVector.Entry(actor: ActorID(99), time: 5)
             let future = (UInt64(Date().timeIntervalSince1970) + 3_600) * 1_000 << 16
-            #expect(try await answers([1, 2, 3]) == ["SYNC-0402"])
-            #expect(try await answers(Written.operation(base: [stranger])) == ["SYNC-0405"])
-            #expect(try await answers(Written.operation(time: future)) == ["SYNC-0406"])
+            let garbage = try await bench.converse(token: bench.token(), [Written.upload([1, 2, 3])])
+            #expect(garbage.closeCode == "SYNC-0402")
             #expect(try await answers(Written.operation(sequence: 5)) == ["SYNC-0403"])
-            #expect(try await answers(Written.operation(), grant: .readOnly) == ["SYNC-0401"])
-            let head = try await bench.log.head(of: TestBench.database)
-            #expect(head.offset == 0)
+            #expect(try await bench.log.head(of: TestBench.database).offset == 0)
+            let header = Array(try Written.operation(actor: 4).prefix(19))
+            #expect(try await answers(header + [9, 9, 9]) == ["SYNC-0402"])
+            #expect(try await answers(Written.operation(actor: 1, base: [stranger])) == ["SYNC-0405"])
+            #expect(try await answers(Written.operation(actor: 2, time: future)) == ["SYNC-0406"])
+            #expect(try await answers(Written.operation(actor: 3), grant: .readOnly) == ["SYNC-0401"])
+            let entries = try await bench.log.read(TestBench.database, after: 0)
+            #expect(entries.map(\.actor.rawValue) == [4, 1, 2, 3])
+            #expect(entries.allSatisfy { $0.timestamp == 0 })
+            #expect(try entries.allSatisfy { try Operation(decoding: $0.bytes).changes.isEmpty })
+            // The place is taken: what was refused cannot enter by another way.
+            #expect(try await answers(Written.operation(actor: 3)) == ["SYNC-0404"])
             let peer = try bench.peer("peer")
             peer.sync.start()
             #expect(try await peer.isAcknowledged(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")))

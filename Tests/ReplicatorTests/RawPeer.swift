@@ -26,7 +26,8 @@ extension TestBench {
                 expiresAtSeconds: now + 3_600), with: key, nowSeconds: now)
     }
 
-    /// Sends messages after a hello and returns every frame that came until the server closed.
+    /// Sends messages after a hello and returns every frame that came until the server closed or refused an
+    /// operation.
     func converse(token: String, _ messages: [[UInt8]], greets: Bool = true) async throws -> [Frame] {
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = 2 * 1_048_576
@@ -45,7 +46,7 @@ extension TestBench {
                 if let answer = try await connection.receive() { frames.append(try Frame(decoding: answer)) }
             }
             for message in messages { try await connection.send(message) }
-            while let message = try? await connection.receive() {
+            while frames.refusals.isEmpty, let message = try? await connection.receive() {
                 frames.append(try Frame(decoding: message))
             }
             return frames

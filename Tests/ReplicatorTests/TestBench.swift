@@ -22,20 +22,25 @@ struct TestBench {
 
     /// Runs `body` with a replicator; everything is stopped and removed afterwards.
     static func run(_ body: @escaping @Sendable (TestBench) async throws -> Void) async throws {
-        try await withTemporaryDirectory { folder in
-            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
-            try await log.createDatabase(database)
-            let key = try DatabaseSigningKey(databaseID: database, number: 1)
-            let source = InMemoryKeySource()
-            source.insert(key.publicKey)
-            let part = ReplicatorPart(
-                log: log, authenticator: Authenticator(source: source),
-                folder: folder.appendingPathComponent("replicator").path, logger: quiet)
-            try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
-                try await body(TestBench(folder: folder, log: log, key: key, address: address))
-            }
-            await log.close()
+        try await withTemporaryDirectory { folder in try await serve(folder, body) }
+    }
+
+    /// The same over what an earlier replicator has left in the folder.
+    static func serve(
+        _ folder: URL, _ body: @escaping @Sendable (TestBench) async throws -> Void
+    ) async throws {
+        let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+        try await log.createDatabase(database)
+        let key = try DatabaseSigningKey(databaseID: database, number: 1)
+        let source = InMemoryKeySource()
+        source.insert(key.publicKey)
+        let part = ReplicatorPart(
+            log: log, authenticator: Authenticator(source: source),
+            folder: folder.appendingPathComponent("replicator").path, logger: quiet)
+        try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
+            try await body(TestBench(folder: folder, log: log, key: key, address: address))
         }
+        await log.close()
     }
 
     static var quiet: Logger {
@@ -54,11 +59,13 @@ struct TestBench {
     }
 
     /// A peer with a store of its own, not yet syncing.
-    func peer(_ name: String) throws -> TestPeer {
+    func peer(
+        _ name: String, grant: Grant = .everything, environment: Environment = .system
+    ) throws -> TestPeer {
         let replica = try Replica(
-            directory: folder.appendingPathComponent(name).path, role: .peer, environment: .system,
+            directory: folder.appendingPathComponent(name).path, role: .peer, environment: environment,
             logger: Self.quiet)
-        let token = token()
+        let token = token(grant: grant)
         guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
             preconditionFailure("a loopback address is a URL")
         }
@@ -66,7 +73,7 @@ struct TestBench {
             replica: replica,
             configuration: PeerSync.Configuration(
                 address: try WebSocketAddress(url), databaseID: Self.database, peerKey: "", token: { token }),
-            environment: .system, logger: Self.quiet, notify: { _ in })
+            environment: environment, logger: Self.quiet, notify: { _ in })
         return TestPeer(replica: replica, sync: sync)
     }
 }

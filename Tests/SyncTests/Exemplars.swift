@@ -18,6 +18,8 @@ enum Exemplars {
         return DocumentKey(collection: "cars", id: id)
     }
 
+    /// An operation that changes nothing.
+    static let operation = Operation(actor: actor, sequence: 1, timestamp: 9, changes: []).encoded()
     static let state = DocumentUpdate(key: key(1), content: .state([1, 2, 3]))
     static let delta = DocumentUpdate(
         key: key(2), content: .delta(Stamp(time: 0x0010_0000_0000_0001, actor: actor), [4, 5]))
@@ -60,6 +62,29 @@ enum Exemplars {
         ("chunk", .chunk(isLast: false, [1, 2, 3])),
         ("chunk-last", .chunk(isLast: true, [])),
         ("refused", .refused(Frame.Refusal(actor: actor, sequence: 3, error: error))),
+        (
+            "refused-documents",
+            .refused(
+                Frame.Refusal(actor: actor, sequence: 3, error: error, documents: [key(1), key(2)]))
+        ),
+        (
+            "hello-behind",
+            .hello(
+                Frame.Hello(
+                    version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [],
+                    head: position, isBehind: true))
+        ),
+        (
+            "hello-acknowledged",
+            .hello(
+                Frame.Hello(
+                    version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [],
+                    head: nil, acknowledged: [Frame.Acknowledgement(actor: actor, sequence: 5)]))
+        ),
+        ("states-position", .states([(key: key(1), state: [9])], at: position)),
+        ("holdings", .holdings([Frame.Candidate(key: key(3), vector: [0])], isLast: false)),
+        ("holdings-last", .holdings([], isLast: true)),
+        ("reconciled", .reconciled(position)),
         ("close", .close(SyncError(.goingAway, "later"))),
     ]
 

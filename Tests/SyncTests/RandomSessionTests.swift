@@ -13,7 +13,7 @@ struct RandomSessionTests {
         let key = Exemplars.key(Int64(generator.below(3)))
         let position = LogPosition(
             logID: Exemplars.position.logID, offset: generator.pick([0, 299, 300, 301, .max]), hash: 1)
-        switch generator.below(26) {
+        switch generator.below(36) {
         case 0: return .opened
         case 1..<9: return .frame(generator.pick(Exemplars.frames).frame.encoded())
         case 9: return .frame(generator.bytes(count: generator.below(20)))
@@ -23,7 +23,9 @@ struct RandomSessionTests {
                     key: [UInt8(generator.below(2))], statement: "SELECT * FROM cars",
                     arguments: .object(ObjectValue()), cursor: generator.chance(50) ? position : nil))
         case 11: return .unsubscribe(key: [UInt8(generator.below(2))])
-        case 12: return .ownActors([Frame.ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)])
+        case 12:
+            return .ownActors(
+                OwnHistory(heads: [Frame.ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)]))
         case 13: return .ownOperations(actor: Exemplars.actor, [(sequence: 8, bytes: [1, 2])])
         case 14: return .ownOperations(actor: Exemplars.actor, [])
         case 15: return .ownOperationAdded(Exemplars.actor)
@@ -31,7 +33,7 @@ struct RandomSessionTests {
         case 18: return .wanting([key])
         case 19: return .outdated(generator.chance(50) ? [key] : [])
         case 20: return .wanted([key])
-        case 21: return .frontier([], head: position)
+        case 21: return .frontier([], head: position, isBehind: generator.chance(50))
         case 22:
             let page = CatchUpPage(
                 documents: [Exemplars.state], candidates: [], offset: position.offset,
@@ -44,7 +46,27 @@ struct RandomSessionTests {
                 origin: generator.chance(30) ? 1 : nil, changes: generator.chance(50) ? [change] : [])
             return generator.chance(50) ? .operations([operation], through: position) : .lagging(position)
         case 24: return .appended([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
-        default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)])
+        case 25:
+            return .refused(
+                [],
+                [
+                    Frame.Refusal(
+                        actor: Exemplars.actor, sequence: 2,
+                        error: SyncError(generator.pick(SyncErrorCode.allCases), "random"))
+                ])
+        case 26: return .repairNeeds(generator.chance(80) ? [key] : [])
+        case 27: return .repairStaged
+        case 28: return .repaired(ActorID(9), refused: [])
+        case 29: return .holdings([Frame.Candidate(key: key, vector: [0])], isLast: generator.chance(50))
+        case 30: return .lacking(generator.chance(50) ? [key] : [])
+        case 31: return .statesAdmitted(position)
+        case 32:
+            let states: [HistoryStanding.State] = [.open, .closed, .forked]
+            return .historyCompared([
+                HistoryStanding(actor: Exemplars.actor, admitted: 3, state: generator.pick(states))
+            ])
+        case 33: return .seenNoted
+        default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)], at: position)
         }
     }
 

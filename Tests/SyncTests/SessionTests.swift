@@ -25,8 +25,9 @@ struct SessionTests {
     static func openPeer() -> Session {
         var session = session(.peer)
         _ = session.receive(.opened)
-        _ = session.receive(.ownActors([]))
+        _ = session.receive(.ownActors(OwnHistory()))
         _ = session.receive(hello())
+        _ = session.receive(.seenNoted)
         return session
     }
 
@@ -35,19 +36,19 @@ struct SessionTests {
         var session = session(.server(origin: 1), credit: credit)
         _ = session.receive(.opened)
         _ = session.receive(hello(credit: theirCredit))
-        _ = session.receive(.frontier([], head: Exemplars.position))
+        _ = session.receive(.frontier([], head: Exemplars.position, isBehind: false))
         return session
     }
 
     @Test(
-        "an actor whose history the server knows otherwise is renewed, told and neither sent nor acknowledged"
+        "an actor whose history the server knows otherwise is repaired and told, not sent or acknowledged"
     )
     func forkedHistory() {
         let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
         let known = Frame.ActorHead(actor: ActorID(5), sequence: 4, hash: 2)
         var session = Self.session(.peer)
         _ = session.receive(.opened)
-        _ = session.receive(.ownActors([own]))
+        _ = session.receive(.ownActors(OwnHistory(heads: [own])))
         let asked = session.receive(
             .frame(
                 Frame.hello(
@@ -57,9 +58,10 @@ struct SessionTests {
                 ).encoded()))
         #expect(!session.isOpen)
         #expect(asked.contains { if case .compareHistory([known]) = $0 { true } else { false } })
-        let actions = session.receive(.historyCompared(forked: [ActorID(5)]))
+        let actions = session.receive(
+            .historyCompared([HistoryStanding(actor: ActorID(5), admitted: 0, state: .forked)]))
         #expect(session.isOpen)
-        #expect(actions.contains { if case .renewActor(ActorID(5)) = $0 { true } else { false } })
+        #expect(actions.contains { if case .repair = $0 { true } else { false } })
         #expect(actions.contains { if case .report(.historyForked(ActorID(5))) = $0 { true } else { false } })
         #expect(!actions.contains { if case .acknowledge = $0 { true } else { false } })
         #expect(!actions.contains { if case .readOwnOperations = $0 { true } else { false } })
@@ -152,7 +154,7 @@ struct SessionTests {
     @Test("data without credit closes the session")
     func creditViolation() {
         var server = Self.openServer(credit: 10)
-        let upload = Event.frame(Frame.upload([[UInt8](repeating: 1, count: 20)]).encoded())
+        let upload = Event.frame(Frame.upload([Exemplars.operation]).encoded())
         #expect(Self.code(server.receive(upload)) == nil)
         #expect(Self.code(server.receive(upload)) == "SYNC-0105")
     }

@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 1. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 2. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 1
+    static let format: Int64 = 2
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -23,8 +23,11 @@ enum Schema {
     }
 
     static func migrate(_ database: Database) throws {
-        guard try storedFormat(database) < format else { return }
-        try database.execute(sql: tablesOfFormat1)
+        let found = try storedFormat(database)
+        guard found < format else { return }
+        if found < 1 { try database.execute(sql: tablesOfFormat1) }
+        try database.execute(sql: changesOfFormat2)
+        try OwnOperations.truncateAll(database)
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(format)")
     }
@@ -54,6 +57,16 @@ enum Schema {
                 CREATE INDEX documents_\(number)_position ON documents_\(number) (position);
                 """)
     }
+
+    /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
+    /// themselves are not kept any longer. What the server refused is.
+    private static let changesOfFormat2 = """
+        ALTER TABLE acknowledged ADD COLUMN timestamp INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE acknowledged ADD COLUMN hash INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE refused (
+            position INTEGER PRIMARY KEY, code TEXT NOT NULL, message TEXT NOT NULL,
+            milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
+        """
 
     private static let tablesOfFormat1 = """
         CREATE TABLE store (

@@ -8,8 +8,8 @@ public struct FoldedOperation: Sendable {
     public struct Change: Sendable {
         /// The document.
         public let key: DocumentKey
-        /// The encoded delta, shared by all receivers.
-        public let delta: [UInt8]
+        /// The encoded delta, shared by all receivers; nil when a full state was merged.
+        public let delta: [UInt8]?
         /// The encoded state before the operation.
         public let before: [UInt8]?
         /// The encoded state after it.
@@ -70,7 +70,7 @@ extension Replica {
                 var changes: [FoldedOperation.Change] = []
                 for change in operation.changes {
                     guard
-                        let done = try fold(change, operation.stamp, state.head, &collections, database)
+                        let done = try fold(change, operation.stamp, &state, &collections, database)
                     else { continue }
                     touched.append(done.key)
                     changes.append(done)
@@ -88,14 +88,24 @@ extension Replica {
 
     /// Folds one change; nil when it is void.
     private func fold(
-        _ change: Operation.Change, _ stamp: Stamp, _ offset: UInt64, _ collections: inout Collections,
-        _ database: Database
+        _ change: Operation.Change, _ stamp: Stamp, _ state: inout StoreState,
+        _ collections: inout Collections, _ database: Database
     ) throws -> FoldedOperation.Change? {
+        let offset = state.head
         let table = try collections.requireNumber(of: change.collection, database)
         let before = try DocumentRows.state(table, change.id, database)
         var document = try before.map { try Document(decoding: $0) } ?? Document()
-        let delta = try undamaged(offset) { try Delta(decoding: change.delta, stamp: stamp) }
-        let outcome = document.apply(delta)
+        let full = StateChange.state(in: change.delta)
+        let outcome: Document.ApplyOutcome
+        if let full {
+            let incoming = try undamaged(offset) { try Document(decoding: full) }
+            outcome = document.vector.covers(incoming.vector) ? .duplicate : .applied
+            document.merge(incoming)
+            if let latest = incoming.vector.greatestTime { try state.observe(latest) }
+        } else {
+            outcome = document.apply(
+                try undamaged(offset) { try Delta(decoding: change.delta, stamp: stamp) })
+        }
         guard outcome != .baseMissing else {
             logger.error(
                 "a change in the log is void: its base is missing", metadata: ["offset": "\(offset)"])
@@ -105,9 +115,8 @@ extension Replica {
         try DocumentRows.put(
             table, change.id, live: document.isLive, position: offset, state: after, database)
         return FoldedOperation.Change(
-            key: DocumentKey(collection: change.collection, id: change.id), delta: change.delta,
-            before: before,
-            after: after)
+            key: DocumentKey(collection: change.collection, id: change.id),
+            delta: full == nil ? change.delta : nil, before: before, after: after)
     }
 
     /// What a write would do to a materialization: the closure runs against the current documents and is

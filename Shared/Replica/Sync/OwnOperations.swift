@@ -1,9 +1,10 @@
 import CRDT
 import GRDB
 
-/// The peer's own part of the operation log: what it wrote, until the server has it and beyond.
+/// The peer's own part of the operation log: what it wrote, until the server has acknowledged it.
 ///
-/// Nothing is removed in this version: a restored server asks for what it lost.
+/// Of what is acknowledged only the last operation's sequence, timestamp and checksum stay, for the
+/// comparison at the next handshake (rule 9). A server that was restored gets the documents back as states.
 enum OwnOperations {
     static func insert(_ operation: Operation, _ bytes: [UInt8], position: UInt64, _ database: Database)
         throws
@@ -45,26 +46,137 @@ public struct OwnOperation: Sendable, Equatable {
     public let bytes: [UInt8]
 }
 
+extension OwnOperations {
+    /// Forgets the acknowledged operations of every actor.
+    static func truncateAll(_ database: Database) throws {
+        let all = try RawStatement(fresh: "SELECT actor, sequence FROM acknowledged", database)
+        var known: [(actor: ActorID, sequence: UInt64)] = []
+        while try all.step() { known.append((ActorID(all.bits(0)), all.bits(1))) }
+        for item in known { try truncate(item.actor, through: item.sequence, database) }
+    }
+
+    /// Forgets an actor's operations up to a sequence, as far as there are any, and remembers the last of
+    /// them.
+    static func truncate(_ actor: ActorID, through sequence: UInt64, _ database: Database) throws {
+        let last = try RawStatement(
+            cached: """
+                SELECT sequence, bytes FROM operation WHERE actor = ? AND sequence <= ?
+                ORDER BY sequence DESC LIMIT 1
+                """, database)
+        last.bind(1, bits: actor.rawValue)
+        last.bind(2, bits: sequence)
+        guard try last.step() else { return }
+        let bytes = last.bytes(1)
+        let update = try RawStatement(
+            cached: "UPDATE acknowledged SET sequence = ?2, timestamp = ?3, hash = ?4 WHERE actor = ?1",
+            database)
+        update.bind(1, bits: actor.rawValue)
+        update.bind(2, bits: last.bits(0))
+        update.bind(3, bits: try OperationHeader.peek(bytes).timestamp)
+        update.bind(4, bits: hash64(bytes))
+        try update.run()
+        let removal = try RawStatement(
+            cached: "DELETE FROM operation WHERE actor = ? AND sequence <= ?", database)
+        removal.bind(1, bits: actor.rawValue)
+        removal.bind(2, bits: sequence)
+        try removal.run()
+    }
+
+    /// What is remembered of an actor; nil when nothing is.
+    static func place(of actor: ActorID, _ database: Database) throws -> HistoryPlace? {
+        let statement = try RawStatement(
+            cached: "SELECT sequence, timestamp, hash FROM acknowledged WHERE actor = ?", database)
+        statement.bind(1, bits: actor.rawValue)
+        guard try statement.step() else { return nil }
+        return HistoryPlace(
+            actor: actor, sequence: statement.bits(0), timestamp: statement.bits(1), hash: statement.bits(2))
+    }
+
+    /// The encoding of one own operation that is not acknowledged.
+    static func bytes(of actor: ActorID, _ sequence: UInt64, _ database: Database) throws -> [UInt8]? {
+        let statement = try RawStatement(
+            cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence = ?", database)
+        statement.bind(1, bits: actor.rawValue)
+        statement.bind(2, bits: sequence)
+        return try statement.step() ? statement.bytes(0) : nil
+    }
+
+    /// Forgets earlier actors that have nothing left to send: all but the latest few, or all.
+    static func forgetRetired(but current: ActorID, keeping count: Int, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                DELETE FROM acknowledged WHERE actor IN (
+                    SELECT actor FROM acknowledged AS a WHERE actor <> ?1
+                        AND NOT EXISTS (SELECT 1 FROM operation WHERE actor = a.actor)
+                    ORDER BY sequence = 0, timestamp DESC LIMIT -1 OFFSET ?2)
+                """, database)
+        statement.bind(1, bits: current.rawValue)
+        statement.bind(2, Int64(count))
+        try statement.run()
+    }
+}
+
 extension Replica {
-    /// Every actor this store has written operations as, in the order of their last commits.
+    /// How an own actor's history stands to the server's (rule 9).
+    public enum Standing: Sendable, Equatable {
+        /// The server takes what follows.
+        case open
+        /// The server takes no more of it.
+        case closed
+        /// The server has operations of it that this store has not.
+        case forked
+    }
+
+    /// Every actor of this store that the server may know, in the order of their last commits.
     public func ownActors() throws -> [OwnActor] {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
                     cached: """
-                        SELECT o.actor, o.sequence, o.bytes, a.sequence FROM acknowledged AS a
-                        JOIN operation AS o ON o.actor = a.actor AND o.sequence =
+                        SELECT a.actor, a.sequence, a.hash, o.sequence, o.bytes FROM acknowledged AS a
+                        LEFT JOIN operation AS o ON o.actor = a.actor AND o.sequence =
                             (SELECT MAX(sequence) FROM operation WHERE actor = a.actor)
-                        ORDER BY o.position
+                        ORDER BY o.position, a.timestamp
                         """, database)
                 var actors: [OwnActor] = []
                 while try statement.step() {
+                    let isWhole = statement.isNull(3)
                     actors.append(
                         OwnActor(
-                            actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
-                            hash: hash64(statement.blob(2)), acknowledged: statement.bits(3)))
+                            actor: ActorID(statement.bits(0)),
+                            sequence: statement.bits(isWhole ? 1 : 3),
+                            hash: isWhole ? statement.bits(2) : hash64(statement.blob(4)),
+                            acknowledged: statement.bits(1)))
                 }
                 return actors
+            }
+        }
+    }
+
+    /// How an own actor stands to the server, whose last operation of it has this sequence and checksum
+    /// (0 for none), and up to which sequence the server has, or once had, its operations from here.
+    public func standing(
+        of actor: ActorID, sequence: UInt64, hash: UInt64
+    ) throws -> (standing: Standing, admitted: UInt64) {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let place =
+                    try OwnOperations.place(of: actor, database)
+                    ?? HistoryPlace(actor: actor, sequence: 0, timestamp: 0, hash: 0)
+                let isCurrent = try StoreState.load(database)?.actor == actor
+                let pending = try RawStatement(
+                    cached: "SELECT 1 FROM operation WHERE actor = ? LIMIT 1", database)
+                pending.bind(1, bits: actor.rawValue)
+                // Of one that will not write again and has nothing to send, nothing can go wrong.
+                guard try isCurrent || pending.step() else { return (.open, place.sequence) }
+                let outcome = try place.compare(sequence: sequence, hash: hash) {
+                    try OwnOperations.bytes(of: actor, $0, database)
+                }
+                return switch outcome.state {
+                case .open: (.open, outcome.admitted)
+                case .closed: (.closed, outcome.admitted)
+                case .forked: (.forked, outcome.admitted)
+                }
             }
         }
     }
@@ -96,27 +208,13 @@ extension Replica {
         }
     }
 
-    /// Whether the store holds this operation of an own actor, by the checksum of its bytes (rule 9): where
-    /// the server knows an operation that is not this store's, the store was rolled back or copied.
-    public func holds(_ actor: ActorID, sequence: UInt64, hash: UInt64) throws -> Bool {
-        try ownOperations(of: actor, after: sequence - 1, maxBytes: 1).first.map {
-            $0.sequence == sequence && hash64($0.bytes) == hash
-        } ?? false
-    }
-
     /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
     /// never goes beyond what this store has: an operation still to be written is not acknowledged.
     public func acknowledge(_ actor: ActorID, through sequence: UInt64) throws {
-        try committing { database, _ in
-            let statement = try RawStatement(
-                cached: """
-                    UPDATE acknowledged SET sequence = MAX(sequence,
-                        MIN(?2, (SELECT MAX(sequence) FROM operation WHERE actor = ?1)))
-                    WHERE actor = ?1
-                    """, database)
-            statement.bind(1, bits: actor.rawValue)
-            statement.bind(2, bits: sequence)
-            try statement.run()
+        try committing { database, state in
+            try OwnOperations.truncate(actor, through: sequence, database)
+            try OwnOperations.forgetRetired(
+                but: state.actor, keeping: ReplicaLimits.retiredActors, database)
             return ((), nil)
         }
     }
@@ -126,12 +224,7 @@ extension Replica {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
-                    cached: """
-                        SELECT MIN((
-                            SELECT position FROM operation AS o
-                            WHERE o.actor = a.actor AND o.sequence > a.sequence ORDER BY o.sequence LIMIT 1))
-                        FROM acknowledged AS a
-                        """, database)
+                    cached: "SELECT MIN(position) FROM operation", database)
                 guard try statement.step(), !statement.isNull(0) else {
                     return try StoreState.load(database)?.head ?? 0
                 }

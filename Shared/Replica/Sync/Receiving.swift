@@ -13,16 +13,19 @@ public struct Reception: Sendable {
     public var publishes: [UInt8]?
     /// Documents that are no longer wanted: their states were asked for and are among the updates.
     public var settles: [DocumentKey]
+    /// The position of the server's log that this stands for.
+    public var seen: LogPosition?
 
     /// A reception of these parts.
     public init(
         updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
-        publishes: [UInt8]? = nil, settles: [DocumentKey] = []
+        publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil
     ) {
         self.updates = updates
         self.cursors = cursors
         self.publishes = publishes
         self.settles = settles
+        self.seen = seen
     }
 }
 
@@ -52,6 +55,7 @@ extension Replica {
                     let replaces = cursor.key == reception.publishes
                     try Cursors.advance(cursor.key, to: cursor.position, replaces: replaces, database)
                 }
+                if let position = reception.seen { try Seen.note(position, replaces: false, database) }
                 return .commit
             }
             guard merger.missing.isEmpty else {

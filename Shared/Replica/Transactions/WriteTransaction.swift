@@ -107,7 +107,7 @@ public final class WriteTransaction: DocumentWriter {
 
     /// What has to be remembered of a document that is about to go (rule 10).
     private func noteEviction(of key: DocumentKey, _ document: DocumentReader) throws {
-        if try document.vector()[state.actor] != nil { try noteEviction(key.collection, key.id) }
+        if try document.vector()[state.actor] != nil { try Evicted.note(key, state.actor, database) }
         guard document.isLive else { return }
         let record = DocumentRecord(id: key.id, document: document)
         let returns = try liveQueries.contains { query in
@@ -180,15 +180,6 @@ public final class WriteTransaction: DocumentWriter {
         guard try statement.step() else { return }
         needsNewActor = true
         throw ActorMustChange()
-    }
-
-    private func noteEviction(_ collection: String, _ id: DocumentID) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR IGNORE INTO evicted (collection, id, actor) VALUES (?, ?, ?)", database)
-        statement.bind(1, collection)
-        statement.bind(2, id.bytes)
-        statement.bind(3, bits: state.actor.rawValue)
-        try statement.run()
     }
 }
 

@@ -9,35 +9,70 @@ struct Admission: Sendable {
     var waiting: [(operations: [[UInt8]], size: Int)] = []
     /// The size of the upload being appended; nil when none is.
     var appending: Int?
+    /// Actors of which an operation was refused: what follows in their sequence has nothing to stand on,
+    /// and the writer sends it again under another actor.
+    var stopped: Set<ActorID> = []
 }
 
 extension Session {
     mutating func admit(_ operations: [[UInt8]], _ size: Int) throws(SyncError) {
         guard !operations.isEmpty else { throw SyncError(.malformedFrame, "an upload without operations") }
         admission.waiting.append((operations, size))
-        appendNext()
+        try appendNext()
     }
 
-    private mutating func appendNext() {
-        guard admission.appending == nil, !admission.waiting.isEmpty else { return }
-        let next = admission.waiting.removeFirst()
-        admission.appending = next.size
-        actions.append(.append(next.operations))
+    private mutating func appendNext() throws(SyncError) {
+        while admission.appending == nil, !admission.waiting.isEmpty {
+            let next = admission.waiting.removeFirst()
+            var operations: [[UInt8]] = []
+            for bytes in next.operations where try !admission.stopped.contains(author(of: bytes)) {
+                operations.append(bytes)
+            }
+            guard !operations.isEmpty else {
+                returnCredit(next.size)
+                continue
+            }
+            admission.appending = next.size
+            actions.append(.append(operations))
+        }
     }
 
-    mutating func appended(_ acknowledgements: [Frame.Acknowledgement]) {
+    /// The actor of an uploaded operation. One whose header cannot be read cannot be refused by its name.
+    private func author(of bytes: [UInt8]) throws(SyncError) -> ActorID {
+        do {
+            return try OperationHeader.peek(bytes).actor
+        } catch {
+            throw SyncError(.malformedOperation, "an operation does not decode: \(error)")
+        }
+    }
+
+    mutating func appended(_ acknowledgements: [Frame.Acknowledgement]) throws(SyncError) {
         guard let size = admission.appending else { return }
         admission.appending = nil
         if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements)) }
         returnCredit(size)
-        appendNext()
+        try appendNext()
     }
 
-    mutating func refused(_ acknowledgements: [Frame.Acknowledgement], _ refusal: Frame.Refusal) {
+    mutating func refused(
+        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal]
+    ) throws(SyncError) {
+        guard admission.appending != nil else { return }
+        for refusal in refusals { admission.stopped.insert(refusal.actor) }
+        guard admission.stopped.count <= Limits.stoppedActors else {
+            throw SyncError(.creditExceeded, "operations of too many actors were refused")
+        }
         if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements)) }
-        send(.refused(refusal))
-        // What follows a refused operation in its actor's sequence has nothing to stand on; the writer must
-        // act first.
-        close(refusal.error)
+        for refusal in refusals { send(.refused(refusal)) }
+        // These say that the two sides see different histories: only another handshake can tell which.
+        if let fatal = refusals.first(where: \.error.isOfHistory) { throw fatal.error }
+        try appended([])
+    }
+}
+
+extension SyncError {
+    /// Whether the log's history of the actor is not the one the upload follows.
+    fileprivate var isOfHistory: Bool {
+        [SyncErrorCode.sequenceGap, .actorConflict].contains { utf8Equal($0.rawValue, code) }
     }
 }

@@ -14,9 +14,20 @@ public enum Event: Sendable {
     /// The application cancelled.
     case unsubscribe(key: [UInt8])
     /// The answer to `readOwnActors`.
-    case ownActors([Frame.ActorHead])
-    /// The answer to `compareHistory`: the actors whose history here is not the server's.
-    case historyCompared(forked: [ActorID])
+    case ownActors(OwnHistory)
+    /// The answer to `compareHistory`: how each actor's history here stands to the server's.
+    case historyCompared([HistoryStanding])
+    /// The answer to `repair`: the server's states of these documents are needed first.
+    case repairNeeds([DocumentKey])
+    /// The answer to `stageRepair`.
+    case repairStaged
+    /// The answer to `repair`: it is durable, this is the actor that writes from now on, and these operations
+    /// were set aside.
+    case repaired(ActorID, refused: [Frame.Refusal])
+    /// The answer to `noteSeen`.
+    case seenNoted
+    /// The answer to `readHoldings`.
+    case holdings([Frame.Candidate], isLast: Bool)
     /// The answer to `readOwnOperations`; empty when there is no further one.
     case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
@@ -31,8 +42,12 @@ public enum Event: Sendable {
     case wanted([DocumentKey])
 
     // A publisher that admits writes (a server):
-    /// The answer to `readFrontier`.
-    case frontier([Frame.ActorHead], head: LogPosition)
+    /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen.
+    case frontier([Frame.ActorHead], head: LogPosition, isBehind: Bool)
+    /// The answer to `compareHoldings`: of the documents those that the peer has more of.
+    case lacking([DocumentKey])
+    /// The answer to `admitStates`: what may be taken is durable in the log up to this position.
+    case statesAdmitted(LogPosition)
     /// The answer to `readPage`.
     case page(subscription: UInt64, CatchUpPage)
     /// The answer to `awaitOperations`: folded operations in log order, directly after the position asked
@@ -42,10 +57,10 @@ public enum Event: Sendable {
     case lagging(LogPosition)
     /// The answer to `append`.
     case appended([Frame.Acknowledgement])
-    /// The answer to `append`: the first operation that could not be admitted, after those that were.
-    case refused([Frame.Acknowledgement], Frame.Refusal)
+    /// The answer to `append`: what was admitted, and per actor the first operation that was not.
+    case refused([Frame.Acknowledgement], [Frame.Refusal])
     /// The answer to `readStates`.
-    case states([(key: DocumentKey, state: [UInt8]?)])
+    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?)
 
     /// An action failed in a way that is not the other side's fault; the session ends as `unavailable`.
     case failed(String)
@@ -65,8 +80,8 @@ public enum Action: Sendable {
     // Subscriber and writer:
     /// Tell the heads of all own actors -> `ownActors`.
     case readOwnActors
-    /// Does the store hold, per actor, the operation of this sequence with this checksum ->
-    /// `historyCompared`.
+    /// Compare each own actor's history with the server's head of it (sequence 0 for one that the server does
+    /// not know) -> `historyCompared`.
     case compareHistory([Frame.ActorHead])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
     case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
@@ -80,17 +95,31 @@ public enum Action: Sendable {
     case findOutdated([Frame.Candidate])
     /// The server holds the actor's operations durably up to here; no answer.
     case acknowledge(ActorID, through: UInt64)
-    /// The server knows a later or other history of this own actor: write as a new one from now on; no
-    /// answer.
-    case renewActor(ActorID)
+    /// Move every own operation that the server does not have to a new actor, in one durable transaction ->
+    /// `repairNeeds` or `repaired`.
+    case repair(Repair)
+    /// Keep the server's states of documents aside for the repair, nil for one that it does not have ->
+    /// `repairStaged`.
+    case stageRepair([(key: DocumentKey, state: [UInt8]?)])
+    /// Read a page of what the store holds behind a document, tombstones included, at most
+    /// `Limits.heldDocuments` -> `holdings`.
+    case readHoldings(after: DocumentKey?)
+    /// The server's log is known up to here; `replaces` when what was seen before is no longer in it ->
+    /// `seenNoted`.
+    case noteSeen(LogPosition, replaces: Bool)
     /// The server has none of these; stop wanting them; no answer.
     case settle([DocumentKey])
     /// Something for the application to know; no answer.
     case report(Report)
 
     // Publisher:
-    /// Tell the frontier of these actors and the log's head -> `frontier`.
-    case readFrontier([ActorID])
+    /// Tell the frontier of the actors that a peer names and the log's head, and whether the log has what the
+    /// peer has seen of it -> `frontier`.
+    case readFrontier(Frame.Hello)
+    /// Which of these does the log's fold hold less of -> `lacking`.
+    case compareHoldings([Frame.Candidate])
+    /// Append full states to the log, as far as the grant lets their sender write -> `statesAdmitted`.
+    case admitStates([(key: DocumentKey, state: [UInt8])])
     /// Read a page of a subscription's documents behind a position -> `page`.
     case readPage(subscription: UInt64, query: SubscriptionQuery, after: PageStart)
     /// Wait for operations after an offset -> `operations` or `lagging`.
@@ -133,6 +162,8 @@ public struct Batch: Sendable {
     /// Documents whose full state was asked for and is among the updates: no longer wanted with this. Any
     /// other state may be older than what is wanted.
     public var settles: [DocumentKey]
+    /// The position of the server's log that this stands for: seen, whatever the cursors.
+    public var seen: LogPosition?
 }
 
 /// Where a page of a catch-up begins.
@@ -142,6 +173,64 @@ public enum PageStart: Sendable, Equatable {
     /// Behind an offset of this log. Documents that do not match are named to the subscriber when their
     /// last change lies behind `namesAfter`: it may hold an earlier state that did match.
     case offset(UInt64, namesAfter: UInt64)
+}
+
+/// What a store knows of its own writes and of the server's log.
+public struct OwnHistory: Sendable {
+    /// The heads of all actors it has written as.
+    public let heads: [Frame.ActorHead]
+    /// How far the server has acknowledged them.
+    public let acknowledged: [Frame.Acknowledgement]
+    /// The last position of the server's log that the store knows of.
+    public let seen: LogPosition?
+
+    /// A history of these parts.
+    public init(
+        heads: [Frame.ActorHead] = [], acknowledged: [Frame.Acknowledgement] = [], seen: LogPosition? = nil
+    ) {
+        self.heads = heads
+        self.acknowledged = acknowledged
+        self.seen = seen
+    }
+}
+
+/// How an own actor's history stands to what the server has of it (rule 9).
+public struct HistoryStanding: Sendable, Equatable {
+    /// The ways it can stand.
+    public enum State: Sendable, Equatable {
+        /// The server has its operations up to `admitted`, and takes what follows.
+        case open
+        /// The server takes nothing more of it: it refused an operation, or lacks earlier ones that the store
+        /// does not keep any more.
+        case closed
+        /// The server has operations of it that this store has not: the store was rolled back or copied.
+        case forked
+    }
+
+    /// The actor.
+    public let actor: ActorID
+    /// The greatest sequence up to which the server has, or once had, this store's operations.
+    public let admitted: UInt64
+    /// How it stands.
+    public let state: State
+
+    /// A standing of this actor.
+    public init(actor: ActorID, admitted: UInt64, state: State) {
+        self.actor = actor
+        self.admitted = admitted
+        self.state = state
+    }
+}
+
+/// What a store needs to know to get back in line with the server (rules 9, 20 and 21).
+public struct Repair: Sendable {
+    /// Per own actor the greatest sequence that the server has. What is written beyond is moved.
+    public var admitted: [ActorID: UInt64]
+    /// Operations to set aside; but one whose base was missing (`baseNotCovered`) and that rests on another
+    /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
+    public var refused: [Frame.Refusal]
+    /// The position of the server's log that the states kept aside stand for.
+    public var seen: LogPosition?
 }
 
 /// One page of current states behind an offset.
@@ -172,15 +261,15 @@ public struct LiveOperation: Sendable {
     public struct Change: Sendable {
         /// The document.
         public let key: DocumentKey
-        /// The encoded delta.
-        public let delta: [UInt8]
+        /// The encoded delta; nil when a full state was merged.
+        public let delta: [UInt8]?
         /// The encoded state before; nil before the first.
         public let before: [UInt8]?
         /// The encoded state after.
         public let after: [UInt8]
 
         /// A change of this document.
-        public init(key: DocumentKey, delta: [UInt8], before: [UInt8]?, after: [UInt8]) {
+        public init(key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8]) {
             self.key = key
             self.delta = delta
             self.before = before

@@ -187,7 +187,14 @@ extension Session {
         guard matchedBefore || matchesAfter else { return nil }
         return DocumentUpdate(
             key: change.key,
-            content: matchedBefore ? .delta(operation.stamp, change.delta) : .state(change.after))
+            content: content(of: change, operation.stamp, matchedBefore))
+    }
+
+    private func content(
+        of change: LiveOperation.Change, _ stamp: Stamp, _ isKnown: Bool
+    ) -> DocumentUpdate.Content {
+        guard isKnown, let delta = change.delta else { return .state(change.after) }
+        return .delta(stamp, delta)
     }
 
     /// A writer has its own operation; but where the merged state is not what it knows, it gets that state
@@ -195,8 +202,9 @@ extension Session {
     private func answerToWriter(
         _ change: LiveOperation.Change, of operation: LiveOperation
     ) throws(SyncError) -> DocumentUpdate? {
+        guard let bytes = change.delta else { return nil }
         do {
-            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
+            let delta = try Delta(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
             guard vector != delta.resultingVector, configuration.allowsReading(change.key.collection) else {
                 return nil
@@ -249,21 +257,25 @@ extension Session {
         actions.append(.readStates(keys))
     }
 
-    mutating func answerStates(_ states: [(key: DocumentKey, state: [UInt8]?)]) {
+    mutating func answerStates(
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+    ) {
         publisher.isReadingStates = false
         var batch: [(key: DocumentKey, state: [UInt8]?)] = []
         var size = 0
         for item in states {
-            let state = configuration.allowsReading(item.key.collection) ? item.state : nil
+            // A peer answers with what it offered itself.
+            let mayRead = configuration.role == .peer || configuration.allowsReading(item.key.collection)
+            let state = mayRead ? item.state : nil
             batch.append((item.key, state))
             size += state?.count ?? 0
             if size >= configuration.batchBytes {
-                send(.states(batch))
+                send(.states(batch, at: position))
                 batch = []
                 size = 0
             }
         }
-        if !batch.isEmpty { send(.states(batch)) }
+        if !batch.isEmpty { send(.states(batch, at: position)) }
         readNextStates()
     }
 }

@@ -18,7 +18,8 @@ import DQL
 /// one frame); a publisher keeps no operations per receiver, only positions.
 ///
 /// Parts: this file has the life of a session, credit and chunks; `Subscriber` asks and stores, `Uploader`
-/// sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the log.
+/// sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the log,
+/// `Repairing` and `Reconciler` bring peer and server back in line.
 public struct Session: Sendable {
     /// Which half of the protocol this end plays. (A mesh peer will play both.)
     public enum Role: Sendable, Equatable {
@@ -85,6 +86,7 @@ public struct Session: Sendable {
     var uploader = Uploader()
     var publisher = Publisher()
     var admission = Admission()
+    var reconciler = Reconciler()
 
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
@@ -102,6 +104,7 @@ public struct Session: Sendable {
         guard phase != .closed else { return [] }
         do throws(SyncError) {
             try handle(event)
+            repairIfDue()
         } catch {
             close(error)
         }
@@ -115,21 +118,28 @@ public struct Session: Sendable {
         case .frame(let bytes): try arrived(bytes)
         case .subscribe(let request): subscribe(request)
         case .unsubscribe(let key): unsubscribe(key)
-        case .ownActors(let heads): greet(heads)
-        case .historyCompared(let forked): historyCompared(forked)
+        case .ownActors(let history): greet(history)
+        case .historyCompared(let standings): historyCompared(standings)
+        case .repairNeeds(let keys): repairNeeds(keys)
+        case .repairStaged: repairStaged()
+        case .repaired(let actor, let refused): repaired(actor, refused)
+        case .seenNoted: seenNoted()
+        case .holdings(let candidates, let isLast): listed(candidates, isLast: isLast)
         case .ownOperations(let actor, let operations): upload(actor, operations)
         case .ownOperationAdded(let actor): ownOperationAdded(actor)
         case .stored: stored()
         case .wanting(let keys): try wanting(keys)
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
-        case .frontier(let heads, let head): answerGreeting(heads, head)
+        case .lacking(let keys): lacking(keys)
+        case .statesAdmitted(let position): statesAdmitted(position)
+        case .frontier(let heads, let head, let isBehind): answerGreeting(heads, head, isBehind)
         case .page(let subscription, let page): publish(page, for: subscription)
         case .operations(let operations, let through): try publish(operations, through: through)
         case .lagging(let head): fallBack(to: head)
-        case .appended(let acknowledgements): appended(acknowledgements)
-        case .refused(let acknowledgements, let refusal): refused(acknowledgements, refusal)
-        case .states(let states): answerStates(states)
+        case .appended(let acknowledgements): try appended(acknowledgements)
+        case .refused(let acknowledgements, let refusals): try refused(acknowledgements, refusals)
+        case .states(let states, let position): answerStates(states, at: position)
         case .failed(let reason): throw SyncError(.unavailable, reason)
         case .finish(let error): throw error
         case .disconnected: phase = .closed
@@ -174,14 +184,19 @@ public struct Session: Sendable {
         case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
         case (.operations(let operations), .peer, .open): received(.operations(operations), size)
         case (.progress(let position), .peer, .open): received(.progress(position), size)
-        case (.states(let states), .peer, .open): try receivedStates(states)
+        case (.states(let states, let position), .peer, .open): try receivedStates(states, at: position)
         case (.acknowledged(let acknowledgements), .peer, .open): acknowledged(acknowledgements)
-        case (.refused(let refusal), .peer, .open): actions.append(.report(.writeRefused(refusal)))
+        case (.refused(let refusal), .peer, .open): try writeRefused(refusal)
         case (.subscriptionRefused(let id, let error), .peer, .open): subscriptionRefused(id, error)
         case (.subscribe(let request), .server, .open): try serve(request)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)
         case (.want(let keys), .server, .open): try serveStates(keys)
+        case (.want(let keys), .peer, .open) where reconciler.isActive: try serveStates(keys)
+        case (.holdings(let candidates, let isLast), .server, .open):
+            try receivedHoldings(candidates, isLast: isLast, size)
+        case (.states(let states, _), .server, .open): try receivedHeld(states)
+        case (.reconciled(let position), .peer, .open): try reconciled(position)
         default: throw unexpected(frame.name)
         }
     }
@@ -205,33 +220,39 @@ public struct Session: Sendable {
         sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
         switch configuration.role {
         case .peer: begin(hello)
-        case .server: actions.append(.readFrontier(hello.actors.map(\.actor)))
+        case .server: actions.append(.readFrontier(hello))
         }
     }
 
     /// The server's half of the handshake: its head, and how far it knows the peer's actors.
-    private mutating func answerGreeting(_ heads: [Frame.ActorHead], _ head: LogPosition) {
+    private mutating func answerGreeting(
+        _ heads: [Frame.ActorHead], _ head: LogPosition, _ isBehind: Bool
+    ) {
         guard phase == .greeting, hasReceivedHello, configuration.role != .peer else { return }
         phase = .open
-        sendHello(heads, head: head)
+        reconciler.isActive = isBehind
+        reconciler.position = head
+        var hello = hello(heads, head)
+        hello.isBehind = isBehind
+        send(.hello(hello))
         publisher.position = head.offset
         actions.append(.awaitOperations(after: head.offset))
     }
 
-    private mutating func greet(_ heads: [Frame.ActorHead]) {
+    private mutating func greet(_ history: OwnHistory) {
         guard phase == .greeting, !hasSentHello, configuration.role == .peer else { return }
         hasSentHello = true
-        uploader.actors = heads
-        sendHello(heads, head: nil)
+        uploader.actors = history.heads
+        var hello = hello(history.heads, history.seen)
+        hello.acknowledged = history.acknowledged
+        send(.hello(hello))
     }
 
-    private mutating func sendHello(_ heads: [Frame.ActorHead], head: LogPosition?) {
-        send(
-            .hello(
-                Frame.Hello(
-                    version: Limits.protocolVersion, databaseID: configuration.databaseID,
-                    peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
-                    credit: UInt64(configuration.creditBytes), actors: heads, head: head)))
+    private func hello(_ heads: [Frame.ActorHead], _ head: LogPosition?) -> Frame.Hello {
+        Frame.Hello(
+            version: Limits.protocolVersion, databaseID: configuration.databaseID,
+            peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
+            credit: UInt64(configuration.creditBytes), actors: heads, head: head)
     }
 }
 
@@ -285,6 +306,7 @@ extension Session {
         }
         sendCredit = min(sendCredit + Int(bytes), 2 * Limits.messageBytes)
         flushOutbox()
+        list()
         resumeUpload()
         resumePublishing()
     }
@@ -307,7 +329,7 @@ extension Frame {
     /// has them.
     var isData: Bool {
         switch self {
-        case .catchUp, .operations, .upload: true
+        case .catchUp, .operations, .upload, .holdings: true
         default: false
         }
     }
@@ -316,7 +338,8 @@ extension Frame {
     /// stands for.
     var waitsItsTurn: Bool {
         switch self {
-        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused:
+        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
+            .reconciled:
             false
         default: true
         }
@@ -339,6 +362,8 @@ extension Frame {
         case .chunk: "chunk"
         case .refused: "refused"
         case .close: "close"
+        case .holdings: "holdings"
+        case .reconciled: "reconciled"
         }
     }
 }

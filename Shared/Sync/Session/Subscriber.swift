@@ -51,6 +51,8 @@ struct Subscriber: Sendable {
     /// The states that have come for the head of the queue, and whose they are.
     var fetched: [DocumentUpdate] = []
     var answered: Set<DocumentKey> = []
+    /// The position of the server's log that the latest states stand for.
+    var fetchedAt: LogPosition?
     /// Documents to ask for: for the head of the queue, and (in order, each once) for the store.
     var urgent: [DocumentKey] = []
     var wanted: [DocumentKey] = []
@@ -68,7 +70,7 @@ extension Session {
     mutating func subscribe(_ request: SubscriptionRequest) {
         let subscription = Subscriber.Subscription(request: request)
         subscriber.subscriptions.append(subscription)
-        if phase == .open { announce(subscription) }
+        if uploader.hasBegun { announce(subscription) }
     }
 
     mutating func unsubscribe(_ key: [UInt8]) {
@@ -85,6 +87,8 @@ extension Session {
     }
 
     mutating func announceSubscriptions() {
+        guard !uploader.hasBegun else { return }
+        uploader.hasBegun = true
         for subscription in subscriber.subscriptions { announce(subscription) }
     }
 
@@ -128,7 +132,9 @@ extension Session {
 
     /// Asks for what was held until its moment.
     mutating func resumeAsking() {
-        while let first = subscriber.held.first, phase == .open, uploader.isReached(first.barrier) {
+        while let first = subscriber.held.first, uploader.hasBegun, phase == .open,
+            uploader.isReached(first.barrier)
+        {
             subscriber.held.removeFirst()
             switch first.asks {
             case .documents(let keys):
@@ -145,7 +151,12 @@ extension Session {
     mutating func askNext() {
         guard phase == .open, subscriber.asked.isEmpty else { return }
         var keys: [DocumentKey] = []
-        if !subscriber.urgent.isEmpty {
+        uploader.repair.isAsking = false
+        if !uploader.repair.needed.isEmpty {
+            keys = Array(uploader.repair.needed.prefix(Limits.wantedDocuments))
+            uploader.repair.needed.removeFirst(keys.count)
+            uploader.repair.isAsking = true
+        } else if !subscriber.urgent.isEmpty {
             keys = Array(subscriber.urgent.prefix(Limits.wantedDocuments))
             subscriber.urgent.removeFirst(keys.count)
         } else if !subscriber.wanted.isEmpty {
@@ -171,10 +182,14 @@ extension Session {
         storeNext()
     }
 
-    mutating func receivedStates(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws(SyncError) {
+    mutating func receivedStates(
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+    ) throws(SyncError) {
         for item in states where subscriber.asked.remove(item.key) == nil {
             throw unexpected("a state that was not asked for")
         }
+        guard !uploader.repair.isAsking else { return receivedForRepair(states, at: position) }
+        subscriber.fetchedAt = position ?? subscriber.fetchedAt
         defer { askNext() }
         let absent = states.filter { $0.state == nil }.map(\.key)
         if !absent.isEmpty { actions.append(.settle(absent)) }
@@ -196,8 +211,10 @@ extension Session {
     }
 
     /// Begins with the head of the queue when nothing is under way.
-    private mutating func storeNext() {
-        guard subscriber.step == .idle, let head = subscriber.queue.first else { return }
+    mutating func storeNext() {
+        guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else {
+            return
+        }
         if case .catchUp(let page) = head.work, !page.candidates.isEmpty {
             subscriber.step = .lookingUp
             return actions.append(.findOutdated(page.candidates))
@@ -239,8 +256,10 @@ extension Session {
         switch head.work {
         case .catchUp(let page): storePage(page, fetched)
         case .operations(let operations):
-            store(fetched + operations.updates, liveCursors(operations.position), answers: fetched)
-        case .progress(let position): store([], liveCursors(position))
+            store(
+                fetched + operations.updates, liveCursors(operations.position), answers: fetched,
+                seen: operations.position)
+        case .progress(let position): store([], liveCursors(position), seen: position)
         case .states(let updates): store(updates, answers: updates)
         case .unstage(let key): actions.append(.unstage(subscription: key))
         }
@@ -262,17 +281,27 @@ extension Session {
             .store(
                 Batch(
                     updates: page.documents + fetched, cursors: [(key, end)], publishes: key,
-                    settles: fetched.map(\.key))))
+                    settles: fetched.map(\.key), seen: later(end))))
     }
 
     /// `answers` are those of the updates that came as the answer to a want.
     private mutating func store(
         _ updates: [DocumentUpdate], _ cursors: [(key: [UInt8], position: LogPosition)] = [],
-        answers: [DocumentUpdate] = []
+        answers: [DocumentUpdate] = [], seen: LogPosition? = nil
     ) {
         actions.append(
             .store(
-                Batch(updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key))))
+                Batch(
+                    updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key),
+                    seen: later(seen))))
+    }
+
+    /// States that were fetched may be later than the stream.
+    private func later(_ position: LogPosition?) -> LogPosition? {
+        guard let position, let fetched = subscriber.fetchedAt else {
+            return position ?? subscriber.fetchedAt
+        }
+        return fetched.offset > position.offset ? fetched : position
     }
 
     private func liveCursors(_ position: LogPosition) -> [(key: [UInt8], position: LogPosition)] {

@@ -19,12 +19,16 @@ struct Uploader: Sendable {
     var hasMore = false
     /// Per actor the sequence up to which the server has everything durably.
     var acknowledged: [ActorID: UInt64] = [:]
-    /// The server's frontier for the own actors, from its hello.
-    var known: [Frame.ActorHead] = []
     var serverMilliseconds: UInt64 = 0
     var isComparing = false
-    /// Actors whose history the server knows otherwise: nothing of them is sent any more.
-    var forked: Set<ActorID> = []
+    /// Actors of which the server takes nothing more: nothing of them is sent.
+    var stopped: Set<ActorID> = []
+    var repair = Repairing()
+    /// The server's head of the log when it greeted, and whether it asked what the store holds.
+    var serverHead: LogPosition?
+    var isServerBehind = false
+    /// Whether subscriptions and uploads have begun.
+    var hasBegun = false
 
     /// A moment in the store's own history: reached when the server has everything written before it.
     struct Barrier: Sendable {
@@ -48,23 +52,28 @@ struct Uploader: Sendable {
 }
 
 extension Session {
-    /// The peer's half of the handshake: compares histories, then subscribes and uploads.
+    /// The peer's half of the handshake: compares histories, gives back what the server lost, repairs, then
+    /// subscribes and uploads.
     mutating func begin(_ hello: Frame.Hello) {
-        let named = Set(uploader.actors.map(\.actor))
-        uploader.known = hello.actors.filter { named.contains($0.actor) && $0.sequence > 0 }
         uploader.serverMilliseconds = hello.wallMilliseconds
-        guard !uploader.known.isEmpty else { return begin(forked: []) }
+        uploader.serverHead = hello.head
+        uploader.isServerBehind = hello.isBehind
+        let heads = uploader.actors.map { own in
+            hello.actors.first { $0.actor == own.actor }
+                ?? Frame.ActorHead(actor: own.actor, sequence: 0, hash: 0)
+        }
+        guard !heads.isEmpty else { return begin([:]) }
         uploader.isComparing = true
-        actions.append(.compareHistory(uploader.known))
+        actions.append(.compareHistory(heads))
     }
 
-    mutating func historyCompared(_ forked: [ActorID]) {
+    mutating func historyCompared(_ standings: [HistoryStanding]) {
         guard uploader.isComparing else { return }
         uploader.isComparing = false
-        begin(forked: Set(forked))
+        begin(Dictionary(standings.map { ($0.actor, $0) }) { first, _ in first })
     }
 
-    private mutating func begin(forked: Set<ActorID>) {
+    private mutating func begin(_ standings: [ActorID: HistoryStanding]) {
         phase = .open
         let difference =
             Int64(clamping: uploader.serverMilliseconds) - Int64(clamping: configuration.wallMilliseconds)
@@ -73,36 +82,57 @@ extension Session {
         let added = uploader.pending
         uploader.pending = []
         for own in uploader.actors {
-            let sequence = uploader.known.first { $0.actor == own.actor }?.sequence ?? 0
-            if forked.contains(own.actor) {
-                // Rule 9: this store lost what it once wrote (it was restored), so it may not go on as that
-                // actor.
-                uploader.forked.insert(own.actor)
-                actions.append(.renewActor(own.actor))
-                actions.append(.report(.historyForked(own.actor)))
+            let standing = standings[own.actor]
+            let sequence = standing?.admitted ?? 0
+            uploader.sent[own.actor] = sequence
+            uploader.acknowledged[own.actor] = sequence
+            guard standing?.state ?? .open == .open else {
+                uploader.stopped.insert(own.actor)
+                uploader.repair.isDue = true
+                if standing?.state == .forked { actions.append(.report(.historyForked(own.actor))) }
                 continue
             }
             if sequence > 0 { actions.append(.acknowledge(own.actor, through: sequence)) }
-            uploader.sent[own.actor] = sequence
-            uploader.acknowledged[own.actor] = sequence
             if own.sequence > sequence { uploader.pending.append(own.actor) }
         }
-        for actor in added where !uploader.pending.contains(actor) && !uploader.forked.contains(actor) {
+        for actor in added where !uploader.pending.contains(actor) && !uploader.stopped.contains(actor) {
             uploader.pending.append(actor)
         }
+        reconciler.isActive = uploader.isServerBehind
+        list()
+        beginExchange()
+    }
+
+    /// Subscribes and uploads, once nothing has to be brought in line before.
+    mutating func beginExchange() {
+        guard !reconciler.isActive, !uploader.repair.isDue else { return }
+        guard uploader.hasBegun else {
+            // First of all what is compared at the next handshake: everything that comes is later than this.
+            guard let head = uploader.serverHead else { return seenNoted() }
+            return actions.append(.noteSeen(head, replaces: uploader.isServerBehind))
+        }
+        resumeUpload()
+        resumeAsking()
+    }
+
+    mutating func seenNoted() {
+        guard phase == .open, configuration.role == .peer, !reconciler.isActive else { return }
         announceSubscriptions()
         resumeUpload()
+        resumeAsking()
     }
 
     mutating func ownOperationAdded(_ actor: ActorID) {
-        guard configuration.role == .peer, !uploader.forked.contains(actor) else { return }
+        guard configuration.role == .peer, !uploader.stopped.contains(actor) else { return }
         if uploader.isReading, actor == uploader.pending.first { uploader.hasMore = true }
         if !uploader.pending.contains(actor) { uploader.pending.append(actor) }
         resumeUpload()
     }
 
     mutating func resumeUpload() {
-        guard canSendData, !uploader.isReading, let actor = uploader.pending.first else { return }
+        guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
+            let actor = uploader.pending.first
+        else { return }
         uploader.isReading = true
         uploader.hasMore = false
         uploader.reads += 1
@@ -113,7 +143,7 @@ extension Session {
 
     mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {
         uploader.isReading = false
-        guard phase == .open, uploader.pending.first == actor else { return }
+        guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
             send(.upload(operations.map(\.bytes)))
@@ -131,6 +161,7 @@ extension Session {
         for item in acknowledgements
         where uploader.sent[item.actor] != nil && item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
+            uploader.repair.hasMovedForClock = false
             actions.append(.acknowledge(item.actor, through: item.sequence))
         }
         resumeAsking()

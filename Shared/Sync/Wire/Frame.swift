@@ -26,7 +26,8 @@ public enum Frame: Sendable, Equatable {
     /// Asks for the full states of documents.
     case want([DocumentKey])
     /// Full states; nil for a document that the sender does not have.
-    case states([(key: DocumentKey, state: [UInt8]?)])
+    /// A server says as of which position of its log.
+    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil)
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
     /// A part of a message that is larger than a frame.
@@ -35,6 +36,10 @@ public enum Frame: Sendable, Equatable {
     case refused(Refusal)
     /// The last frame: why the session ends.
     case close(SyncError)
+    /// What a peer holds, for a server that has found its log behind: a page of documents and their vectors.
+    case holdings([Candidate], isLast: Bool)
+    /// The server has taken what it lacked of the holdings: its log has all of it up to this position.
+    case reconciled(LogPosition)
 
     /// See `Frame.hello`.
     public struct Hello: Sendable, Equatable {
@@ -50,8 +55,12 @@ public enum Frame: Sendable, Equatable {
         public var credit: UInt64
         /// A peer: its own actors. A server: its frontier for the actors the peer named.
         public var actors: [ActorHead]
-        /// A server's head of the log.
+        /// A server's head of the log; a peer's last position in it that it has seen.
         public var head: LogPosition?
+        /// A server's: its log is not the one the peer has seen, so it asks what the peer holds (rule 14).
+        public var isBehind = false
+        /// A peer's: how far the server has acknowledged its actors.
+        public var acknowledged: [Acknowledgement] = []
     }
 
     /// How far an actor's operations are known: the last sequence and the checksum of that operation (rule
@@ -140,12 +149,15 @@ public enum Frame: Sendable, Equatable {
         public var sequence: UInt64
         /// Why.
         public var error: SyncError
+        /// The documents it would have changed, as far as it could be read.
+        public var documents: [DocumentKey]
 
         /// A refusal of this operation.
-        public init(actor: ActorID, sequence: UInt64, error: SyncError) {
+        public init(actor: ActorID, sequence: UInt64, error: SyncError, documents: [DocumentKey] = []) {
             self.actor = actor
             self.sequence = sequence
             self.error = error
+            self.documents = documents
         }
     }
 

@@ -65,7 +65,8 @@ private struct FrameFields {
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2):
             texts[key] = try decoder.text()
-        case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.operations, 1), (.progress, 1):
+        case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.operations, 1), (.progress, 1),
+            (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
         case (.refused, 1): numbers[key] = try decoder.fixed64()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
@@ -74,10 +75,12 @@ private struct FrameFields {
         case (.operations, 2): updates = try decoder.list { try $0.update() }
         case (.catchUp, 3): candidates = try decoder.list { try $0.candidate() }
         case (.upload, 1): uploads = try decoder.list { try $0.binary() }
-        case (.acknowledged, 1): acknowledgements = try decoder.list { try $0.acknowledgement() }
+        case (.acknowledged, 1), (.hello, 9): acknowledgements = try decoder.list { try $0.acknowledgement() }
         case (.want, 1): keys = try decoder.list { try $0.listedKey() }
         case (.states, 1): states = try decoder.list { try $0.stateItem() }
-        case (.chunk, 1): flag = try decoder.bool()
+        case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
+        case (.holdings, 1): candidates = try decoder.list { try $0.candidate() }
+        case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
         case (.chunk, 2): binaries[key] = try decoder.binary()
         default: _ = try decoder.value()
         }
@@ -107,15 +110,17 @@ private struct FrameFields {
         case .upload: return .upload(try required(uploads))
         case .acknowledged: return .acknowledged(try required(acknowledgements))
         case .want: return .want(try required(keys))
-        case .states: return .states(try required(states))
+        case .states: return .states(try required(states), at: positions[2])
         case .credit: return .credit(try required(numbers[1]))
         case .chunk: return .chunk(isLast: try required(flag), try required(binaries[2]))
         case .refused:
             return .refused(
                 Frame.Refusal(
                     actor: ActorID(try required(numbers[1])), sequence: try required(numbers[2]),
-                    error: try error(from: 3)))
+                    error: try error(from: 3), documents: keys ?? []))
         case .close: return .close(try error(from: 1))
+        case .holdings: return .holdings(try required(candidates), isLast: try required(flag))
+        case .reconciled: return .reconciled(try required(positions[1]))
         }
     }
 
@@ -124,7 +129,7 @@ private struct FrameFields {
             version: try required(numbers[1]), databaseID: try required(texts[2]), peerKey: texts[3] ?? "",
             wallMilliseconds: try required(numbers[4]), credit: try required(numbers[5]),
             actors: actors ?? [],
-            head: positions[7])
+            head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [])
     }
 
     private func error(from key: UInt64) throws -> SyncError {

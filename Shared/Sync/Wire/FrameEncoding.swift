@@ -17,6 +17,8 @@ enum FrameType: UInt64 {
     case chunk = 13
     case refused = 14
     case close = 15
+    case holdings = 16
+    case reconciled = 17
 }
 
 extension Frame {
@@ -46,13 +48,7 @@ extension Frame {
             writer.field(1) { $0.list(operations) { $0.binary($1) } }
         case .acknowledged(let acknowledgements):
             writer.begin(.acknowledged, fields: 1)
-            writer.field(1) {
-                $0.list(acknowledgements) { writer, item in
-                    writer.array(count: 2)
-                    writer.fixed64(item.actor.rawValue)
-                    writer.unsigned(item.sequence)
-                }
-            }
+            writer.acknowledgements(acknowledgements, at: 1)
         default: encodeRest(&writer)
         }
         return writer.bytes
@@ -62,14 +58,9 @@ extension Frame {
         switch self {
         case .want(let keys):
             writer.begin(.want, fields: 1)
-            writer.field(1) {
-                $0.list(keys) { writer, key in
-                    writer.array(count: 2)
-                    writer.key(key)
-                }
-            }
-        case .states(let states):
-            writer.begin(.states, fields: 1)
+            writer.keys(keys, at: 1)
+        case .states(let states, let position):
+            writer.begin(.states, fields: position == nil ? 1 : 2)
             writer.field(1) {
                 $0.list(states) { writer, item in
                     writer.array(count: 3)
@@ -77,6 +68,7 @@ extension Frame {
                     if let state = item.state { writer.binary(state) } else { writer.null() }
                 }
             }
+            if let position { writer.field(2) { $0.position(position) } }
         case .credit(let bytes):
             writer.begin(.credit, fields: 1)
             writer.field(1) { $0.unsigned(bytes) }
@@ -85,13 +77,21 @@ extension Frame {
             writer.field(1) { $0.bool(isLast) }
             writer.field(2) { $0.binary(bytes) }
         case .refused(let refusal):
-            writer.begin(.refused, fields: 4)
+            writer.begin(.refused, fields: refusal.documents.isEmpty ? 4 : 5)
             writer.field(1) { $0.fixed64(refusal.actor.rawValue) }
             writer.field(2) { $0.unsigned(refusal.sequence) }
             writer.error(refusal.error, from: 3)
+            if !refusal.documents.isEmpty { writer.keys(refusal.documents, at: 5) }
         case .close(let error):
             writer.begin(.close, fields: 2)
             writer.error(error, from: 1)
+        case .holdings(let candidates, let isLast):
+            writer.begin(.holdings, fields: 2)
+            writer.field(1) { $0.list(candidates) { $0.candidate($1) } }
+            writer.field(2) { $0.bool(isLast) }
+        case .reconciled(let position):
+            writer.begin(.reconciled, fields: 1)
+            writer.field(1) { $0.position(position) }
         default: preconditionFailure("every other frame is encoded above")
         }
     }
@@ -134,6 +134,31 @@ extension CBORWriter {
         binary(key.id.bytes)
     }
 
+    fileprivate mutating func keys(_ keys: [DocumentKey], at number: UInt64) {
+        field(number) {
+            $0.list(keys) { writer, key in
+                writer.array(count: 2)
+                writer.key(key)
+            }
+        }
+    }
+
+    fileprivate mutating func acknowledgements(_ items: [Frame.Acknowledgement], at number: UInt64) {
+        field(number) {
+            $0.list(items) { writer, item in
+                writer.array(count: 2)
+                writer.fixed64(item.actor.rawValue)
+                writer.unsigned(item.sequence)
+            }
+        }
+    }
+
+    fileprivate mutating func candidate(_ candidate: Frame.Candidate) {
+        array(count: 3)
+        key(candidate.key)
+        binary(candidate.vector)
+    }
+
     fileprivate mutating func update(_ update: DocumentUpdate) {
         switch update.content {
         case .state(let bytes):
@@ -150,7 +175,8 @@ extension CBORWriter {
     }
 
     fileprivate mutating func hello(_ hello: Frame.Hello) {
-        begin(.hello, fields: hello.head == nil ? 6 : 7)
+        let optional = [hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty]
+        begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
         field(2) { $0.text(hello.databaseID) }
         field(3) { $0.text(hello.peerKey) }
@@ -165,6 +191,8 @@ extension CBORWriter {
             }
         }
         if let head = hello.head { field(7) { $0.position(head) } }
+        if hello.isBehind { field(8) { $0.bool(true) } }
+        if !hello.acknowledged.isEmpty { acknowledgements(hello.acknowledged, at: 9) }
     }
 
     fileprivate mutating func subscribe(_ subscribe: Frame.Subscribe) {
@@ -180,11 +208,7 @@ extension CBORWriter {
         field(1) { $0.unsigned(page.id) }
         field(2) { $0.list(page.documents) { $0.update($1) } }
         field(3) {
-            $0.list(page.candidates) { writer, candidate in
-                writer.array(count: 3)
-                writer.key(candidate.key)
-                writer.binary(candidate.vector)
-            }
+            $0.list(page.candidates) { $0.candidate($1) }
         }
         if let end = page.end { field(4) { $0.position(end) } }
     }

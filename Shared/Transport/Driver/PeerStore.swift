@@ -13,18 +13,16 @@ struct PeerStore: SessionStore {
     func perform(_ action: Action) async throws -> Event? {
         let replica = replica
         switch action {
-        case .readOwnActors:
-            return .ownActors(
-                try await executor.run {
-                    try replica.ownActors().map {
-                        Frame.ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash)
-                    }
-                })
+        case .readOwnActors: return .ownActors(try await history())
         case .compareHistory(let heads):
             return .historyCompared(
-                forked: try await executor.run {
-                    try heads.filter { try !replica.holds($0.actor, sequence: $0.sequence, hash: $0.hash) }
-                        .map(\.actor)
+                try await executor.run {
+                    try heads.map { head in
+                        let place = try replica.standing(
+                            of: head.actor, sequence: head.sequence, hash: head.hash)
+                        return HistoryStanding(
+                            actor: head.actor, admitted: place.admitted, state: place.standing.state)
+                    }
                 })
         case .readOwnOperations(let actor, let sequence, let maxBytes):
             let found = try await executor.run {
@@ -49,16 +47,74 @@ struct PeerStore: SessionStore {
             try await executor.run { try replica.acknowledge(actor, through: sequence) }
             acknowledged()
             return nil
-        case .renewActor(let actor):
-            try await executor.run { try replica.renewActor(actor) }
-            return nil
         case .settle(let keys):
             try await executor.run { try replica.settle(keys) }
             return nil
         case .report(let report):
             return try await told(report)
+        default: return try await performRepair(action)
+        }
+    }
+
+    private func performRepair(_ action: Action) async throws -> Event? {
+        let replica = replica
+        switch action {
+        case .repair(let repair): return try await self.repair(repair)
+        case .stageRepair(let states):
+            try await executor.run { try replica.stageRepair(states) }
+            return .repairStaged
+        case .readHoldings(let last):
+            let page = try await executor.run { try replica.holdings(after: last) }
+            return .holdings(
+                page.documents.map { Frame.Candidate(key: $0.key, vector: $0.vector) }, isLast: page.isLast)
+        case .readStates(let keys):
+            return .states(
+                try await executor.run {
+                    try replica.read { transaction in try keys.map { ($0, try transaction.state(of: $0)) } }
+                }, at: nil)
+        case .noteSeen(let position, let replaces):
+            try await executor.run { try replica.noteSeen(position, replaces: replaces) }
+            return .seenNoted
         default:
             preconditionFailure("a peer's session asks for nothing else")
+        }
+    }
+
+    private func history() async throws -> OwnHistory {
+        let replica = replica
+        return try await executor.run {
+            let actors = try replica.ownActors()
+            return OwnHistory(
+                heads: actors.map {
+                    Frame.ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash)
+                },
+                acknowledged: actors.filter { $0.acknowledged > 0 }.map {
+                    Frame.Acknowledgement(actor: $0.actor, sequence: $0.acknowledged)
+                },
+                seen: try replica.seenPosition())
+        }
+    }
+
+    private func repair(_ repair: Repair) async throws -> Event {
+        let replica = replica
+        let request = RepairRequest(
+            admitted: repair.admitted,
+            refused: repair.refused.map {
+                RepairRequest.Refused(
+                    actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
+                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue)
+            },
+            seen: repair.seen)
+        switch try await executor.run({ try replica.repair(request) }) {
+        case .needs(let keys): return .repairNeeds(keys)
+        case .repaired(let actor, let refused):
+            // What left the store unacknowledged for good may let somebody's waiting end.
+            acknowledged()
+            return .repaired(
+                actor,
+                refused: repair.refused.filter { refusal in
+                    refused.contains { $0 == (refusal.actor, refusal.sequence) }
+                })
         }
     }
 
@@ -68,7 +124,7 @@ struct PeerStore: SessionStore {
             try replica.receive(
                 Reception(
                     updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
-                    settles: batch.settles))
+                    settles: batch.settles, seen: batch.seen))
         }
         return switch outcome {
         case .stored: .stored
@@ -79,9 +135,20 @@ struct PeerStore: SessionStore {
     /// Passes a report on; once connected, what is wanted from earlier is asked for.
     private func told(_ report: Report) async throws -> Event? {
         self.report(report)
-        guard case .connected = report else { return nil }
+        guard case .connected(let difference) = report else { return nil }
         let replica = replica
+        replica.correctClock(byMilliseconds: difference)
         let wanted = try await executor.run { try replica.wanted(limit: Limits.wantedDocuments) }
         return wanted.isEmpty ? nil : .wanted(wanted)
+    }
+}
+
+extension Replica.Standing {
+    fileprivate var state: HistoryStanding.State {
+        switch self {
+        case .open: .open
+        case .closed: .closed
+        case .forked: .forked
+        }
     }
 }

@@ -267,6 +267,7 @@ public final class PeerSync: Sendable {
         defer {
             replica.removeListener(listener)
             state.withLock { $0.pump = nil }
+            replica.correctClock(byMilliseconds: 0)
         }
         let session = Session(
             Session.Configuration(
@@ -281,11 +282,13 @@ public final class PeerSync: Sendable {
             set(.connected)
         }
         if case .writeRefused(let refusal) = report {
-            logger.warning("the server refused a write", metadata: ["reason": "\(refusal.error)"])
+            logger.warning(
+                "the server refused a write: its documents show the server's state again",
+                metadata: ["reason": "\(refusal.error)"])
         }
         if case .historyForked = report {
             logger.error(
-                "the server knows a later history of this store: it writes as a new actor from now on")
+                "the server knows a later history of this store: it goes on as a new actor")
         }
         notify(.report(report))
     }

@@ -24,19 +24,23 @@ struct Link {
     /// Every subscription this connection has asked for.
     var asked: [SubscriptionQuery] = []
 
-    init(peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, hidden: String) {
+    /// - Parameter walls: the peer's clock and the server's.
+    init(
+        peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, hidden: String,
+        walls: (UInt64, UInt64)
+    ) {
         self.peer = peer
         self.instance = instance
         self.number = number
-        func session(_ role: Session.Role) -> Session {
+        func session(_ role: Session.Role, _ wall: UInt64) -> Session {
             Session(
                 Session.Configuration(
-                    role: role, databaseID: "simulated", peerKey: "", wallMilliseconds: 1,
+                    role: role, databaseID: "simulated", peerKey: "", wallMilliseconds: wall,
                     creditBytes: creditBytes, batchBytes: batchBytes,
                     allowsReading: { !utf8Equal($0, hidden) }))
         }
-        near = End(session: session(.peer))
-        far = End(session: session(.server(origin: number)))
+        near = End(session: session(.peer, walls.0))
+        far = End(session: session(.server(origin: number), walls.1))
     }
 
     var isClosed: Bool { near.closed != nil || far.closed != nil }

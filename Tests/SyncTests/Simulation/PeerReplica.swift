@@ -2,27 +2,45 @@ import CRDT
 import DQL
 import Sync
 
-/// A peer's store in memory, with the rules of the real one: durable cursors, staged pages, wanted
-/// documents, evictions that retire actors.
+@testable import Replica
+
+/// A peer's store in memory, with the rules of the real one: durable cursors, staged pages, wanted documents,
+/// evictions that retire actors, repairs. What moves operations to a new actor is the real one's.
 struct PeerReplica {
     struct OwnOperation {
+        /// The number of the write in the world; stays when the operation is moved.
+        let write: Int
         let sequence: UInt64
         let bytes: [UInt8]
     }
 
-    private(set) var documents: [DocumentKey: Document] = [:]
-    private(set) var own: [ActorID: [OwnOperation]] = [:]
-    private(set) var actors: [ActorID] = []
-    private(set) var acknowledged: [ActorID: UInt64] = [:]
+    /// The last operation of an actor that the server has acknowledged.
+    struct Acknowledged {
+        var sequence: UInt64 = 0
+        var timestamp: Timestamp = 0
+        var hash: UInt64 = 0
+    }
+
+    var documents: [DocumentKey: Document] = [:]
+    /// What the server has not acknowledged; the rest is not kept.
+    var own: [ActorID: [OwnOperation]] = [:]
+    var actors: [ActorID] = []
+    var acknowledged: [ActorID: Acknowledged] = [:]
     private(set) var cursors: [[UInt8]: LogPosition] = [:]
     private(set) var wanted: [DocumentKey] = []
+    private var seen: LogPosition?
     private var staged: [[UInt8]: [DocumentUpdate]] = [:]
-    private var evictedActors: [DocumentKey: Set<ActorID>] = [:]
-    private var clock = HybridClock()
-    private var actor: ActorID
+    var repairStates: [DocumentKey: Document] = [:]
+    var evictedActors: [DocumentKey: Set<ActorID>] = [:]
+    var clock = HybridClock()
+    var actor: ActorID
     private var nextActor: UInt64
     /// What the application subscribes to, with its canonical key.
     var subscriptions: [SubscriptionQuery] = []
+    /// Writes that the server refused, with the codes.
+    var refused: [(write: Int, code: String)] = []
+    /// Milliseconds that the server's clock is ahead of this one's, while connected.
+    var correction: Int64 = 0
 
     /// - Parameter number: makes its actors its own.
     init(number: Int) {
@@ -34,7 +52,8 @@ struct PeerReplica {
 
     /// One transaction over documents; returns the actor when it became an operation.
     mutating func write(
-        _ keys: [DocumentKey], wallMilliseconds: UInt64, _ edit: (inout DocumentEditor) throws -> Void
+        _ number: Int, _ keys: [DocumentKey], wallMilliseconds: UInt64,
+        _ edit: (DocumentKey, inout DocumentEditor) throws -> Void
     ) throws -> ActorID? {
         // Rule 10 also when the document is back: what came may be older than what was evicted, and then the
         // next stamp's vector would claim writes that are not in it.
@@ -43,17 +62,18 @@ struct PeerReplica {
         var changes: [Operation.Change] = []
         for key in keys {
             var editor = DocumentEditor(document: documents[key] ?? Document(), stamp: stamp)
-            try edit(&editor)
+            try edit(key, &editor)
             guard let delta = editor.pending.delta(stamp: stamp) else { continue }
             documents[key] = editor.document
             changes.append(Operation.Change(collection: key.collection, id: key.id, delta: delta.encoded()))
         }
         guard !changes.isEmpty else { return nil }
-        let sequence = UInt64(own[actor]?.count ?? 0) + 1
+        let sequence = (own[actor]?.last?.sequence ?? acknowledged[actor]?.sequence ?? 0) + 1
         let operation = Operation(
             actor: actor, sequence: sequence, timestamp: stamp.time, changes: changes)
         if sequence == 1 { actors.append(actor) }
-        own[actor, default: []].append(OwnOperation(sequence: sequence, bytes: operation.encoded()))
+        own[actor, default: []].append(
+            OwnOperation(write: number, sequence: sequence, bytes: operation.encoded()))
         return actor
     }
 
@@ -68,22 +88,37 @@ struct PeerReplica {
         return true
     }
 
-    private mutating func renew() {
+    mutating func renew() {
         nextActor += 1
         actor = ActorID(nextActor &* 0x9E37_79B9_7F4A_7C15)
     }
 
+    /// The store becomes what it was; only its randomness goes on.
+    mutating func rollBack(to earlier: PeerReplica) {
+        let next = nextActor
+        let asked = subscriptions
+        self = earlier
+        nextActor = next
+        subscriptions = asked
+    }
+
+    /// A session begins: what an earlier one staged starts over.
+    mutating func discardStaged() {
+        staged = [:]
+        repairStates = [:]
+        correction = 0
+    }
+
     // MARK: The session's actions
 
-    mutating func perform(_ action: Action) throws -> Event? {
+    mutating func perform(_ action: Action, wallMilliseconds: UInt64) throws -> Event? {
         switch action {
-        case .readOwnActors: return .ownActors(heads)
-        case .compareHistory(let heads):
-            return .historyCompared(
-                forked: heads.filter { head in
-                    let held = own[head.actor]?.first { $0.sequence == head.sequence }
-                    return held.map { $0.bytes.withUnsafeBytes { hash64($0, seed: 0) } } != head.hash
-                }.map(\.actor))
+        case .readOwnActors:
+            let known = actors.compactMap { actor in
+                acknowledged[actor].map { Frame.Acknowledgement(actor: actor, sequence: $0.sequence) }
+            }
+            return .ownActors(OwnHistory(heads: heads, acknowledged: known, seen: seen))
+        case .compareHistory(let heads): return .historyCompared(heads.map(standing))
         case .readOwnOperations(let actor, let after, let maxBytes):
             return .ownOperations(actor: actor, operations(of: actor, after: after, maxBytes: maxBytes))
         case .store(let batch): return try store(batch)
@@ -100,30 +135,50 @@ struct PeerReplica {
                     return !held.vector.covers(try VersionVector(decoding: candidate.vector))
                 }.map(\.key))
         case .acknowledge(let actor, let sequence):
-            acknowledged[actor] = max(acknowledged[actor] ?? 0, sequence)
-            return nil
-        case .renewActor(let old):
-            if old == actor { renew() }
+            acknowledge(actor, through: sequence)
             return nil
         case .settle(let keys):
             wanted.removeAll { keys.contains($0) }
             return nil
-        case .report(.connected): return wanted.isEmpty ? nil : .wanted(wanted)
+        case .report(.connected(let difference)):
+            correction = difference
+            return wanted.isEmpty ? nil : .wanted(wanted)
         case .report: return nil
+        default: return try performRepair(action, wallMilliseconds)
+        }
+    }
+
+    private mutating func performRepair(_ action: Action, _ wallMilliseconds: UInt64) throws -> Event? {
+        switch action {
+        case .repair(let request): return try repair(request, wallMilliseconds)
+        case .stageRepair(let states):
+            for item in states {
+                repairStates[item.key] = try item.state.map { try Document(decoding: $0) } ?? Document()
+            }
+            return .repairStaged
+        case .readHoldings(let last): return holdings(after: last)
+        case .readStates(let keys): return .states(keys.map { ($0, documents[$0]?.encoded()) }, at: nil)
+        case .noteSeen(let position, let replaces):
+            if replaces {
+                seen = position
+                forgetRetired()
+            }
+            see(position)
+            return .seenNoted
         default: throw Violation("a peer's session asks for nothing else")
         }
     }
 
-    /// A session begins: what an earlier one staged starts over.
-    mutating func discardStaged() { staged = [:] }
+    mutating func see(_ position: LogPosition) {
+        if seen.map({ $0.offset < position.offset }) ?? true { seen = position }
+    }
 
     private var heads: [Frame.ActorHead] {
-        actors.compactMap { actor in
-            own[actor]?.last.map {
-                Frame.ActorHead(
-                    actor: actor, sequence: $0.sequence,
-                    hash: $0.bytes.withUnsafeBytes { hash64($0, seed: 0) })
-            }
+        actors.map { actor in
+            let last = own[actor]?.last
+            return Frame.ActorHead(
+                actor: actor, sequence: last?.sequence ?? acknowledged[actor]?.sequence ?? 0,
+                hash: last?.hash ?? acknowledged[actor]?.hash ?? 0)
         }
     }
 
@@ -132,7 +187,7 @@ struct PeerReplica {
     ) -> [(sequence: UInt64, bytes: [UInt8])] {
         var found: [(sequence: UInt64, bytes: [UInt8])] = []
         var size = 0
-        for operation in own[actor]?.dropFirst(Int(after)) ?? [] where size < maxBytes {
+        for operation in own[actor] ?? [] where operation.sequence > after && size < maxBytes {
             size += operation.bytes.count
             found.append((operation.sequence, operation.bytes))
         }
@@ -159,6 +214,7 @@ struct PeerReplica {
             let isLater = held.map { $0.logID == position.logID && $0.offset < position.offset } ?? true
             if isLater || key == batch.publishes { changed.cursors[key] = position }
         }
+        if let position = batch.seen { changed.see(position) }
         self = changed
         return .stored
     }
@@ -170,10 +226,15 @@ struct PeerReplica {
             document.merge(try Document(decoding: bytes))
         case .delta(let stamp, let bytes):
             guard document.apply(try Delta(decoding: bytes, stamp: stamp)) != .baseMissing else {
-                return missing.append(update.key)
+                if !missing.contains(update.key) { missing.append(update.key) }
+                return
             }
         }
         documents[update.key] = document
         if let latest = document.vector.greatestTime { clock.observe(latest) }
     }
+}
+
+extension PeerReplica.OwnOperation {
+    var hash: UInt64 { bytes.withUnsafeBytes { hash64($0, seed: 0) } }
 }

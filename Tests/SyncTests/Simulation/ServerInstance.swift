@@ -2,6 +2,8 @@ import CRDT
 import DQL
 import Sync
 
+@testable import Replica
+
 /// A replicator instance: a materialization that may lag behind the log, and the last operations it folded.
 struct ServerInstance {
     struct Origin: Hashable {
@@ -33,15 +35,21 @@ struct ServerInstance {
                 let key = DocumentKey(collection: change.collection, id: change.id)
                 let before = documents[key]
                 var document = before ?? Document()
-                let outcome = document.apply(try Delta(decoding: change.delta, stamp: operation.stamp))
-                guard outcome != .baseMissing else {
-                    throw Violation("the log holds a delta without its base")
+                let state = StateChange.state(in: change.delta)
+                if let state {
+                    document.merge(try Document(decoding: state))
+                } else {
+                    let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
+                    guard document.apply(delta) != .baseMissing else {
+                        throw Violation("the log holds a delta without its base")
+                    }
                 }
                 documents[key] = document
                 lastChange[key] = entry.position.offset
                 changes.append(
                     LiveOperation.Change(
-                        key: key, delta: change.delta, before: before?.encoded(), after: document.encoded()))
+                        key: key, delta: state == nil ? change.delta : nil, before: before?.encoded(),
+                        after: document.encoded()))
             }
             position = entry.position
             let origin = origins[Origin(actor: operation.actor, sequence: operation.sequence)]

@@ -13,11 +13,12 @@ struct ServerLog {
         case appended
         case duplicate(through: UInt64)
         case gap
+        case conflict
     }
 
     let id: LogID
     private(set) var entries: [Entry] = []
-    private(set) var frontier: [ActorID: (sequence: UInt64, hash: UInt64)] = [:]
+    private(set) var frontier: [ActorID: (sequence: UInt64, timestamp: Timestamp, hash: UInt64)] = [:]
 
     init(id: LogID) { self.id = id }
 
@@ -31,12 +32,14 @@ struct ServerLog {
 
     mutating func append(_ operation: Operation, _ bytes: [UInt8]) -> Outcome {
         let last = frontier[operation.actor]?.sequence ?? 0
+        let content = bytes.withUnsafeBytes { hash64($0, seed: 0) }
+        if operation.sequence == last, frontier[operation.actor]?.hash != content { return .conflict }
         if operation.sequence <= last { return .duplicate(through: last) }
         if operation.sequence > last + 1 { return .gap }
         let hash = bytes.withUnsafeBytes { hash64($0, seed: head.hash) }
         let position = LogPosition(logID: id, offset: head.offset + 1, hash: hash)
         entries.append(Entry(operation: operation, bytes: bytes, position: position))
-        frontier[operation.actor] = (operation.sequence, bytes.withUnsafeBytes { hash64($0, seed: 0) })
+        frontier[operation.actor] = (operation.sequence, operation.timestamp, content)
         return .appended
     }
 

@@ -8,13 +8,34 @@ import TestSupport
 /// back: chaos from a seed, then healing, then everything must agree.
 struct World {
     static let hidden = "secrets"
+    /// Nobody may write here.
+    static let locked = "locked"
+    /// Here every write adds a field of its own, which nothing removes: what is lost shows.
+    static let notes = "notes"
+    static let dayMilliseconds: Int64 = 86_400_000
     static let creditBytes = 600
     static let batchBytes = 200
     static let statements = [
         "SELECT * FROM cars", "SELECT * FROM cars WHERE color = 'red'",
         "SELECT * FROM cars WHERE color = 'blue'",
         "SELECT * FROM boats", "SELECT * FROM boats WHERE color = 'red'", "SELECT * FROM secrets",
+        "SELECT * FROM notes",
     ]
+
+    /// What goes wrong in a world besides lost connections.
+    struct Faults: OptionSet {
+        let rawValue: Int
+        /// The server is put back to an earlier state.
+        static let restores = Faults(rawValue: 1)
+        /// Stores are put back to an earlier state.
+        static let rollBacks = Faults(rawValue: 2)
+        /// Applications write what they may not.
+        static let refusals = Faults(rawValue: 4)
+        /// Clocks jump by a day.
+        static let clocks = Faults(rawValue: 8)
+        /// The server goes on reading what a lost connection had brought.
+        static let ghosts = Faults(rawValue: 16)
+    }
 
     var generator: SplitMix64
     var log: ServerLog
@@ -24,6 +45,8 @@ struct World {
     var origins: [ServerInstance.Origin: UInt64] = [:]
     /// What every folded operation did, for the question what may be sent of it.
     var folded: [Stamp: LiveOperation] = [:]
+    /// What full states in the log did.
+    var merged: [LiveOperation.Change] = []
     /// Documents each peer has written: it may be told of them outside its subscriptions (rule 16).
     var written: [Int: Set<DocumentKey>] = [:]
     /// Documents a peer held, and showed as matching, while a subscription had no cursor: nothing in the
@@ -33,12 +56,21 @@ struct World {
     /// way, may have made them leave.
     private(set) var released: [Int: Set<DocumentKey>] = [:]
     let queries: [SubscriptionQuery]
-    private(set) var restores = 0
-    private var sessions: UInt64 = 0
-    private var wall: UInt64 = 1_700_000_000_000
-    private(set) var steps = 0
+    let faults: Faults
+    var restores = 0
+    var sessions: UInt64 = 0
+    /// The servers' clock, and how far each peer's is ahead of it.
+    var wall: UInt64 = 1_700_000_000_000
+    var skews: [Int64]
+    var steps = 0
+    var book = WriteBook()
+    /// What stores once were.
+    var earlier: [Int: PeerReplica] = [:]
+    /// Connections that are lost to the peer, and not yet to the server.
+    var ghosts: [Link] = []
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, faults: Faults) throws {
+        self.faults = faults
         generator = SplitMix64(seed: seed)
         guard let id = LogID(bytes: generator.bytes(count: 16)) else {
             throw Violation("a log id has 16 bytes")
@@ -47,17 +79,19 @@ struct World {
         let start = log
         instances = (0..<2).map { _ in ServerInstance(log: start, liveOperations: 6) }
         peers = (0..<(2 + generator.below(4))).map { PeerReplica(number: $0 + 1) }
+        skews = peers.map { _ in 0 }
         queries = try Self.statements.map { try SubscriptionQuery(statement: $0) }
     }
 
     /// Chaos for `count` steps, then healing, then the checks.
-    mutating func run(steps count: Int, restores allowsRestores: Bool) throws {
-        for _ in 0..<count { try chaos(allowsRestores) }
+    mutating func run(steps count: Int) throws {
+        for _ in 0..<count { try chaos() }
         try heal()
         try checkConvergence()
+        try checkWrites()
     }
 
-    private mutating func chaos(_ allowsRestores: Bool) throws {
+    private mutating func chaos() throws {
         let peer = generator.below(peers.count)
         switch generator.below(100) {
         case 0..<12: try edit(peer)
@@ -66,26 +100,44 @@ struct World {
         case 18..<23: if links[peer] == nil { try connect(peer) }
         case 23..<25: try cut(peer)
         case 25..<30: try fold(generator.below(2), count: 1 + generator.below(4))
-        case 30 where allowsRestores && generator.chance(15): try restore()
+        case 30: try misfortune(peer)
         default: try progress()
         }
     }
+
+    private mutating func misfortune(_ peer: Int) throws {
+        if faults.contains(.restores), generator.chance(15) { try restore() }
+        if faults.contains(.rollBacks), generator.chance(40) { try rollBack(peer) }
+        if faults.contains(.clocks), generator.chance(40) {
+            skews[peer] = generator.pick([0, -Self.dayMilliseconds, Self.dayMilliseconds])
+        }
+    }
+
+    func wall(of peer: Int) -> UInt64 { UInt64(Int64(wall) + skews[peer]) }
 
     // MARK: What applications do
 
     private mutating func edit(_ peer: Int) throws {
         wall += UInt64(generator.below(50))
+        var collections = ["cars", "cars", "boats", "boats", Self.hidden, Self.notes]
+        if faults.contains(.refusals), generator.chance(25) { collections.append(Self.locked) }
         var keys: [DocumentKey] = []
         for _ in 0...generator.pick([0, 0, 0, 1, 2]) {
-            let collection = generator.pick(["cars", "cars", "boats", Self.hidden])
             let key = DocumentKey(
-                collection: collection, id: try DocumentID(.int(Int64(generator.below(6)))))
+                collection: generator.pick(collections),
+                id: try DocumentID(.int(Int64(generator.below(6)))))
             if !keys.contains(key) { keys.append(key) }
         }
         let choice = generator.below(10)
         let color = generator.pick(["red", "blue", "green"])
-        let number = Int64(generator.below(100))
-        let actor = try peers[peer].write(keys, wallMilliseconds: wall) { editor in
+        let value = Int64(generator.below(100))
+        let number = book.begin(peer)
+        let corrected = UInt64(Int64(wall(of: peer)) + peers[peer].correction)
+        let actor = try peers[peer].write(number, keys, wallMilliseconds: corrected) { key, editor in
+            if utf8Equal(key.collection, Self.notes) {
+                editor.create()
+                return try editor.set(["w\(number)"], .bool(true))
+            }
             switch choice {
             case 0: editor.delete()
             case 1: try editor.unset(["color"])
@@ -94,18 +146,21 @@ struct World {
                 try editor.set(["color"], .string(color))
             default:
                 editor.create()
-                try editor.set(["n"], .int(number))
+                try editor.set(["n"], .int(value))
                 if choice == 9 { try editor.set(["color"], .string(color)) }
             }
         }
         guard let actor else { return }
+        let bytes = peers[peer].own[actor]?.last?.bytes ?? []
+        book.written(number, try Operation(decoding: bytes).keys, bytes)
         written[peer, default: []].formUnion(keys)
         try noteUnsettled(peer)
         links[peer]?.tellPeer(.ownOperationAdded(actor))
     }
 
     private mutating func evict(_ peer: Int) throws {
-        let keys = peers[peer].documents.keys.sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
+        let keys = peers[peer].documents.keys.filter { !utf8Equal($0.collection, Self.notes) }
+            .sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
         guard !keys.isEmpty else { return }
         let key = generator.pick(keys)
         if try peers[peer].evict(key) {
@@ -130,7 +185,7 @@ struct World {
         }
     }
 
-    private mutating func noteUnsettled(_ peer: Int) throws {
+    mutating func noteUnsettled(_ peer: Int) throws {
         for query in peers[peer].subscriptions where peers[peer].cursors[query.canonicalKey] == nil {
             for (key, document) in peers[peer].documents where try query.covers(key, document) {
                 unsettled[peer, default: []].insert(key)
@@ -152,7 +207,7 @@ struct World {
         peers[peer].discardStaged()
         var link = Link(
             peer: peer, instance: generator.below(2), number: sessions, batchBytes: Self.batchBytes,
-            creditBytes: Self.creditBytes, hidden: Self.hidden)
+            creditBytes: Self.creditBytes, hidden: Self.hidden, walls: (wall(of: peer), wall))
         link.asked = peers[peer].subscriptions
         try noteUnsettled(peer)
         for query in peers[peer].subscriptions { link.tellPeer(.subscribe(request(peer, query))) }
@@ -165,26 +220,57 @@ struct World {
     mutating func cut(_ peer: Int) throws {
         guard var link = links.removeValue(forKey: peer) else { return }
         link.near.actions.removeAll { _ in generator.chance(50) }
-        for action in link.near.actions { _ = try peers[peer].perform(action) }
-        for action in link.far.actions where generator.chance(50) {
-            if case .append(let operations) = action { _ = try admit(operations, link) }
+        for action in link.near.actions { try perform(action, at: peer) }
+        peers[peer].correction = 0
+        if faults.contains(.ghosts), generator.chance(50), link.far.closed == nil {
+            ghosts.append(link)
+        } else {
+            for action in link.far.actions where generator.chance(50) {
+                if case .append(let operations) = action { _ = try admit(operations, link) }
+            }
         }
         try checkCursors(peer)
     }
 
-    private mutating func fold(_ index: Int, count: Int) throws {
+    /// Performs an action of a peer's session on its store.
+    @discardableResult
+    private mutating func perform(_ action: Action, at peer: Int) throws -> Event? {
+        let answer = try peers[peer].perform(action, wallMilliseconds: wall(of: peer))
+        if case .repair = action {
+            for operation in peers[peer].pending { book.moved(operation.write, operation.bytes) }
+            for refusal in peers[peer].refused { book.refused(refusal.write, refusal.code) }
+        }
+        return answer
+    }
+
+    mutating func fold(_ index: Int, count: Int) throws {
         for operation in try instances[index].fold(log, count: count, origins: origins) {
-            folded[operation.stamp] = operation
+            // The record of a refusal bears the stamp of the operation before it.
+            if !operation.changes.isEmpty { folded[operation.stamp] = operation }
+            merged += operation.changes.filter { $0.delta == nil }
         }
     }
 
     /// The server's log is put back to what it was earlier; what is appended next makes its hashes differ.
     private mutating func restore() throws {
         for peer in peers.indices { try cut(peer) }
+        ghosts = []
         log = log.restored(to: generator.below(log.entries.count + 1))
         let now = log
         instances = instances.map { _ in ServerInstance(log: now, liveOperations: 6) }
         restores += 1
+    }
+
+    /// A store is put back to what it was; or what it is now is kept for later.
+    private mutating func rollBack(_ peer: Int) throws {
+        guard let then = earlier.removeValue(forKey: peer) else {
+            earlier[peer] = peers[peer]
+            return
+        }
+        try cut(peer)
+        peers[peer].rollBack(to: then)
+        book.rolledBack(peer, kept: Set(then.pending.map(\.write)))
+        try noteUnsettled(peer)
     }
 
     // MARK: One step of a session
@@ -212,6 +298,7 @@ struct World {
     /// One random step of one random connection; false when nothing can happen.
     @discardableResult
     private mutating func progress() throws -> Bool {
+        if !ghosts.isEmpty, generator.chance(20) { return try progressGhost() }
         let able = links.keys.sorted().filter { links[$0].map { !enabled($0).isEmpty } ?? false }
         guard !able.isEmpty else { return false }
         let peer = generator.pick(able)
@@ -225,7 +312,7 @@ struct World {
         case .frameToServer: link.tellServer(.frame(link.far.inbox.removeFirst()))
         case .peerAction:
             let action = link.near.actions.remove(at: generator.below(link.near.actions.count))
-            if let answer = try peers[peer].perform(action) { link.near.answers.append(answer) }
+            if let answer = try perform(action, at: peer) { link.near.answers.append(answer) }
             try noteUnsettled(peer)
         case .serverAction:
             let ready = link.far.actions.indices.filter { isReady(link.far.actions[$0], link) }
@@ -241,107 +328,60 @@ struct World {
         return true
     }
 
-    /// A session may end only for what a restored log explains.
+    /// One step of a connection that only the server still has.
+    private mutating func progressGhost() throws -> Bool {
+        let index = generator.below(ghosts.count)
+        var link = ghosts[index]
+        link.near.inbox = []
+        let ready = link.far.actions.indices.filter { isReady(link.far.actions[$0], link) }
+        if !link.far.inbox.isEmpty {
+            link.tellServer(.frame(link.far.inbox.removeFirst()))
+        } else if !ready.isEmpty {
+            let action = link.far.actions.remove(at: generator.pick(ready))
+            if let answer = try perform(action, link) { link.far.answers.append(answer) }
+        } else if !link.far.answers.isEmpty {
+            link.tellServer(link.far.answers.removeFirst())
+        } else {
+            ghosts.remove(at: index)
+            return true
+        }
+        ghosts[index] = link
+        if link.far.closed != nil { ghosts.remove(at: index) }
+        return true
+    }
+
+    /// A session may end only because somebody else has written as its actor (a connection that was lost to
+    /// the peer only: the handshake tells them apart), or because a clock jumped after it had been
+    /// corrected.
     private mutating func ended(_ link: Link) throws {
         let reason = link.far.closed ?? link.near.closed
-        let explained = [SyncErrorCode.baseNotCovered.rawValue]
-        guard restores > 0, let reason, explained.contains(reason.code) else {
+        let explained: [SyncErrorCode] =
+            (faults.contains(.ghosts) ? [.actorConflict] : [])
+            + (faults.contains(.clocks) ? [.clockTooFarAhead] : [])
+        guard let reason, explained.contains(where: { $0.rawValue == reason.code }) else {
             throw Violation("a session ended: \(reason.map { "\($0)" } ?? "without a reason")")
         }
         try cut(link.peer)
-    }
-
-    // MARK: The server's store
-
-    private mutating func perform(_ action: Action, _ link: Link) throws -> Event? {
-        let index = link.instance
-        switch action {
-        case .readFrontier(let actors):
-            let heads = actors.compactMap { actor in
-                log.frontier[actor].map {
-                    Frame.ActorHead(actor: actor, sequence: $0.sequence, hash: $0.hash)
-                }
-            }
-            return .frontier(heads, head: instances[index].position)
-        case .readPage(let id, let query, let start):
-            return .page(subscription: id, try page(query, start, index))
-        case .awaitOperations(let offset):
-            return instances[index].operations(after: offset, atMost: 1 + generator.below(4))
-        case .append(let operations): return try admit(operations, link)
-        case .readStates(let keys):
-            try fold(index, count: .max)
-            return .states(keys.map { ($0, instances[index].documents[$0]?.encoded()) })
-        case .report: return nil
-        default: throw Violation("a server's session asks for nothing else")
-        }
-    }
-
-    private mutating func page(
-        _ query: SubscriptionQuery, _ start: PageStart, _ index: Int
-    ) throws -> CatchUpPage {
-        let count = 1 + generator.below(4)
-        switch start {
-        case .cursor(let cursor):
-            let isKnown = log.position(at: cursor.offset) == cursor
-            if isKnown, instances[index].position.offset < cursor.offset { try fold(index, count: .max) }
-            return try instances[index].page(
-                of: query, after: isKnown ? cursor.offset : 0, namesAfter: 0, count: count)
-        case .offset(let offset, let namesAfter):
-            if offset == 0 { try fold(index, count: .max) }
-            return try instances[index].page(of: query, after: offset, namesAfter: namesAfter, count: count)
-        }
-    }
-
-    private mutating func admit(_ uploads: [[UInt8]], _ link: Link) throws -> Event {
-        var reached: [ActorID: UInt64] = [:]
-        func acknowledgements() -> [Frame.Acknowledgement] {
-            reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
-        }
-        for bytes in uploads {
-            let operation = try Operation(decoding: bytes)
-            if try !isCovered(operation, link.instance) { try fold(link.instance, count: .max) }
-            guard try isCovered(operation, link.instance) else {
-                return .refused(acknowledgements(), refusal(operation, .baseNotCovered))
-            }
-            let origin = ServerInstance.Origin(actor: operation.actor, sequence: operation.sequence)
-            switch log.append(operation, bytes) {
-            case .appended:
-                origins[origin] = link.number
-                reached[operation.actor] = operation.sequence
-            case .duplicate(let through):
-                reached[operation.actor] = max(reached[operation.actor] ?? 0, through)
-            case .gap: return .refused(acknowledgements(), refusal(operation, .sequenceGap))
-            }
-            // An instance may fold an operation before its append is answered.
-            if generator.chance(30) { try fold(link.instance, count: .max) }
-        }
-        return .appended(acknowledgements())
-    }
-
-    private func isCovered(_ operation: Operation, _ index: Int) throws -> Bool {
-        try operation.changes.allSatisfy { change in
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
-            return instances[index].vector(of: key).covers(delta.base)
-        }
-    }
-
-    private func refusal(_ operation: Operation, _ code: SyncErrorCode) -> Frame.Refusal {
-        Frame.Refusal(
-            actor: operation.actor, sequence: operation.sequence, error: SyncError(code, "in the simulation"))
     }
 
     // MARK: Healing
 
     /// Connects everybody and lets everything that can happen happen, until nothing can.
     private mutating func heal() throws {
+        // The clocks were a day away; from now on time does not run backwards.
+        for peer in peers.indices where faults.contains(.clocks) {
+            skews[peer] = generator.pick([0, skews[peer]])
+        }
         for _ in 0..<60 {
             for peer in peers.indices where links[peer] == nil { try connect(peer) }
             for _ in 0..<20_000 {
                 for index in instances.indices { try fold(index, count: .max) }
+                wall += 1
                 if try !progress() { break }
             }
-            let isQuiet = links.count == peers.count && links.values.allSatisfy { enabled($0).isEmpty }
+            let isQuiet =
+                ghosts.isEmpty && links.count == peers.count
+                && links.values.allSatisfy { enabled($0).isEmpty }
             if isQuiet, !instances.contains(where: { $0.position != log.head }) { return }
         }
         throw Violation("no rest after healing")

@@ -1,0 +1,104 @@
+import CRDT
+import Identity
+import OperationLog
+import Replica
+import ServiceKit
+import Sync
+
+/// Takes back what a restored log has lost from a peer that holds it (rules 14 and 18).
+///
+/// Only in a reconcile that the server began itself, only where the peer may write, and only what adds to the
+/// fold: the states become one operation of the replicator's own actor.
+extension DatabaseHub {
+    /// Of the documents that a peer holds those that it holds more of, and may write.
+    func lacking(_ candidates: [Frame.Candidate], _ identity: Identity) async throws -> [DocumentKey] {
+        try await materializer.advance()
+        let replica = materializer.replica
+        return try await materializer.executor.run {
+            try replica.read { transaction in
+                try candidates.filter { candidate in
+                    guard identity.grant.allowsWriting(collection: candidate.key.collection) else {
+                        return false
+                    }
+                    let vector = try VersionVector(decoding: candidate.vector)
+                    return try !Self.vector(of: candidate.key, transaction).covers(vector)
+                }.map(\.key)
+            }
+        }
+    }
+
+    /// Appends states as far as they may be; returns a position that has them.
+    func admit(
+        _ states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
+    ) async throws -> LogPosition {
+        var failures = 0
+        while failures < Limits.appendAttempts {
+            try await materializer.advance()
+            let changes = try await changes(of: states, identity)
+            guard !changes.isEmpty else { return await materializer.position }
+            let actor = materializer.replica.actor
+            let known = try await log.frontier(of: [actor], in: database)[actor]
+            let now = Environment.system.wallMilliseconds() << 16
+            let operation = Operation(
+                actor: actor, sequence: (known?.sequence ?? 0) + 1,
+                timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
+            let record = OperationRecord(
+                actor: actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                bytes: operation.encoded())
+            let request = AppendRequest(record: record, authorKey: "replicator:\(actor)")
+            if case .appended(let offset)? = try await log.append([request], to: database).first {
+                // Once more: what did not fit into one operation is still to come.
+                appendedThrough = max(appendedThrough, offset)
+            } else {
+                // Another session was faster, or the folder was copied.
+                failures += 1
+                let replica = materializer.replica
+                try await materializer.executor.run { try replica.renewActor(actor) }
+            }
+        }
+        throw SyncError(.unavailable, "the log is too busy to take documents back")
+    }
+
+    private func changes(
+        of states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
+    ) async throws -> [Operation.Change] {
+        let replica = materializer.replica
+        let now = Environment.system.wallMilliseconds()
+        return try await materializer.executor.run {
+            try replica.read { transaction in
+                var changes: [Operation.Change] = []
+                var size = 0
+                for item in states {
+                    guard identity.grant.allowsWriting(collection: item.key.collection),
+                        let document = try? Document(decoding: item.state),
+                        !HybridClock.isTooFarAhead(document.vector.greatestTime ?? 0, wallMilliseconds: now),
+                        try !Self.vector(of: item.key, transaction).covers(document.vector),
+                        try Self.fits(document, item.key, transaction),
+                        size == 0 || size + item.state.count < Limits.stateOperationBytes
+                    else { continue }
+                    size += item.state.count
+                    changes.append(
+                        Operation.Change(
+                            collection: item.key.collection, id: item.key.id,
+                            delta: StateChange.encode(item.state)))
+                }
+                // An operation names each collection once in a row.
+                return changes.sorted { utf8Precedes($0.collection, $1.collection) }
+            }
+        }
+    }
+
+    private static func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {
+        guard let state = try transaction.state(of: key) else { return VersionVector() }
+        return try state.withUnsafeBytes { try DocumentReader($0).vector() }
+    }
+
+    /// Whether the merged document can still be passed on.
+    private static func fits(
+        _ document: Document, _ key: DocumentKey, _ transaction: ReadTransaction
+    ) throws -> Bool {
+        var merged = document
+        if let state = try transaction.state(of: key) { merged.merge(try Document(decoding: state)) }
+        return merged.encoded().count <= Limits.documentBytes
+    }
+}

@@ -1,0 +1,110 @@
+import CRDT
+import Identity
+import OperationLog
+import Replica
+import ServiceKit
+import Sync
+
+/// Takes what peers upload to the log.
+extension DatabaseHub {
+    /// Takes a session's operations to the log; returns after they are durable there. An operation that is
+    /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
+    func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
+        if await materializer.position.offset < appendedThrough { try await materializer.advance() }
+        var verdicts = try await judge(uploads, identity)
+        if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
+            // Another process may have appended what it rests on: fold up to the head and look again.
+            try await materializer.advance()
+            verdicts = try await judge(uploads, identity)
+        }
+        var requests: [AppendRequest] = []
+        var refusals: [Frame.Refusal] = []
+        for verdict in verdicts {
+            switch verdict {
+            case .admitted(let request): requests.append(request)
+            case .refused(let reason), .uncovered(let reason): refusals.append(reason)
+            }
+        }
+        var (acknowledged, rejected) = try await append(requests, from: session)
+        for refusal in refusals where !rejected.contains(where: { $0.actor == refusal.actor }) {
+            rejected.append(try await record(refusal, identity))
+        }
+        return rejected.isEmpty ? .appended(acknowledged) : .refused(acknowledged, rejected)
+    }
+
+    private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
+        let check = AdmissionCheck(
+            replica: materializer.replica, grant: identity.grant,
+            wallMilliseconds: Environment.system.wallMilliseconds())
+        return try await materializer.executor.run {
+            try check.judge(uploads, authorKey: identity.peerKey ?? "")
+        }
+    }
+
+    private func append(
+        _ requests: [AppendRequest], from session: UInt64
+    ) async throws -> ([Frame.Acknowledgement], [Frame.Refusal]) {
+        guard !requests.isEmpty else { return ([], []) }
+        for request in requests {
+            origins[OriginKey(actor: request.record.actor, sequence: request.record.sequence)] = session
+        }
+        let outcomes = try await log.append(requests, to: database)
+        var reached: [ActorID: UInt64] = [:]
+        var unverified: [ActorID: (record: OperationRecord, through: UInt64)] = [:]
+        var refusals: [Frame.Refusal] = []
+        for (request, outcome) in zip(requests, outcomes) {
+            let record = request.record
+            if case .appended = outcome {
+            } else {
+                origins[OriginKey(actor: record.actor, sequence: record.sequence)] = nil
+            }
+            guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
+            switch outcome {
+            case .appended(let offset):
+                appendedThrough = max(appendedThrough, offset)
+                reached[record.actor] = record.sequence
+            case .duplicate(let through) where through == record.sequence: reached[record.actor] = through
+            case .duplicate(let through): unverified[record.actor] = (record, through)
+            case .gap(let expected):
+                refusals.append(
+                    refusal(record, .sequenceGap, "the log expects sequence \(expected)"))
+            case .conflict(let conflict):
+                refusals.append(refusal(record, .actorConflict, "\(conflict)"))
+            }
+        }
+        // The log compares the content of an actor's last operation only. Where that has not come, somebody
+        // else has written as this actor meanwhile, if only an earlier session of the same peer.
+        for (actor, item) in unverified where reached[actor] ?? 0 < item.through {
+            refusals.append(
+                refusal(item.record, .actorConflict, "the log has the actor through \(item.through)"))
+        }
+        let acknowledgements = reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
+        return (acknowledgements, refusals)
+    }
+
+    /// Lets a refusal take the operation's place in the log, so that no other way leads there any more.
+    private func record(_ refusal: Frame.Refusal, _ identity: Identity) async throws -> Frame.Refusal {
+        let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
+        let operation = RefusalRecord.operation(
+            actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
+        let record = OperationRecord(
+            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+            bytes: operation.encoded())
+        let request = AppendRequest(record: record, authorKey: identity.peerKey ?? "")
+        switch try await log.append([request], to: database).first {
+        case .appended(let offset)?:
+            appendedThrough = max(appendedThrough, offset)
+            return refusal
+        case .gap(let expected)?:
+            return self.refusal(record, .sequenceGap, "the log expects sequence \(expected)")
+        default:
+            return self.refusal(record, .actorConflict, "the log has another operation in this place")
+        }
+    }
+
+    private func refusal(
+        _ record: OperationRecord, _ code: SyncErrorCode, _ message: String
+    ) -> Frame.Refusal {
+        Frame.Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
+    }
+}

@@ -1,0 +1,87 @@
+import CRDT
+import GRDB
+
+/// The last position of the server's log that this store knows of: what tells, at the next handshake, that
+/// the log was restored to an earlier state (rule 18).
+enum Seen {
+    private static let key = "seen"
+
+    static func position(_ database: Database) throws -> LogPosition? {
+        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database)
+        statement.bind(1, key)
+        guard try statement.step() else { return nil }
+        let bytes = statement.bytes(0)
+        guard bytes.count == LogID.byteCount + 16, let logID = LogID(bytes: Array(bytes.prefix(16))) else {
+            return nil
+        }
+        func number(at place: Int) -> UInt64 {
+            bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        return LogPosition(logID: logID, offset: number(at: 16), hash: number(at: 24))
+    }
+
+    /// Moves forward; to anywhere where it `replaces`. What belongs to another log than the one seen waits
+    /// until that log replaces it.
+    static func note(_ position: LogPosition, replaces: Bool, _ database: Database) throws {
+        if !replaces, let known = try Self.position(database) {
+            guard known.logID == position.logID, known.offset < position.offset else { return }
+        }
+        var bytes = position.logID.bytes
+        for number in [position.offset, position.hash] {
+            withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+        }
+        let statement = try RawStatement(
+            cached: "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)", database)
+        statement.bind(1, key)
+        statement.bind(2, bytes)
+        try statement.run()
+    }
+}
+
+extension Replica {
+    /// The last position of the server's log that this store knows of; nil before its first session.
+    public func seenPosition() throws -> LogPosition? {
+        try read { try $0.withDatabase { try Seen.position($0) } }
+    }
+
+    /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled
+    /// with: what was seen and acknowledged before is not in it.
+    public func noteSeen(_ position: LogPosition, replaces: Bool) throws {
+        try committing { database, state in
+            try Seen.note(position, replaces: replaces, database)
+            if replaces { try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database) }
+            return ((), nil)
+        }
+    }
+
+    /// A page of what the store holds behind a document, tombstones included, with the encoded vectors.
+    public func holdings(
+        after last: DocumentKey?
+    ) throws -> (documents: [(key: DocumentKey, vector: [UInt8])], isLast: Bool) {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                var page: [(key: DocumentKey, vector: [UInt8])] = []
+                var size = 0
+                var collections = Collections()
+                for name in try Collections.names(database) {
+                    if let last, utf8Precedes(name, last.collection) { continue }
+                    guard let table = try collections.number(of: name, database) else { continue }
+                    let start = last.map { utf8Equal($0.collection, name) ? $0.id.bytes : [] } ?? []
+                    let statement = try RawStatement(
+                        fresh: "SELECT id, state FROM documents_\(table) WHERE id > ? ORDER BY id", database)
+                    statement.bind(1, start)
+                    while try statement.step() {
+                        guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
+                            return (page, false)
+                        }
+                        let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(0)))
+                        let vector = try DocumentReader(statement.blob(1)).vector().encoded()
+                        size += vector.count + key.id.bytes.count + name.utf8.count
+                        page.append((key, vector))
+                    }
+                }
+                return (page, true)
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import CRDT
+
+/// Gives a server that has lost its log's end back what a peer holds (rules 14, 18 and 20).
+///
+/// The server starts it, having seen that its log does not have the position the peer has seen: it was
+/// restored. The peer lists what it holds; the server asks for the states of which it has less, takes them
+/// to the log, and ends the reconcile. The peer subscribes and uploads after that, so that its operations
+/// find their bases.
+///
+/// Bounds: pages are data and consume credit; the server asks for `Limits.statesPerRead` documents at a time.
+struct Reconciler: Sendable {
+    enum Step: Sendable, Equatable {
+        case idle
+        /// The documents of the first page are being compared with the log's.
+        case comparing
+        /// Their states are being asked for and appended.
+        case asking
+    }
+
+    /// Whether a reconcile is under way, on either side.
+    var isActive = false
+    /// A peer: whether a page is being read, and the last document that was listed.
+    var isReading = false
+    var last: DocumentKey?
+    /// Whether the last page has come or gone.
+    var isListed = false
+    /// A server: pages that wait, the first one being worked on.
+    var pages: [(candidates: [Frame.Candidate], size: Int, isLast: Bool)] = []
+    var step = Step.idle
+    /// Documents of the first page that the server lacks and has not asked for.
+    var lacking: [DocumentKey] = []
+    /// Documents asked for, and states that are being appended.
+    var asked: Set<DocumentKey> = []
+    var appending = 0
+    /// The position up to which the log has what was taken.
+    var position: LogPosition?
+}
+
+// MARK: The peer's half
+
+extension Session {
+    mutating func list() {
+        guard reconciler.isActive, !reconciler.isReading, !reconciler.isListed, canSendData else { return }
+        reconciler.isReading = true
+        actions.append(.readHoldings(after: reconciler.last))
+    }
+
+    mutating func listed(_ candidates: [Frame.Candidate], isLast: Bool) {
+        guard reconciler.isReading, phase == .open else { return }
+        reconciler.isReading = false
+        reconciler.isListed = isLast
+        reconciler.last = candidates.last?.key ?? reconciler.last
+        send(.holdings(candidates, isLast: isLast))
+        list()
+    }
+
+    mutating func reconciled(_ position: LogPosition) throws(SyncError) {
+        guard reconciler.isActive, reconciler.isListed else { throw unexpected("reconciled") }
+        reconciler = Reconciler()
+        uploader.serverHead = position
+        beginExchange()
+    }
+}
+
+// MARK: The server's half
+
+extension Session {
+    mutating func receivedHoldings(
+        _ candidates: [Frame.Candidate], isLast: Bool, _ size: Int
+    ) throws(SyncError) {
+        guard reconciler.isActive, !reconciler.isListed else { throw unexpected("holdings") }
+        guard candidates.count <= Limits.heldDocuments else {
+            throw SyncError(.malformedFrame, "more than \(Limits.heldDocuments) documents on one page")
+        }
+        for candidate in candidates where (try? VersionVector(decoding: candidate.vector)) == nil {
+            throw SyncError(.malformedFrame, "the vector of a document does not decode")
+        }
+        reconciler.isListed = isLast
+        reconciler.pages.append((candidates, size, isLast))
+        compareNext()
+    }
+
+    private mutating func compareNext() {
+        guard reconciler.step == .idle, let page = reconciler.pages.first else { return }
+        reconciler.step = .comparing
+        actions.append(.compareHoldings(page.candidates))
+    }
+
+    mutating func lacking(_ keys: [DocumentKey]) {
+        guard reconciler.step == .comparing else { return }
+        reconciler.step = .asking
+        reconciler.lacking = keys
+        askForHoldings()
+    }
+
+    /// Asks for the next few documents, or ends the page when there are none left.
+    private mutating func askForHoldings() {
+        guard reconciler.step == .asking, reconciler.asked.isEmpty, reconciler.appending == 0 else { return }
+        let keys = Array(reconciler.lacking.prefix(Limits.statesPerRead))
+        guard keys.isEmpty else {
+            reconciler.lacking.removeFirst(keys.count)
+            reconciler.asked = Set(keys)
+            return send(.want(keys))
+        }
+        let page = reconciler.pages.removeFirst()
+        reconciler.step = .idle
+        returnCredit(page.size)
+        guard page.isLast else { return compareNext() }
+        let position = reconciler.position
+        reconciler = Reconciler()
+        if let position { send(.reconciled(position)) }
+    }
+
+    mutating func receivedHeld(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws(SyncError) {
+        for item in states where reconciler.asked.remove(item.key) == nil {
+            throw unexpected("a state that was not asked for")
+        }
+        let given = states.compactMap { item in item.state.map { (key: item.key, state: $0) } }
+        guard !given.isEmpty else { return askForHoldings() }
+        reconciler.appending += 1
+        actions.append(.admitStates(given))
+    }
+
+    mutating func statesAdmitted(_ position: LogPosition) {
+        guard reconciler.appending > 0 else { return }
+        reconciler.position = position
+        reconciler.appending -= 1
+        askForHoldings()
+    }
+}

@@ -1,0 +1,142 @@
+import CRDT
+
+/// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
+///
+/// Flow: wait until the answers to everything that was sent are here and nothing is being stored; ask the
+/// server for the states of all documents that unacknowledged operations touch; then one transaction of the
+/// store replaces these documents, sets the refused operations aside and moves the others to a new actor.
+///
+/// Invariants: from the moment a repair is due nothing is uploaded and nothing of the stream is stored, so
+/// the states that are fetched hold everything that cursors here stand for; an operation is moved only when
+/// the server can no longer admit it as it was.
+struct Repairing: Sendable {
+    enum Step: Sendable, Equatable {
+        case idle
+        /// The store looks at what it has, or does it.
+        case deciding
+        /// States were asked for or are being kept aside.
+        case fetching
+    }
+
+    /// Whether something must be repaired before anything else is uploaded or stored.
+    var isDue = false
+    var step = Step.idle
+    /// The actors of which something may be moved. One that appears while the store is at it writes after it,
+    /// or has nothing left to send.
+    var retired: Set<ActorID> = []
+    /// What was refused since the last repair.
+    var refused: [Frame.Refusal] = []
+    /// Documents still to be asked for.
+    var needed: [DocumentKey] = []
+    /// Whether the request under way is for the repair.
+    var isAsking = false
+    /// The position of the server's log that the latest states stand for.
+    var seen: LogPosition?
+    /// Pages of states being kept aside.
+    var staging = 0
+    /// Whether operations were moved because of the clock and none was admitted since: then moving them again
+    /// would go on for ever.
+    var hasMovedForClock = false
+}
+
+extension Session {
+    /// The server refused an operation, and takes nothing more of its actor.
+    mutating func writeRefused(_ refusal: Frame.Refusal) throws(SyncError) {
+        guard uploader.sent[refusal.actor] != nil, uploader.stopped.insert(refusal.actor).inserted else {
+            return
+        }
+        if refusal.error.isOfClock {
+            guard !uploader.repair.hasMovedForClock else { throw refusal.error }
+            uploader.repair.hasMovedForClock = true
+        }
+        uploader.repair.refused.append(refusal)
+        uploader.repair.isDue = true
+    }
+
+    /// Begins a repair that is due as soon as nothing else is under way.
+    mutating func repairIfDue() {
+        guard uploader.repair.isDue, uploader.repair.step == .idle, phase == .open, !uploader.isReading,
+            !reconciler.isActive, subscriber.step == .idle, uploader.isDrained
+        else { return }
+        decide()
+    }
+
+    private mutating func decide() {
+        uploader.repair.step = .deciding
+        uploader.repair.retired.formUnion(uploader.known)
+        actions.append(
+            .repair(
+                Repair(
+                    admitted: uploader.acknowledged,
+                    refused: uploader.repair.refused.filter { !$0.error.isOfClock },
+                    seen: uploader.repair.seen)))
+    }
+
+    mutating func repairNeeds(_ keys: [DocumentKey]) {
+        guard uploader.repair.step == .deciding, !keys.isEmpty else { return }
+        uploader.repair.step = .fetching
+        uploader.repair.needed = keys
+        askNext()
+    }
+
+    /// States that were asked for a repair; those of one frame are kept aside together.
+    mutating func receivedForRepair(
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+    ) {
+        uploader.repair.staging += 1
+        uploader.repair.seen = position ?? uploader.repair.seen
+        actions.append(.stageRepair(states))
+        askNext()
+    }
+
+    mutating func repairStaged() {
+        guard uploader.repair.step == .fetching, uploader.repair.staging > 0 else { return }
+        uploader.repair.staging -= 1
+        goOnRepairing()
+    }
+
+    private mutating func goOnRepairing() {
+        let isAsking = uploader.repair.isAsking && !subscriber.asked.isEmpty
+        if uploader.repair.staging == 0, uploader.repair.needed.isEmpty, !isAsking { decide() }
+    }
+
+    mutating func repaired(_ actor: ActorID, _ refused: [Frame.Refusal]) {
+        guard uploader.repair.step == .deciding else { return }
+        for refusal in refused { actions.append(.report(.writeRefused(refusal))) }
+        let done = uploader.repair
+        uploader.repair = Repairing()
+        uploader.repair.hasMovedForClock = done.hasMovedForClock
+        uploader.continueAs(actor, insteadOf: done.retired)
+        // What waited for operations of the old actors waits for those of the new one.
+        for index in subscriber.held.indices { subscriber.held[index].barrier = uploader.barrier }
+        storeNext()
+        beginExchange()
+        askNext()
+    }
+}
+
+extension Uploader {
+    /// Whether everything that was sent is answered.
+    var isDrained: Bool {
+        sent.allSatisfy { stopped.contains($0.key) || $0.value <= acknowledged[$0.key] ?? 0 }
+    }
+
+    /// Every actor that something was sent of, or is to be.
+    fileprivate var known: Set<ActorID> {
+        Set(actors.map(\.actor)).union(sent.keys).union(pending)
+    }
+
+    /// The store has moved everything that the server does not have from these actors to another one.
+    fileprivate mutating func continueAs(_ actor: ActorID, insteadOf retired: Set<ActorID>) {
+        stopped.formUnion(retired)
+        stopped.remove(actor)
+        acknowledged = [actor: 0]
+        sent = [actor: 0]
+        pending = [actor] + pending.filter { $0 != actor && !stopped.contains($0) }
+    }
+}
+
+extension SyncError {
+    /// Whether the writer's clock is the only thing wrong.
+    var isOfClock: Bool { utf8Equal(code, SyncErrorCode.clockTooFarAhead.rawValue) }
+}

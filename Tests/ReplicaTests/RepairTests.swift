@@ -1,0 +1,137 @@
+import CRDT
+import TestSupport
+import Testing
+
+@testable import Replica
+
+@Suite("Repairing a store")
+struct RepairTests {
+    private func request(
+        _ replica: Replica, admitted: UInt64 = 0, refused: [UInt64] = [], isForItsBase: Bool = false
+    ) -> RepairRequest {
+        RepairRequest(
+            admitted: [replica.actor: admitted],
+            refused: refused.map {
+                RepairRequest.Refused(
+                    actor: replica.actor, sequence: $0, code: "SYNC-0401", message: "no right",
+                    isForItsBase: isForItsBase)
+            }, seen: nil)
+    }
+
+    /// Repairs with a server that has these states.
+    private func repair(
+        _ replica: Replica, _ request: RepairRequest, states: [DocumentKey: [UInt8]] = [:]
+    ) throws -> [(actor: ActorID, sequence: UInt64)] {
+        guard case .needs(let keys) = try replica.repair(request) else { return [] }
+        try replica.stageRepair(keys.map { ($0, states[$0]) })
+        guard case .repaired(let actor, let refused) = try replica.repair(request) else { return [] }
+        #expect(actor == replica.actor)
+        return refused
+    }
+
+    @Test("a refused write is set aside, later ones rest on the server's state, commits keep their numbers")
+    func refusal() throws {
+        try withPeer { replica, _ in
+            for number in 1...3 { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            try replica.execute("UPDATE c SET n = 4 WHERE _id = 2")
+            let old = replica.actor
+            let request = request(replica, admitted: 1, refused: [2])
+            guard case .needs(let keys) = try replica.repair(request) else {
+                Issue.record("nothing was asked for")
+                return
+            }
+            #expect(keys == [try key("c", 2), try key("c", 3)])
+            #expect(try replica.acknowledgedCommit() == 1)
+            try replica.stageRepair(keys.map { ($0, nil) })
+            guard case .repaired(let actor, let refused) = try replica.repair(request) else {
+                Issue.record("not repaired")
+                return
+            }
+            #expect(actor != old)
+            #expect(refused.map(\.sequence) == [2])
+            #expect(try replica.refusedWrites().map(\.commit) == [2])
+            #expect(try replica.refusal(ofCommit: 2)?.code == "SYNC-0401")
+            #expect(try replica.refusal(ofCommit: 3) == nil)
+            let moved = try replica.ownOperations(of: actor, after: 0, maxBytes: .max)
+            #expect(moved.map(\.commit) == [3, 4])
+            #expect(moved.map(\.sequence) == [1, 2])
+            // What was written onto the refused document survives alone, as after a deletion.
+            #expect(try replica.rows("SELECT * FROM c WHERE _id = 2") == ["{\"_id\":2,\"n\":4}"])
+            try replica.acknowledge(actor, through: 2)
+            #expect(try replica.acknowledgedCommit() == replica.head)
+        }
+    }
+
+    @Test("what the server has already is not written a second time")
+    func nothingTwice() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
+            let state = try #require(try replica.state(key("c", 1)))
+            try replica.execute("UPDATE c SET n = 3 WHERE _id = 1")
+            #expect(try repair(replica, request(replica), states: [key("c", 1): state]).isEmpty)
+            let moved = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max)
+            #expect(moved.map(\.commit) == [3])
+            #expect(try replica.rows("SELECT n FROM c") == ["{\"n\":3}"])
+            #expect(try replica.refusedWrites().isEmpty)
+        }
+    }
+
+    @Test("a write whose base was refused with another one is moved, one whose base is missing is set aside")
+    func restingOnRefused() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
+            var both = request(replica, refused: [1])
+            both.refused += request(replica, refused: [2], isForItsBase: true).refused
+            #expect(try repair(replica, both).map(\.sequence) == [1])
+            #expect(try replica.rows("SELECT n FROM c") == ["{\"n\":2}"])
+            let alone = request(replica, refused: [1], isForItsBase: true)
+            #expect(try repair(replica, alone).map(\.sequence) == [1])
+            #expect(try replica.rows("SELECT n FROM c").isEmpty)
+            #expect(try replica.refusedWrites().map(\.commit) == [1, 2])
+        }
+    }
+
+    @Test("an evicted document stays away, and the new actor does not write it again")
+    func evicted() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            _ = try repair(replica, request(replica))
+            let moved = replica.actor
+            #expect(try replica.rows("SELECT * FROM c").isEmpty)
+            #expect(try replica.ownOperations(of: moved, after: 0, maxBytes: .max).count == 1)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 2})")
+            #expect(replica.actor != moved)
+        }
+    }
+
+    @Test("of refused writes the newest are kept")
+    func bounds() throws {
+        try withPeer { replica, _ in
+            let count = ReplicaLimits.refusedWrites + 3
+            for number in 1...count { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            _ = try repair(replica, request(replica, refused: (1...UInt64(count)).map { $0 }))
+            #expect(try replica.refusedWrites().map(\.commit) == (4...UInt64(count)).map { $0 })
+            #expect(try replica.rows("SELECT * FROM c").isEmpty)
+        }
+    }
+
+    @Test("a store lists all that it holds, page by page, tombstones included")
+    func holdings() throws {
+        try withPeer { replica, _ in
+            for number in 1...1_500 { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
+            try replica.execute("DELETE FROM c WHERE _id = 7")
+            let first = try replica.holdings(after: nil)
+            let second = try replica.holdings(after: first.documents.last?.key)
+            #expect(first.documents.count == ReplicaLimits.heldDocuments && !first.isLast)
+            #expect(second.isLast)
+            let all = (first.documents + second.documents).map(\.key)
+            #expect(all.count == 1_501)
+            #expect(Set(all).count == 1_501)
+            #expect(all.contains(try key("c", 7)))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import CRDT
+import DQL
+
+@testable import Replica
+@testable import Sync
+
+/// What the server's sessions ask of its log and its materializations.
+extension World {
+    mutating func perform(_ action: Action, _ link: Link) throws -> Event? {
+        let index = link.instance
+        switch action {
+        case .readFrontier(let hello):
+            let lacks = hello.head.map { log.position(at: $0.offset) != $0 } ?? false
+            let isBehind =
+                lacks || hello.acknowledged.contains { log.frontier[$0.actor]?.sequence ?? 0 < $0.sequence }
+            let heads = hello.actors.map(\.actor).compactMap { actor in
+                log.frontier[actor].map {
+                    Frame.ActorHead(actor: actor, sequence: $0.sequence, hash: $0.hash)
+                }
+            }
+            return .frontier(heads, head: instances[index].position, isBehind: isBehind)
+        case .readPage(let id, let query, let start):
+            return .page(subscription: id, try page(query, start, index))
+        case .awaitOperations(let offset):
+            return instances[index].operations(after: offset, atMost: 1 + generator.below(4))
+        case .append(let operations): return try admit(operations, link)
+        case .readStates(let keys):
+            try fold(index, count: .max)
+            return .states(
+                keys.map { ($0, instances[index].documents[$0]?.encoded()) }, at: instances[index].position)
+        case .compareHoldings(let candidates):
+            try fold(index, count: .max)
+            return .lacking(
+                try candidates.filter { candidate in
+                    guard mayWrite(candidate.key) else { return false }
+                    let vector = try VersionVector(decoding: candidate.vector)
+                    return !instances[index].vector(of: candidate.key).covers(vector)
+                }.map(\.key))
+        case .admitStates(let states): return try admit(states, index)
+        case .report: return nil
+        default: throw Violation("a server's session asks for nothing else")
+        }
+    }
+
+    mutating func page(
+        _ query: SubscriptionQuery, _ start: PageStart, _ index: Int
+    ) throws -> CatchUpPage {
+        let count = 1 + generator.below(4)
+        switch start {
+        case .cursor(let cursor):
+            let isKnown = log.position(at: cursor.offset) == cursor
+            if isKnown, instances[index].position.offset < cursor.offset { try fold(index, count: .max) }
+            return try instances[index].page(
+                of: query, after: isKnown ? cursor.offset : 0, namesAfter: 0, count: count)
+        case .offset(let offset, let namesAfter):
+            if offset == 0 { try fold(index, count: .max) }
+            return try instances[index].page(of: query, after: offset, namesAfter: namesAfter, count: count)
+        }
+    }
+
+    mutating func admit(_ uploads: [[UInt8]], _ link: Link) throws -> Event {
+        var reached: [ActorID: UInt64] = [:]
+        var unverified: [ActorID: UInt64] = [:]
+        var refusals: [Frame.Refusal] = []
+        for bytes in uploads {
+            let operation = try Operation(decoding: bytes)
+            if refusals.contains(where: { $0.actor == operation.actor }) { continue }
+            if try !isCovered(operation, link.instance) { try fold(link.instance, count: .max) }
+            if let code = try verdict(operation, link.instance) {
+                refusals.append(consume(operation, code))
+                continue
+            }
+            let origin = ServerInstance.Origin(actor: operation.actor, sequence: operation.sequence)
+            switch log.append(operation, bytes) {
+            case .appended:
+                origins[origin] = link.number
+                reached[operation.actor] = operation.sequence
+                book.appended(bytes)
+            case .duplicate(let through) where through == operation.sequence:
+                reached[operation.actor] = through
+            case .duplicate(let through): unverified[operation.actor] = through
+            case .gap: refusals.append(refusal(operation, .sequenceGap))
+            case .conflict: refusals.append(refusal(operation, .actorConflict))
+            }
+            // An instance may fold an operation before its append is answered.
+            if generator.chance(30) { try fold(link.instance, count: .max) }
+        }
+        for (actor, through) in unverified where reached[actor] ?? 0 < through {
+            let error = SyncError(.actorConflict, "in the simulation")
+            refusals.append(Frame.Refusal(actor: actor, sequence: through, error: error))
+        }
+        let acknowledgements = reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
+        return refusals.isEmpty ? .appended(acknowledgements) : .refused(acknowledgements, refusals)
+    }
+
+    func mayWrite(_ key: DocumentKey) -> Bool { !utf8Equal(key.collection, Self.locked) }
+
+    /// Why an operation may not enter the log; nil when it may, or has.
+    private func verdict(_ operation: Operation, _ index: Int) throws -> SyncErrorCode? {
+        if operation.sequence <= log.frontier[operation.actor]?.sequence ?? 0 { return nil }
+        if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wall) { return .clockTooFarAhead }
+        if !operation.keys.allSatisfy(mayWrite) { return .writeNotGranted }
+        return try isCovered(operation, index) ? nil : .baseNotCovered
+    }
+
+    /// Refuses an operation, for ever: its place in the log is taken.
+    private mutating func consume(_ operation: Operation, _ code: SyncErrorCode) -> Frame.Refusal {
+        let record = RefusalRecord.operation(
+            actor: operation.actor, sequence: operation.sequence,
+            after: log.frontier[operation.actor]?.timestamp ?? 0)
+        guard log.append(record, record.encoded()) == .appended else {
+            return refusal(operation, .sequenceGap)
+        }
+        return refusal(operation, code)
+    }
+
+    /// Takes states that a peer holds to the log.
+    private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event
+    {
+        try fold(index, count: .max)
+        let changes = try states.filter { item in
+            let vector = try Document(decoding: item.state).vector
+            let time = vector.greatestTime ?? 0
+            return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: wall)
+                && !instances[index].vector(of: item.key).covers(vector)
+        }.map {
+            Operation.Change(
+                collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode($0.state))
+        }
+        // As the wire's runs want it: one collection's changes side by side.
+        let sorted = changes.sorted { $0.collection < $1.collection }
+        guard !sorted.isEmpty else { return .statesAdmitted(log.head) }
+        let actor = ActorID(UInt64(index) + 1)
+        let operation = Operation(
+            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1, timestamp: wall << 16,
+            changes: sorted)
+        guard log.append(operation, operation.encoded()) == .appended else {
+            throw Violation("a server cannot append its own operation")
+        }
+        return .statesAdmitted(log.head)
+    }
+
+    func isCovered(_ operation: Operation, _ index: Int) throws -> Bool {
+        try operation.changes.allSatisfy { change in
+            let key = DocumentKey(collection: change.collection, id: change.id)
+            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
+            return instances[index].vector(of: key).covers(delta.base)
+        }
+    }
+
+    func refusal(_ operation: Operation, _ code: SyncErrorCode) -> Frame.Refusal {
+        Frame.Refusal(
+            actor: operation.actor, sequence: operation.sequence, error: SyncError(code, "in the simulation"),
+            documents: operation.keys)
+    }
+}
