@@ -42,10 +42,7 @@ extension DatabaseHub {
             let operation = Operation(
                 actor: actor, sequence: (known?.sequence ?? 0) + 1,
                 timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
-            let record = OperationRecord(
-                actor: actor, sequence: operation.sequence, timestamp: operation.timestamp,
-                bytes: operation.encoded())
-            let request = AppendRequest(record: record, authorKey: "replicator:\(actor)")
+            let request = AppendRequest(operation, authorKey: "replicator:\(actor)")
             if case .appended(let offset)? = try await log.append([request], to: database).first {
                 // Once more: what did not fit into one operation is still to come.
                 appendedThrough = max(appendedThrough, offset)

@@ -87,18 +87,15 @@ extension DatabaseHub {
         let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
         let operation = RefusalRecord.operation(
             actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
-        let record = OperationRecord(
-            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
-            bytes: operation.encoded())
-        let request = AppendRequest(record: record, authorKey: identity.peerKey ?? "")
+        let request = AppendRequest(operation, authorKey: identity.peerKey ?? "")
         switch try await log.append([request], to: database).first {
         case .appended(let offset)?:
             appendedThrough = max(appendedThrough, offset)
             return refusal
         case .gap(let expected)?:
-            return self.refusal(record, .sequenceGap, "the log expects sequence \(expected)")
+            return self.refusal(request.record, .sequenceGap, "the log expects sequence \(expected)")
         default:
-            return self.refusal(record, .actorConflict, "the log has another operation in this place")
+            return self.refusal(request.record, .actorConflict, "the log has another operation in this place")
         }
     }
 

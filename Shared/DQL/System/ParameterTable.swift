@@ -36,8 +36,8 @@ public enum ParameterTable {
                 + "is off. With both on it is a REGISTER, in non-strict mode a MAP."),
         .flag(
             "dql_restrict_subscriptions", true, works: true,
-            "Whether ORDER BY, LIMIT and OFFSET are a mistake in subscriptions. Without it they are refused too, "
-                + "as not supported yet."),
+            "Whether ORDER BY, LIMIT and OFFSET are a mistake in subscriptions. Without it they are refused "
+                + "too, as not supported yet."),
         .flag("dql_use_legacy_projection", true, "How projections are worked out inside."),
         .flag("dql_enable_preview_mode", false, "Lets statements use what is not released."),
         ParameterDefinition(
