@@ -137,8 +137,8 @@ extension World {
                 if isThere == (write.code == nil) || write.isForgiven { continue }
                 // A server that was restored may have got a state with what it refused later.
                 if isThere, restores > 0 { continue }
-                // It was only at the server before that, or only at a store before this; or its document could
-                // not be given back because a clock had spoilt it (see the README's gaps).
+                // It was only at the server before that, or only at a store before this; or its document
+                // could not be given back because a clock had spoilt it (see the README's gaps).
                 if restores > 0, book.rollBacks > 0 || faults.contains(.clocks) { continue }
                 throw Violation("write \(number) of \(key): \(write.code ?? "lost")")
             }
