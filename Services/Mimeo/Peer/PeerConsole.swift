@@ -80,6 +80,9 @@ final class PeerConsole: Sendable {
             (0...1e9).contains(seconds)
         else { throw MimeoError(.dotCommandInvalid, ".wait takes a commit and, optionally, seconds") }
         guard await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(seconds)) else {
+            if let refusal = ditto.sync.refusal(of: commit) {
+                throw MimeoError(.waitTimedOut, "the server refused commit \(commit): \(refusal)")
+            }
             throw MimeoError(
                 .waitTimedOut, "the server has not acknowledged commit \(commit) within \(seconds) s")
         }

@@ -234,6 +234,12 @@ extension DittoSync {
         await state.withLock { $0.lifecycle }?.value
     }
 
+    /// Why the server refused a local commit, `SYNC-0401: message`; nil when it did not.
+    package func refusal(of commit: UInt64) -> String? {
+        let found = try? engine.replica().refusal(ofCommit: commit)
+        return found.map { "\($0.code): \($0.message)" }
+    }
+
     /// Whether the server has acknowledged everything up to a local commit, after waiting for it at most
     /// `timeout`.
     package func waitForAcknowledgement(of commit: UInt64, timeout: Duration) async -> Bool {
@@ -241,7 +247,7 @@ extension DittoSync {
         while !Task.isCancelled {
             let version = changes.version
             guard let acknowledged = try? commits().acknowledged else { return false }
-            if acknowledged >= commit { return true }
+            if acknowledged >= commit { return refusal(of: commit) == nil }
             let left = deadline - ContinuousClock.now
             guard left > .zero else { return false }
             await changes.wait(after: version, atMost: left)
