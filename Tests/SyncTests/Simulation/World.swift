@@ -89,6 +89,7 @@ struct World {
         try heal()
         try checkConvergence()
         try checkWrites()
+        try checkCounts()
     }
 
     private mutating func chaos() throws {
@@ -136,7 +137,8 @@ struct World {
         let actor = try peers[peer].write(number, keys, wallMilliseconds: corrected) { key, editor in
             if utf8Equal(key.collection, Self.notes) {
                 editor.create()
-                return try editor.set(["w\(number)"], .bool(true))
+                try editor.set(["w\(number)"], .bool(true))
+                return try editor.increment(["count"], by: .int(1))
             }
             switch choice {
             case 0: editor.delete()

@@ -146,6 +146,18 @@ extension World {
         }
     }
 
+    /// Every write counted once, however often it was moved. (A store rolled back to before a repair may move
+    /// again what that had moved.)
+    func checkCounts() throws {
+        guard !faults.contains(.rollBacks) else { return }
+        for (key, document) in instances[0].documents where utf8Equal(key.collection, Self.notes) {
+            let marks = document.value.entries.count { $0.key.utf8.first == UInt8(ascii: "w") }
+            guard document.value["count"] == .int(Int64(marks)) else {
+                throw Violation("\(key) counts \(document.value["count"] ?? .null), not \(marks)")
+            }
+        }
+    }
+
     private func checkCode(_ number: Int, _ write: WriteBook.Write) throws {
         let isLocked = write.keys.contains { utf8Equal($0.collection, Self.locked) }
         switch write.code {
