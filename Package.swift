@@ -107,11 +107,14 @@ let services: [Target] =
 
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+    .target(
+        name: "DQLCorpus", dependencies: ["DQL", "CRDT", "TestSupport"], path: "Tests/Support/DQLCorpus",
+        swiftSettings: strict),
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ"]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus"]),
-    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
+    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus"]),
+    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),
