@@ -7,10 +7,10 @@ import Testing
 struct MutationTests {
     @Test("a damaged statement is refused or prints to its own tree, and never traps", arguments: 0..<100)
     func damaged(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 30_000)
+        var choices = Choices(seed: UInt64(seed) + 30_000)
         let statements = Corpus.cases.flatMap(\.steps).map(\.statement).filter { $0.utf8.count < 400 }
         for _ in 0..<40 {
-            let text = damage(generator.pick(statements), with: generator.pick(statements), &generator)
+            let text = damage(choices.pick(statements), with: choices.pick(statements), &choices)
             guard let statement = try? StatementCompiler.parse(text) else { continue }
             let printed = StatementPrinter.print(statement)
             let again = try? StatementCompiler.parse(printed)
@@ -20,19 +20,19 @@ struct MutationTests {
     }
 
     /// Takes out, doubles, exchanges or brings in words of a statement.
-    private func damage(_ text: String, with other: String, _ generator: inout Generator) -> String {
+    private func damage(_ text: String, with other: String, _ choices: inout Choices) -> String {
         var words = tokens(text)
         let foreign = tokens(other)
-        for _ in 0...generator.number(below: 3) where !words.isEmpty {
-            let place = generator.number(below: words.count)
-            switch generator.number(below: 4) {
+        for _ in 0...choices.below(3) where !words.isEmpty {
+            let place = choices.below(words.count)
+            switch choices.below(4) {
             case 0: words.remove(at: place)
             case 1: words.insert(words[place], at: place)
-            case 2: words.swapAt(place, generator.number(below: words.count))
-            default: words.insert(generator.pick(foreign), at: place)
+            case 2: words.swapAt(place, choices.below(words.count))
+            default: words.insert(choices.pick(foreign), at: place)
             }
         }
-        return words.joined(separator: generator.pick([" ", "", "\n"]))
+        return words.joined(separator: choices.pick([" ", "", "\n"]))
     }
 
     /// Runs of letters and digits, and every other character by itself.

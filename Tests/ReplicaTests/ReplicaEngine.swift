@@ -39,6 +39,11 @@ final class ReplicaEngine: StatementEngine {
         return result
     }
 
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        if let open { return try open.scan(collection, visit) }
+        try replica.read { try $0.scan(collection, visit) }
+    }
+
     func undoing<Result>(_ body: () throws -> Result) throws -> Result {
         var result: Result?
         do {

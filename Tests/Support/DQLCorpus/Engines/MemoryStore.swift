@@ -3,18 +3,18 @@ import DQL
 
 /// The naive store: real documents in memory, every read over their encoded bytes. The judge of the corpus.
 ///
-/// It scans in the order of the ids, unlike a store on disk, so that a test that counts on an order that is
-/// not promised fails on one of the two.
+/// It scans in the order of the ids unless told otherwise, unlike a store on disk, so that a test that counts
+/// on an order that is not promised fails on one of the two.
 public final class MemoryStore: DocumentWriter, StatementEngine {
     /// The documents of one collection.
     private struct Shelf {
         var documents: [DocumentID: (document: Document, bytes: [UInt8])] = [:]
-        /// The ids of all documents, ascending.
+        /// The ids of all documents, in the order of scans.
         var ids: [DocumentID] = []
 
-        mutating func put(_ id: DocumentID, _ document: Document) {
+        mutating func put(_ id: DocumentID, _ document: Document, sorted: Bool) {
             if documents.updateValue((document, document.encoded()), forKey: id) == nil {
-                ids.insert(id, at: ids.firstIndex { id < $0 } ?? ids.count)
+                ids.insert(id, at: sorted ? ids.firstIndex { id < $0 } ?? ids.count : ids.count)
             }
         }
 
@@ -27,10 +27,13 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     private var collections: [String: Shelf] = [:]
     private var time: Timestamp = 1
     private var generated = 0
+    private let isSorted: Bool
 
-    /// A store without documents.
-    public init() {}
+    /// A store without documents, scanned in the order of the ids or in that of their arrival, as a store on
+    /// disk is.
+    public init(isSorted: Bool = true) { self.isSorted = isSorted }
 
+    /// See `DocumentSource`.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let shelf = collections[collection] else { return }
         for id in shelf.ids {
@@ -40,6 +43,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
         }
     }
 
+    /// See `DocumentSource`.
     public func lookup(
         _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
@@ -54,10 +58,12 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
         }
     }
 
+    /// See `DocumentWriter`.
     public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
         collections[collection]?.documents[id]?.document.isLive ?? false
     }
 
+    /// See `DocumentWriter`; each edit has a stamp of its own.
     public func edit(
         _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
@@ -66,9 +72,10 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
             document: collections[collection]?.documents[id]?.document ?? Document(),
             stamp: Stamp(time: time, actor: ActorID(1)))
         try body(&editor)
-        collections[collection, default: Shelf()].put(id, editor.document)
+        collections[collection, default: Shelf()].put(id, editor.document, sorted: isSorted)
     }
 
+    /// See `DocumentWriter`.
     public func evict(_ collection: String, _ ids: [DocumentID]) throws {
         for id in ids { collections[collection]?.remove(id) }
     }
@@ -91,6 +98,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
         }
     }
 
+    /// See `StatementEngine`.
     public func undoing<Result>(_ body: () throws -> Result) throws -> Result {
         let before = collections
         defer { collections = before }
