@@ -20,6 +20,9 @@ final class ReplicaEngine: StatementEngine {
             directory: folder.path, role: .peer, environment: TestEnvironment().environment, logger: quiet)
     }
 
+    /// Whether no statement has written anything or been given an id, so that the next case cannot tell.
+    var isUntouched: Bool { replica.head == 0 && generated == 0 }
+
     func close() throws { try replica.close() }
 
     func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult {
