@@ -52,8 +52,8 @@ public struct Choices: Sendable {
 
 /// Makes a failing tape shorter and its numbers smaller while it goes on failing.
 public struct Shrinker {
-    /// How often a case is tried at most: enough for tapes of some hundred numbers, and seconds at worst.
-    private static let attempts = 3_000
+    /// How often a case is tried at most: enough for tapes of some hundred numbers, and seconds at most.
+    private static let attempts = 1_000
 
     private let fails: ([Int]) -> Bool
     private var left = Shrinker.attempts
