@@ -47,7 +47,7 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
-    module("DQL", ["CRDT"]),
+    module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", grdb, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto]),

@@ -40,6 +40,12 @@ public struct VersionVector: Hashable, Sendable {
         return place < entries.count && entries[place].actor == actor ? entries[place].time : nil
     }
 
+    /// Where an actor's entry is among `entries`, nil when there is none.
+    func place(of actor: ActorID) -> Int? {
+        let place = position(of: actor)
+        return place < entries.count && entries[place].actor == actor ? place : nil
+    }
+
     /// Whether the stamp is covered: its actor has an entry and it is not smaller.
     public func covers(_ stamp: Stamp) -> Bool {
         guard let time = self[stamp.actor] else { return false }
@@ -49,6 +55,14 @@ public struct VersionVector: Hashable, Sendable {
     /// Whether everything `other` covers is covered here.
     public func covers(_ other: VersionVector) -> Bool {
         other.entries.allSatisfy { covers(Stamp(time: $0.time, actor: $0.actor)) }
+    }
+
+    /// As `covers`, but for a stamp that comes with what is asked about.
+    func covers(_ other: VersionVector, besides stamp: Stamp?) -> Bool {
+        other.entries.allSatisfy { entry in
+            let needed = Stamp(time: entry.time, actor: entry.actor)
+            return needed == stamp || covers(needed)
+        }
     }
 
     /// The greatest timestamp of any actor; nil when empty.

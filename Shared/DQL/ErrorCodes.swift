@@ -25,6 +25,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unquotedKey = "DQL-0110"
     /// `USE IDS` with parentheses.
     case parenthesizedIDs = "DQL-0111"
+    /// A hint that is not a JSON object.
+    case invalidDirectives = "DQL-0112"
 
     /// `*` beside other projections.
     case mixedStar = "DQL-0201"
@@ -56,6 +58,16 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case readOnlyCollection = "DQL-0214"
     /// A CAST to a type that does not exist.
     case unknownType = "DQL-0215"
+    /// A system parameter that does not exist.
+    case unknownParameter = "DQL-0216"
+    /// A `system:` collection that does not exist.
+    case unknownCollection = "DQL-0217"
+    /// A write to a collection whose name begins with `__`.
+    case reservedCollection = "DQL-0218"
+    /// `conflicts` of anything but a field.
+    case notAField = "DQL-0219"
+    /// A pattern of SIMILAR TO or of a regular expression, written out, that is none.
+    case invalidPattern = "DQL-0220"
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"
@@ -72,6 +84,10 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case inListTooLong = "DQL-0403"
     /// A clause with more than `DQLLimits.clauseTerms` terms.
     case tooManyTerms = "DQL-0404"
+    /// More than `DQLLimits.materializedRows` rows have to be held in memory at a time.
+    case tooManyRows = "DQL-0405"
+    /// A subscription's condition that goes through more than `DQLLimits.subscriptionSteps` elements.
+    case tooManySteps = "DQL-0406"
 
     /// A parameter without its argument.
     case missingArgument = "DQL-0501"
@@ -92,6 +108,16 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unreadableDocument = "DQL-0606"
     /// A value that a document cannot hold (nested too deep).
     case unstorableValue = "DQL-0607"
+    /// A `system:` collection that the place where the statement runs does not offer.
+    case collectionNotOffered = "DQL-0608"
+    /// INCREMENT BY or RESTART WITH of something that is no number of the counter's type.
+    case invalidAmount = "DQL-0609"
+    /// The statement was cancelled.
+    case cancelled = "DQL-0610"
+    /// The statement ran longer than `dql_request_timeout_seconds`.
+    case timeout = "DQL-0611"
+    /// ALTER SYSTEM where only documents can be changed.
+    case systemStatement = "DQL-0612"
 
     /// A statement that cannot be a subscription.
     case unsupportedSubscription = "DQL-0701"
@@ -101,7 +127,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// An argument that no parameter of the statement names.
     case unusedArgument = "DQL-W101"
-    /// A function called with a literal of a type it never takes: the result is MISSING.
+    /// A function called with a literal it never takes: the result is MISSING.
     case literalType = "DQL-W102"
     /// Two projections of one name: the later one shows.
     case duplicateName = "DQL-W103"
@@ -109,4 +135,14 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case hiddenName = "DQL-W104"
     /// A SET whose right side was MISSING: the field was left as it was.
     case missingAssignment = "DQL-W105"
+    /// A comparison that is never true because the types differ.
+    case neverEqual = "DQL-W106"
+    /// `IN (:array)`: the list has one element, the array.
+    case arrayInList = "DQL-W108"
+    /// A name where an argument was probably meant, as in `_id = id`.
+    case fieldForArgument = "DQL-W109"
+    /// COUNT of a condition counts the rows where it is true.
+    case countOfCondition = "DQL-W110"
+    /// A comparison with null is never true.
+    case nullComparison = "DQL-W111"
 }

@@ -11,6 +11,8 @@ public enum DQLLimits {
     /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They
     /// are compared with one another; a statement with more was not written by anyone.
     public static let clauseTerms = 4_096
+    /// The most directives that hints at one place may have. They are merged one by one.
+    public static let directives = 256
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
     static let suggestionDistance = 2
     /// From how many elements on `IN :array` is looked up in a set rather than compared one by one: below it,
@@ -21,4 +23,41 @@ public enum DQLLimits {
     static let topRowsSlack = 2
     /// The longest token an error quotes, in characters.
     static let quotedTokenCharacters = 40
+    /// How many prepared statements a cache holds unless `dql_statement_cache_size` says otherwise.
+    public static let cachedStatements = 4_096
+    /// The longest statement that a cache holds, in UTF-8 bytes. A longer one has values written into it and
+    /// will hardly come again.
+    public static let cachedTextBytes = 65_536
+    /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
+    public static let cacheTextBytes = 16_777_216
+    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold in
+    /// memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
+    /// narrower condition is asked for.
+    public static let materializedRows = 1_000_000
+    /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
+    /// statement was cancelled: asking reads a clock.
+    static let stepsBetweenChecks = 256
+    /// How many elements a subscription's condition may go through per document. Its author is somebody
+    /// else: nested ANY over one array multiply, and nobody would cancel them.
+    public static let subscriptionSteps = 1_000_000
+    /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
+    /// which there is IN.
+    public static let patternCharacters = 2_048
+    /// The most steps a pattern has with its repetitions written out. A character of a text costs at most
+    /// one visit of each.
+    public static let patternInstructions = 2_048
+    /// The greatest count in `{n,m}`, as in RE2: nested counts multiply.
+    public static let patternRepetitions = 1_000
+    /// How deep a pattern's groups may nest, in levels: its parser and its builder are recursive.
+    public static let patternGroups = 64
+    /// How many entries a matcher's table may have, of 4 bytes each; a full one is thrown away.
+    static let patternTableEntries = 65_536
+    /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
+    /// microseconds, which the second text already repays.
+    static let patternWarmingSteps = 8_192
+    /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
+    /// is MISSING.
+    public static let resultBytes = 5_242_880
+    /// The most elements that `date_range` and `split` make; more are MISSING.
+    public static let resultElements = 262_144
 }

@@ -91,7 +91,7 @@ struct CanonicalFormTests {
             ("unknown bits of a map edit", [1, 0, 0, 8]), ("an empty list of fields", [1, 0, 0, 4, 0, 0]),
             ("keys that do not ascend", [1, 0, 0, 4, 2, 1, 0x62, 1, 1, 0x61, 1]),
             ("a slot edit that does nothing", [1, 0, 0, 4, 1, 1, 0x61, 0]),
-            ("unknown bits of a slot edit", [1, 0, 0, 4, 1, 1, 0x61, 8]),
+            ("unknown bits of a slot edit", [1, 0, 0, 4, 1, 1, 0x61, 64]),
             ("bytes behind the end", [1, 0, 0, 1, 0]),
         ] as [(String, [UInt8])])
     func deltas(_ what: String, _ bytes: [UInt8]) {

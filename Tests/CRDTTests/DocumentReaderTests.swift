@@ -25,7 +25,7 @@ struct DocumentReaderTests {
                     #expect(try field?.value() == slot?.value, "seed \(seed), \(path)")
                     #expect(try field?.register() == slot?.register.last?.value, "seed \(seed), \(path)")
                     #expect(try field?.map()?.value() == slot?.map?.value, "seed \(seed), \(path)")
-                    #expect(try field?.map()?.count == slot?.map?.fields.count, "seed \(seed), \(path)")
+                    #expect(try field?.map()?.count() == slot?.map?.fields.count, "seed \(seed), \(path)")
                     #expect(try field?.value(.counter) == nil)
                 }
             }

@@ -197,7 +197,7 @@ struct HostileBytesTests {
     @Test("maps nested without end are refused when reading in place")
     func nestedInPlace() throws {
         var inner: [UInt8] = [1, 0, 0]
-        for _ in 0..<4_000 { inner = [0, 0, 1, 2, 0, 0, 0, 2, 0x7F] + inner }
+        for _ in 0..<4_000 { inner = [0, 1, 1, 2, 0, 0, 0, 2, 0x7F] + inner }
         let bytes = [1, 0, 0, 1, 0] + inner
         let code = try onSmallStack {
             bytes.withUnsafeBytes { raw in errorCode { try DocumentReader(raw).root.value() } }

@@ -198,7 +198,8 @@ struct World {
 extension MapNode {
     fileprivate mutating func dropLosers() {
         for index in fields.indices {
-            fields[index].slot.register = fields[index].slot.register.suffix(1)
+            fields[index].slot.register = Leaves(
+                ascending: fields[index].slot.register.suffix(1).map { $0 })
             fields[index].slot.map?.dropLosers()
         }
     }

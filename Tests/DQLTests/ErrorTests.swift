@@ -31,11 +31,18 @@ struct ErrorTests {
         (.notAMap, "UPDATE COLLECTION c (a REGISTER) SET a.b = 1"),
         (.invalidTypeDefinition, "SELECT * FROM COLLECTION c (a MAP, a MAP)"),
         (.invalidCollectionName, "SELECT * FROM `\(String(repeating: "n", count: 513))`"),
+        (.invalidDirectives, "SELECT * FROM c USE DIRECTIVES 'no object'"),
         (.readOnlyCollection, "EVICT FROM system:dual"),
         (.unknownType, "SELECT CAST(a AS nope) FROM c"),
-        (.unsupportedStatement, "SHOW ALL"),
-        (.unsupportedClause, "DELETE FROM c RETURNING *"),
-        (.unsupportedType, "INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'n': 1})"),
+        (.unknownParameter, "SHOW nope"),
+        (.unknownCollection, "SELECT * FROM system:nope"),
+        (.reservedCollection, "DELETE FROM __c"),
+        (.notAField, "SELECT conflicts(a + 1) FROM c"),
+        (.invalidPattern, "SELECT * FROM c WHERE a SIMILAR TO '(a'"),
+        (.unsupportedStatement, "EXPLAIN SELECT * FROM c"),
+        (.unsupportedClause, "SELECT * FROM c JOIN d ON c.a = d.a"),
+        (.unsupportedType, "INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'n': 'x'})"),
+        (.invalidPattern, "SELECT regexp_like(a, '(') FROM c"),
         (.statementTooLong, "SELECT '" + String(repeating: "x", count: 1_048_576) + "' FROM c"),
         (.nestingTooDeep, "SELECT " + String(repeating: "(", count: 10_000) + "1"),
         (
@@ -47,6 +54,8 @@ struct ErrorTests {
         ),
         (.missingArgument, "SELECT * FROM c WHERE a = :a"),
         (.invalidArgument, "SELECT * FROM c LIMIT 1.5"),
+        (.collectionNotOffered, "SELECT * FROM system:vitals"),
+        (.systemStatement, "ALTER SYSTEM SET dql_strict_mode = true"),
         (.duplicateIDs, "INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 1})"),
         (.invalidDocument, "INSERT INTO c DOCUMENTS (1)"),
         (.invalidDocumentID, "INSERT INTO c DOCUMENTS ({'_id': {'a': 1.5}})"),
@@ -88,6 +97,8 @@ struct ErrorTests {
     func complete() {
         let elsewhere: Set<DQLErrorCode> = [
             .idConflict, .readOnly, .unreadableDocument, .unstorableValue, .unsupportedSubscription,
+            // In ExecutionLimitTests and the corpus.
+            .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))
         let warned = Set(Corpus.cases.flatMap(\.steps).compactMap(\.warnings).joined())

@@ -17,7 +17,11 @@ struct StackTests {
     func deepest() throws {
         let parentheses = String(repeating: "abs(", count: 100) + "1" + String(repeating: ")", count: 100)
         let chain = Array(repeating: "1", count: 120).joined(separator: " + ")
-        for expression in [parentheses, chain, "(" + chain + ") = 120"] {
+        let groups = String(repeating: "(", count: 64) + "a" + String(repeating: ")", count: 64)
+        let outside = String(repeating: "coalesce(", count: 95)
+        let pattern = outside + "regexp_like('a', '\(groups)')" + String(repeating: ")", count: 95)
+        let computed = pattern.replacingOccurrences(of: "'\(groups)'", with: "concat('\(groups)', '')")
+        for expression in [parentheses, chain, "(" + chain + ") = 120", pattern, computed] {
             let outcome = Outcome()
             let thread = Thread {
                 let statement = try? StatementCompiler.compile("SELECT RAW \(expression) FROM system:dual")

@@ -71,15 +71,6 @@ struct StatementTests {
         _ = try StatementCompiler.compile("SELECT * FROM c WHERE _id = 5 OR a = 1").rows(in: store)
         #expect(store.scans == 1)
     }
-
-    @Test("every example of the function table gives what it says", arguments: FunctionTable.all)
-    func examples(_ function: FunctionDefinition) throws {
-        let store = MemoryStore()
-        let given = try store.rows("SELECT RAW \(function.example.call) FROM system:dual")
-        let wanted = try store.rows("SELECT RAW \(function.example.result) FROM system:dual")
-        #expect(given == wanted, "\(function.signature)")
-        #expect(function.signature.hasPrefix(function.name + "("))
-    }
 }
 
 /// A store without documents that counts how it is asked.

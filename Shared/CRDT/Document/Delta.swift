@@ -3,18 +3,40 @@ public struct Delta: Sendable, Equatable {
     /// The transaction's stamp; shared by every delta of its operation.
     public let stamp: Stamp
     /// The author's vector of this document before the write: the condition for applying, the context of
-    /// its removals.
+    /// its removals. Covers the seed, when the same transaction wrote both.
     public let base: VersionVector
     let root: MapEdit
+    /// The document's INITIAL content (rule 7), applied before `root`, under `seedStamp`, observing nothing.
+    let seed: MapEdit?
+    /// Time zero and an actor derived from the seed's canonical bytes: the same content is one write, whoever
+    /// writes it. Nil without a seed.
+    public let seedStamp: Stamp?
 
-    init(stamp: Stamp, base: VersionVector, root: MapEdit) {
+    init(stamp: Stamp, base: VersionVector, root: MapEdit, seed: MapEdit? = nil) {
         self.stamp = stamp
         self.base = base
         self.root = root
+        self.seed = seed
+        seedStamp = seed.map { $0.seedStamp }
     }
+
+    /// Whether the transaction did more than seed: only then its own stamp enters the document's vector.
+    public var writesStamp: Bool { seed == nil || !root.isEmpty }
 
     /// The vector of a state that holds exactly the base and this delta.
     public var resultingVector: VersionVector {
-        base.union(VersionVector([.init(actor: stamp.actor, time: stamp.time)]))
+        var vector = base
+        if let seedStamp { vector.insert(seedStamp) }
+        if writesStamp { vector.insert(stamp) }
+        return vector
+    }
+}
+
+extension MapEdit {
+    /// The stamp of this edit as a document's seed.
+    var seedStamp: Stamp {
+        var writer = ByteWriter()
+        writer.edit(self, base: VersionVector())
+        return Stamp(time: 0, actor: ActorID(hash64(writer.bytes)))
     }
 }

@@ -1,16 +1,5 @@
-// A delta's encoding, version 1. Self-contained but for the stamp, which its operation states once; so a
-// delta is encoded once and shared by every receiver.
-//
-//   byte 0   version (1)
-//   byte 1   flags: bit 0 the base holds the author's own actor
-//   base     [varint (stamp time - own time)], varint count of other actors, per actor ascending: 8 bytes,
-//     varint
-//            (stamp time - time); every base time is before the stamp
-//   MAP edit byte: bit 0 clears, bit 1 writes presence, bit 2 has fields; then varint count, per field
-//     ascending by key:
-//            varint key length, key, slot edit
-//   slot     byte: bit 0 clears the register, bit 1 writes the register (value follows), bit 2 map edit
-//     follows
+// A delta's encoding, version 1; Encoding.md is its specification. Self-contained but for the stamp, which
+// its operation states once; so a delta is encoded once and shared by every receiver.
 
 extension Delta {
     static let encodingVersion: UInt8 = 1
@@ -20,114 +9,97 @@ extension Delta {
         var writer = ByteWriter()
         writer.byte(Delta.encodingVersion)
         let own = base[stamp.actor]
-        writer.byte(own == nil ? 0 : 1)
+        writer.byte((own == nil ? 0 : DeltaBits.ownBase) | (seed == nil ? 0 : DeltaBits.seed))
         if let own { writer.varint(stamp.time - own) }
-        let others = base.entries.filter { $0.actor != stamp.actor }
-        writer.count(others.count)
-        for entry in others {
+        writer.count(base.entries.count - (own == nil ? 0 : 1))
+        for entry in base.entries where entry.actor != stamp.actor {
             writer.fixed64(entry.actor.rawValue)
             writer.varint(stamp.time - entry.time)
         }
-        writer.edit(root)
+        if let seed { writer.edit(seed, base: VersionVector()) }
+        writer.edit(root, base: base)
         return writer.bytes
-    }
-
-    /// Decodes a delta under its operation's stamp, checking that it is canonical and that the stamp
-    /// exceeds its base.
-    public init(decoding bytes: [UInt8], stamp: Stamp) throws(CRDTError) {
-        let result = bytes.withUnsafeBytes { raw -> Result<Delta, CRDTError> in
-            Result { () throws(CRDTError) -> Delta in
-                var reader = ByteReader(raw)
-                let base = try reader.base(stamp)
-                let root = try reader.edit(depth: 0)
-                try reader.requireEnd()
-                return Delta(stamp: stamp, base: base, root: root)
-            }
-        }
-        self = try result.get()
     }
 }
 
-private enum EditBits {
+enum DeltaBits {
+    static let ownBase: UInt8 = 1 << 0
+    static let seed: UInt8 = 1 << 1
+    static let known: UInt8 = ownBase | seed
+}
+
+/// The bits of a map edit's first byte.
+enum EditBits {
     static let clears: UInt8 = 1 << 0
-    static let writes: UInt8 = 1 << 1
-    static let below: UInt8 = 1 << 2
+    static let writesPresence: UInt8 = 1 << 1
+    static let fields: UInt8 = 1 << 2
+    static let known: UInt8 = clears | writesPresence | fields
+}
+
+/// The bits of a slot edit's first byte.
+enum SlotEditBits {
+    static let clearsRegister: UInt8 = 1 << 0
+    static let register: UInt8 = 1 << 1
+    static let map: UInt8 = 1 << 2
+    static let counter: UInt8 = 1 << 3
+    static let clearsAttachment: UInt8 = 1 << 4
+    static let attachment: UInt8 = 1 << 5
+    static let known: UInt8 = 0b11_1111
+}
+
+/// The bits of a counter edit's first byte.
+enum CounterEditBits {
+    static let baselines: UInt8 = 1 << 0
+    static let clearsRestarts: UInt8 = 1 << 1
+    static let restart: UInt8 = 1 << 2
+    static let amount: UInt8 = 1 << 3
+    static let known: UInt8 = 0b1111
 }
 
 extension ByteWriter {
-    fileprivate mutating func edit(_ edit: MapEdit) {
+    mutating func edit(_ edit: MapEdit, base: VersionVector) {
         byte(
-            (edit.clears ? EditBits.clears : 0) | (edit.writesPresence ? EditBits.writes : 0)
-                | (edit.fields.isEmpty ? 0 : EditBits.below))
+            (edit.clears ? EditBits.clears : 0) | (edit.writesPresence ? EditBits.writesPresence : 0)
+                | (edit.fields.isEmpty ? 0 : EditBits.fields))
         guard !edit.fields.isEmpty else { return }
         count(edit.fields.count)
         for field in edit.fields {
             text(field.key)
-            let slot = field.slot
-            byte(
-                (slot.clearsRegister ? EditBits.clears : 0) | (slot.register == nil ? 0 : EditBits.writes)
-                    | (slot.map == nil ? 0 : EditBits.below))
-            if let written = slot.register { value(written) }
-            if let map = slot.map { self.edit(map) }
+            slotEdit(field.slot, base: base)
         }
     }
-}
 
-extension ByteReader {
-    fileprivate mutating func base(_ stamp: Stamp) throws(CRDTError) -> VersionVector {
-        let version = try byte()
-        guard version == Delta.encodingVersion else {
-            throw CRDTError(.unsupportedVersion, "delta encoding version \(version) is not known here")
-        }
-        let flags = try byte()
-        guard flags <= 1 else { throw .malformed("unknown delta flags", at: 1) }
-        var entries: [VersionVector.Entry] = []
-        if flags == 1 { entries.append(.init(actor: stamp.actor, time: try time(before: stamp))) }
-        let others = try count(unit: 9)
-        var last: ActorID?
-        for _ in 0..<others {
-            let actor = ActorID(try fixed64())
-            guard last.map({ $0 < actor }) ?? true, actor != stamp.actor else {
-                throw .malformed("a base's actors do not ascend", at: place)
-            }
-            last = actor
-            entries.append(.init(actor: actor, time: try time(before: stamp)))
-        }
-        return VersionVector(entries)
+    private mutating func slotEdit(_ slot: SlotEdit, base: VersionVector) {
+        var head: UInt8 = 0
+        if slot.clearsRegister { head |= SlotEditBits.clearsRegister }
+        if slot.register != nil { head |= SlotEditBits.register }
+        if slot.map != nil { head |= SlotEditBits.map }
+        if slot.counter != nil { head |= SlotEditBits.counter }
+        if slot.clearsAttachment { head |= SlotEditBits.clearsAttachment }
+        if slot.attachment != nil { head |= SlotEditBits.attachment }
+        byte(head)
+        if let written = slot.register { value(written) }
+        if let map = slot.map { edit(map, base: base) }
+        if let counter = slot.counter { counterEdit(counter, base: base) }
+        if let token = slot.attachment { value(token) }
     }
 
-    private mutating func time(before stamp: Stamp) throws(CRDTError) -> Timestamp {
-        let back = try varint()
-        guard back > 0, back <= stamp.time else {
-            throw .malformed("a base is not before its stamp", at: place)
+    private mutating func counterEdit(_ edit: CounterEdit, base: VersionVector) {
+        var head: UInt8 = 0
+        if !edit.baselines.isEmpty { head |= CounterEditBits.baselines }
+        if edit.clearsRestarts { head |= CounterEditBits.clearsRestarts }
+        if edit.restart != nil { head |= CounterEditBits.restart }
+        if edit.amount != nil { head |= CounterEditBits.amount }
+        byte(head)
+        if !edit.baselines.isEmpty { count(edit.baselines.count) }
+        for baseline in edit.baselines {
+            guard let place = base.place(of: baseline.actor), base.entries[place].time >= baseline.point.time
+            else { preconditionFailure("a removal saw what its base does not cover") }
+            count(place)
+            varint(base.entries[place].time - baseline.point.time)
+            value(baseline.point.total)
         }
-        return stamp.time - back
-    }
-
-    fileprivate mutating func edit(depth: Int) throws(CRDTError) -> MapEdit {
-        guard depth <= Limits.nestingDepth else { throw .tooDeep }
-        let head = try byte()
-        guard head <= 7 else { throw .malformed("an unknown map edit", at: place) }
-        var edit = MapEdit(clears: head & EditBits.clears != 0, writesPresence: head & EditBits.writes != 0)
-        guard head & EditBits.below != 0 else { return edit }
-        let number = try count(unit: 2)
-        guard number > 0 else { throw .malformed("an empty list of fields", at: place) }
-        for _ in 0..<number {
-            let key = try text()
-            if let last = edit.fields.last, !utf8Precedes(last.key, key) {
-                throw .malformed("keys do not ascend", at: place)
-            }
-            edit.fields.append(MapEdit.FieldEdit(key: key, slot: try slotEdit(depth: depth)))
-        }
-        return edit
-    }
-
-    private mutating func slotEdit(depth: Int) throws(CRDTError) -> SlotEdit {
-        let head = try byte()
-        guard head <= 7, head != 0 else { throw .malformed("an unknown slot edit", at: place) }
-        var slot = SlotEdit(clearsRegister: head & EditBits.clears != 0)
-        if head & EditBits.writes != 0 { slot.register = try value(depth: depth + 1) }
-        if head & EditBits.below != 0 { slot.map = try edit(depth: depth + 1) }
-        return slot
+        if let restart = edit.restart { value(restart) }
+        if let amount = edit.amount { value(amount) }
     }
 }

@@ -36,18 +36,26 @@ public struct Document: Sendable, Equatable {
     public enum ApplyOutcome: Sendable, Equatable {
         /// The delta took effect.
         case applied
-        /// Its stamp was covered already; nothing changed.
+        /// Everything it writes was covered already; nothing changed.
         case duplicate
         /// The base is not covered; nothing changed, the full state is wanted (rule 3).
         case baseMissing
     }
 
-    /// Applies a delta where its base is covered; adds only the delta's own stamp to the vector.
+    /// Applies a delta where its base is covered; adds only the delta's own stamps to the vector.
     public mutating func apply(_ delta: Delta) -> ApplyOutcome {
-        if vector.covers(delta.stamp) { return .duplicate }
-        guard vector.covers(delta.base) else { return .baseMissing }
-        root.apply(delta.root, observed: Observed(base: delta.base, own: nil), stamp: delta.stamp)
-        vector.insert(delta.stamp)
+        let isSeedNew = delta.seedStamp.map { !vector.covers($0) } ?? false
+        let isWriteNew = delta.writesStamp && !vector.covers(delta.stamp)
+        guard isSeedNew || isWriteNew else { return .duplicate }
+        if isWriteNew, !vector.covers(delta.base, besides: delta.seedStamp) { return .baseMissing }
+        if isSeedNew, let seed = delta.seed, let stamp = delta.seedStamp {
+            root.apply(seed, observed: .nothing, stamp: stamp)
+            vector.insert(stamp)
+        }
+        if isWriteNew {
+            root.apply(delta.root, observed: Observed(base: delta.base, own: nil), stamp: delta.stamp)
+            vector.insert(delta.stamp)
+        }
         return .applied
     }
 
@@ -58,25 +66,8 @@ public struct Document: Sendable, Equatable {
         vector.formUnion(other.vector)
     }
 
-    /// The concurrent values of a field that no later write has replaced, greatest stamp first. One element
-    /// means no conflict; empty means the path holds no register.
-    public func conflicts(at path: [String]) -> [Value] {
-        guard let last = path.last else { return [] }
-        var node = root
-        for key in path.dropLast() {
-            guard let next = node[key]?.map else { return [] }
-            node = next
-        }
-        return node[last]?.register.reversed().map(\.value) ?? []
-    }
-}
-
-/// What a write observed: everything its base covers, and, while its own transaction is still being put
-/// together, that transaction's earlier writes. A removal's context never holds the stamp of another write
-/// (rule 1).
-struct Observed {
-    let base: VersionVector
-    let own: Stamp?
-
-    func contains(_ stamp: Stamp) -> Bool { stamp == own || base.covers(stamp) }
+    /// The concurrent values of a field that no later write has replaced, greatest stamp first: of its
+    /// REGISTER or its ATTACHMENT, whichever was written last. One element means no conflict; empty means
+    /// that the path, a path of maps, holds neither.
+    public func conflicts(at path: [String]) -> [Value] { root[path[...]]?.conflicts ?? [] }
 }

@@ -61,13 +61,7 @@ struct DocumentDecoder {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
         var node = MapNode()
         let presence = try reader.count()
-        for _ in 0..<presence {
-            let stamp = try stamp()
-            if let last = node.presence.last, last >= stamp {
-                throw .malformed("presence does not ascend", at: reader.place)
-            }
-            node.presence.append(stamp)
-        }
+        for _ in 0..<presence { node.presence.append(try stamp(after: node.presence.last)) }
         let greatest = try reader.index(below: stamps.count + 1)
         // In use by whatever inherits it; that something beneath carries it is checked below.
         if greatest > 0 { used[greatest - 1] = true }
@@ -90,65 +84,150 @@ struct DocumentDecoder {
         let table = reader.place
         _ = try reader.run(number * width)
         let start = reader.place
+        node.fields.reserveCapacity(min(number, 1_024))
         for index in 0..<number {
-            var offsets = ByteReader(reader.bytes, at: table + index * width)
-            guard try offsets.fixed(width: width) == reader.place - start else {
-                throw .malformed("a field's offset is wrong", at: reader.place)
-            }
-            let key = try reader.text()
-            if let last = node.fields.last, !utf8Precedes(last.key, key) {
-                throw .malformed("keys do not ascend", at: reader.place)
-            }
-            node.fields.append(MapNode.Field(key: key, slot: try slot(inherited, depth: depth)))
+            try key(into: &node, place: reader.place - start, offset: table + index * width, width)
+            try slot(into: &node.fields[index].slot, inherited, depth: depth)
         }
         guard (reader.place - start <= 0xFFFF) == (width == 2) else {
             throw .malformed("an offset width is not the shortest", at: reader.place)
         }
     }
 
-    private mutating func slot(_ inherited: Stamp?, depth: Int) throws(CRDTError) -> Slot {
-        let head = try reader.byte()
-        guard head & ~SlotBits.known == 0, head & (SlotBits.register | SlotBits.map) != 0 else {
-            throw .malformed("a slot of unknown kind", at: reader.place)
+    private mutating func key(into node: inout MapNode, place: Int, offset: Int, _ width: Int)
+        throws(CRDTError)
+    {
+        var offsets = ByteReader(reader.bytes, at: offset)
+        guard try offsets.fixed(width: width) == place else {
+            throw .malformed("a field's offset is wrong", at: reader.place)
         }
-        var slot = Slot()
-        if head & SlotBits.register != 0 { slot.register = try register(head, inherited, depth: depth) }
-        if head & SlotBits.register == 0, head & ~SlotBits.map != 0 {
-            throw .malformed("a slot without register has register flags", at: reader.place)
+        let key = try reader.text()
+        if let last = node.fields.last, !utf8Precedes(last.key, key) {
+            throw .malformed("keys do not ascend", at: reader.place)
         }
-        if head & SlotBits.map != 0 {
-            let length = try reader.count()
-            let end = reader.place + length
-            let map = try map(depth: depth + 1)
-            guard reader.place == end, map.isVisible else {
-                throw .malformed("a map's length is wrong", at: reader.place)
-            }
-            slot.map = map
-        }
-        return slot
+        node.fields.append(MapNode.Field(key: key, slot: Slot()))
     }
 
-    private mutating func register(_ head: UInt8, _ inherited: Stamp?, depth: Int) throws(CRDTError) -> [Slot
-        .Leaf]
+    private mutating func slot(into slot: inout Slot, _ inherited: Stamp?, depth: Int) throws(CRDTError) {
+        let head = try reader.byte()
+        guard head & SlotBits.kinds != 0 else { throw .malformed("a slot without a kind", at: reader.place) }
+        let needsRegister = head & SlotBits.ofRegister != 0
+        let needsAttachment = head & SlotBits.ofAttachment != 0
+        guard !needsRegister || head & SlotBits.register != 0,
+            !needsAttachment || head & SlotBits.attachment != 0
+        else { throw .malformed("a slot has flags of a kind that it lacks", at: reader.place) }
+        // In parts, so that the frame that recurses stays small on a worker's stack.
+        if head & SlotBits.register != 0 { try register(into: &slot, head, inherited, depth: depth) }
+        if head & SlotBits.map != 0 { slot.map = try sizedMap(depth: depth + 1) }
+        if head & SlotBits.counter != 0 { try counter(into: &slot) }
+        if head & SlotBits.attachment != 0 { try attachment(into: &slot, head, inherited, depth: depth) }
+    }
+
+    private mutating func register(into slot: inout Slot, _ head: UInt8, _ inherited: Stamp?, depth: Int)
+        throws(CRDTError)
     {
-        let several = head & SlotBits.severalValues != 0
-        let inherits = head & SlotBits.inheritsStamp != 0
-        let number = several ? try reader.count(unit: 2) : 1
-        guard several ? number > 1 && !inherits : true else {
-            throw .malformed("a register's count", at: reader.place)
+        slot.register = try leaves(
+            several: head & SlotBits.severalValues != 0, inherits: head & SlotBits.inheritsStamp != 0,
+            inherited, depth: depth)
+    }
+
+    private mutating func sizedMap(depth: Int) throws(CRDTError) -> MapNode {
+        let end = try length()
+        let map = try map(depth: depth)
+        guard reader.place == end, !map.isEmpty else {
+            throw .malformed("a map's length is wrong", at: reader.place)
         }
-        var leaves: [Slot.Leaf] = []
-        for _ in 0..<number {
+        return map
+    }
+
+    private mutating func counter(into slot: inout Slot) throws(CRDTError) {
+        let end = try length()
+        let counter = try counter()
+        guard reader.place == end, !counter.isEmpty else {
+            throw .malformed("a counter's length is wrong", at: reader.place)
+        }
+        slot.counter = counter
+    }
+
+    private mutating func attachment(into slot: inout Slot, _ head: UInt8, _ inherited: Stamp?, depth: Int)
+        throws(CRDTError)
+    {
+        slot.attachment = try leaves(
+            several: head & SlotBits.severalTokens != 0,
+            inherits: head & SlotBits.inheritsTokenStamp != 0, inherited, depth: depth)
+        guard slot.attachment.allSatisfy({ $0.value.isAttachmentToken }) else {
+            throw .malformed("an attachment without a token", at: reader.place)
+        }
+    }
+
+    /// The place where what follows its own length ends.
+    private mutating func length() throws(CRDTError) -> Int {
+        let length = try reader.count()
+        return reader.place + length
+    }
+
+    private mutating func leaves(
+        several: Bool, inherits: Bool, _ inherited: Stamp?, depth: Int
+    ) throws(CRDTError) -> Leaves {
+        guard several else {
             let stamp = try inherits ? inherit(inherited) : stamp()
-            guard inherits || several || stamp != inherited else {
+            guard inherits || stamp != inherited else {
                 throw .malformed("a stamp is repeated that could be inherited", at: reader.place)
             }
-            if let last = leaves.last, last.stamp >= stamp {
-                throw .malformed("values do not ascend", at: reader.place)
-            }
-            leaves.append(Slot.Leaf(stamp: stamp, value: try reader.value(depth: depth + 1)))
+            return Leaves(Leaves.Leaf(stamp: stamp, value: try reader.value(depth: depth + 1)))
         }
-        return leaves
+        let number = try reader.count(unit: 2)
+        guard number > 1, !inherits else { throw .malformed("a field's number of values", at: reader.place) }
+        var leaves: [Leaves.Leaf] = []
+        for _ in 0..<number {
+            let stamp = try stamp(after: leaves.last?.stamp)
+            leaves.append(Leaves.Leaf(stamp: stamp, value: try reader.value(depth: depth + 1)))
+        }
+        return Leaves(ascending: leaves)
+    }
+
+    private mutating func counter() throws(CRDTError) -> CounterNode {
+        var counter = CounterNode()
+        let greatest = try reader.index(below: stamps.count + 1)
+        let number = try reader.count(unit: 2)
+        var restarts: [Leaves.Leaf] = []
+        for _ in 0..<number {
+            let stamp = try stamp(after: restarts.last?.stamp)
+            restarts.append(Leaves.Leaf(stamp: stamp, value: try reader.number()))
+        }
+        counter.restarts = Leaves(ascending: restarts)
+        for _ in 0..<(try reader.count(unit: 2)) {
+            let entry = try entry()
+            if let last = counter.entries.last, last.actor >= entry.actor {
+                throw .malformed("a counter's actors do not ascend", at: reader.place)
+            }
+            counter.entries.append(entry)
+        }
+        guard counter.maxStamp == (greatest == 0 ? nil : stamps[greatest - 1]) else {
+            throw .malformed("a counter's greatest stamp is wrong", at: reader.place)
+        }
+        return counter
+    }
+
+    private mutating func entry() throws(CRDTError) -> CounterNode.Entry {
+        let head = try reader.varint()
+        guard head >> 2 < UInt64(stamps.count) else {
+            throw .malformed("an index is out of range", at: reader.place)
+        }
+        let stamp = use(Int(head >> 2))
+        let point = CounterNode.Point(time: stamp.time, total: try reader.number())
+        switch head & 3 {
+        case EntryForm.unseen: return CounterNode.Entry(actor: stamp.actor, point: point)
+        case EntryForm.seen: return CounterNode.Entry(actor: stamp.actor, point: point, baseline: point)
+        case EntryForm.seenBefore:
+            let seen = try self.stamp()
+            let baseline = CounterNode.Point(time: seen.time, total: try reader.number())
+            guard seen.actor == stamp.actor, baseline.isBefore(point) else {
+                throw .malformed("a baseline is not before its entry", at: reader.place)
+            }
+            return CounterNode.Entry(actor: stamp.actor, point: point, baseline: baseline)
+        default: throw .malformed("a counter's entry of unknown form", at: reader.place)
+        }
     }
 
     private func inherit(_ inherited: Stamp?) throws(CRDTError) -> Stamp {
@@ -157,10 +236,26 @@ struct DocumentDecoder {
     }
 
     private mutating func stamp() throws(CRDTError) -> Stamp {
-        let place = try reader.index(below: stamps.count)
-        used[place] = true
-        return stamps[place]
+        use(try reader.index(below: stamps.count))
     }
+
+    private mutating func stamp(after last: Stamp?) throws(CRDTError) -> Stamp {
+        let stamp = try stamp()
+        guard last.map({ $0 < stamp }) ?? true else {
+            throw .malformed("stamps of a field do not ascend", at: reader.place)
+        }
+        return stamp
+    }
+
+    private mutating func use(_ index: Int) -> Stamp {
+        used[index] = true
+        return stamps[index]
+    }
+}
+
+extension Value {
+    /// Whether this is a token in the form that states and deltas hold it.
+    var isAttachmentToken: Bool { objectValue?.count == 3 && AttachmentToken(self) != nil }
 }
 
 extension ByteReader {
@@ -170,5 +265,12 @@ extension ByteReader {
             throw CRDTError(.unsupportedVersion, "document encoding version \(version) is not known here")
         }
         guard try byte() == 0 else { throw .malformed("unknown document flags", at: 1) }
+    }
+
+    /// A value that a counter can hold.
+    mutating func number() throws(CRDTError) -> Value {
+        let number = try value(depth: 0)
+        guard CounterSum.isNumber(number) else { throw .malformed("not a counter's number", at: place) }
+        return number
     }
 }

@@ -5,26 +5,29 @@
 public struct DocumentEditor: Sendable {
     /// The edits of an open transaction to one document.
     public struct Pending: Sendable, Equatable {
-        /// The document's vector when the transaction first touched it.
-        public let base: VersionVector
-        var root: MapEdit
+        /// The document's vector when the transaction first touched it, and the seed it wrote then.
+        public internal(set) var base: VersionVector
+        var root = MapEdit()
+        var seed: MapEdit?
 
         /// No edits yet on a document with this vector.
-        public init(base: VersionVector) {
-            self.base = base
-            root = MapEdit()
-        }
+        public init(base: VersionVector) { self.base = base }
+
+        /// Whether there is no edit.
+        public var isEmpty: Bool { root.isEmpty && seed == nil }
 
         /// The delta of these edits under the transaction's stamp; nil when nothing was edited.
         public func delta(stamp: Stamp) -> Delta? {
-            root.isEmpty ? nil : Delta(stamp: stamp, base: base, root: root)
+            if isEmpty { return nil }
+            return Delta(
+                stamp: stamp, base: root.isEmpty ? VersionVector() : base, root: root, seed: seed)
         }
     }
 
     /// The document with all edits so far.
-    public private(set) var document: Document
+    public internal(set) var document: Document
     /// The edits so far.
-    public private(set) var pending: Pending
+    public internal(set) var pending: Pending
     /// The transaction's stamp.
     public let stamp: Stamp
 
@@ -45,55 +48,82 @@ public struct DocumentEditor: Sendable {
     /// Whether the document is live with the edits so far.
     public var exists: Bool { document.isLive }
     /// Whether there is an edit.
-    public var hasChanges: Bool { !pending.root.isEmpty }
+    public var hasChanges: Bool { !pending.isEmpty }
+
+    // MARK: Writing
 
     /// Writes the document's presence: what INSERT does first.
-    public mutating func create() {
-        perform { $0.writesPresence = true }
-    }
+    public mutating func create() { perform(MapEdit(writesPresence: true)) }
 
-    /// Writes a value. Undeclared, an object becomes a MAP that is merged key by key, anything else a
-    /// REGISTER; a declaration overrides that, below the path too. Missing maps on the way are created.
+    /// Writes a value. Undeclared, an object becomes a MAP that is merged key by key, one that is marked as
+    /// an attachment token an ATTACHMENT, anything else a REGISTER; a declaration overrides that, below the
+    /// path too. A value written to a COUNTER restarts it. Missing maps on the way are created.
     ///
-    /// Throws `invalidPath` for an empty path, `unsupportedKind` for a COUNTER or ATTACHMENT declaration,
-    /// `tooDeep`.
+    /// Throws `invalidPath` for an empty path, `unsupportedKind` for a value that its declaration cannot
+    /// hold, `tooDeep`.
     public mutating func set(
         _ path: [String], _ value: Value, declared: TypeDeclaration? = nil, objectsAreRegisters: Bool = false
     ) throws(CRDTError) {
-        guard !path.isEmpty else { throw CRDTError(.invalidPath, "a path needs at least one name") }
-        guard path.count <= Limits.nestingDepth else { throw .tooDeep }
+        try Self.check(path)
         let plan = WritePlan(objectsAreRegisters: objectsAreRegisters, stamp: stamp)
         try plan.check(value, declared, depth: path.count)
-        perform { edit, root in plan.write(path[...], value, declared, into: &edit, seeing: root) }
+        write(path, plan) { slot, seen in plan.put(value, declared, into: &slot, seeing: seen) }
     }
+
+    /// Adds to a COUNTER, which begins at zero where there is none. Missing maps on the way are created.
+    ///
+    /// Integers add with 64 bits and wrap; a double makes the counter's value a double. Throws
+    /// `invalidPath`, `tooDeep`, and `unsupportedKind` for anything but an integer or a finite double.
+    public mutating func increment(_ path: [String], by amount: Value) throws(CRDTError) {
+        try Self.check(path)
+        guard CounterSum.isNumber(amount) else {
+            throw CRDTError(.unsupportedKind, "a COUNTER is incremented by a finite number")
+        }
+        let plan = WritePlan(objectsAreRegisters: false, stamp: stamp)
+        write(path, plan) { slot, seen in
+            slot.counter = plan.increment(by: amount, seeing: seen)
+            plan.uncover(.counter, in: &slot, seeing: seen)
+        }
+    }
+
+    /// Sets a COUNTER to a value: discards exactly the increments and RESTARTs seen so far. Missing maps on
+    /// the way are created.
+    ///
+    /// Throws as `increment` does.
+    public mutating func restart(_ path: [String], with value: Value = .int(0)) throws(CRDTError) {
+        try set(path, value, declared: TypeDeclaration(kind: .counter))
+    }
+
+    // MARK: Removing
 
     /// Removes what is there under a path: every kind, or one.
     public mutating func unset(_ path: [String], kind: FieldKind? = nil) throws(CRDTError) {
-        guard let last = path.last else { throw CRDTError(.invalidPath, "a path needs at least one name") }
-        guard path.count <= Limits.nestingDepth else { throw .tooDeep }
-        guard document.root.holds(path[...], kind) else { return }
-        perform { edit in
-            func descend(_ edit: inout MapEdit, _ rest: ArraySlice<String>) {
-                guard let key = rest.first else {
-                    edit.withSlot(last) { $0.unset(kind) }
-                    return
-                }
-                edit.withSlot(key) { slot in
-                    var below = slot.map ?? MapEdit()
-                    descend(&below, rest.dropFirst())
-                    slot.map = below
-                }
+        try Self.check(path)
+        guard document.root[path[...]]?.holds(kind) == true else { return }
+        let plan = WritePlan(objectsAreRegisters: false, stamp: stamp)
+        var step = MapEdit()
+        func descend(_ edit: inout MapEdit, _ rest: ArraySlice<String>, _ map: WritePlan.SeenMap) {
+            guard let key = rest.first else { return }
+            let seen = map[key]
+            edit.withSlot(key) { slot in
+                guard rest.count > 1 else { return plan.unset(kind, in: &slot, seeing: seen) }
+                var below = MapEdit()
+                descend(
+                    &below, rest.dropFirst(),
+                    WritePlan.SeenMap(node: seen.slot?.map, pending: seen.pending?.map))
+                slot.map = below
             }
-            descend(&edit, path.dropLast())
         }
+        descend(&step, path[...], seen)
+        perform(step)
     }
 
     /// Removes the whole document as observed.
     public mutating func delete() {
-        pending.root = MapEdit(clears: true)
-        document.root.apply(pending.root, observed: observed, stamp: stamp)
-        document.vector.insert(stamp)
+        perform(WritePlan(objectsAreRegisters: false, stamp: stamp).removal(of: seen))
     }
+
+    // MARK: Reading
 
     /// The newest value at a path with the edits so far, stepping through maps and register objects.
     public func value(at path: [String]) -> Value? {
@@ -105,69 +135,33 @@ public struct DocumentEditor: Sendable {
 
     /// The kind written most recently at a path of maps; nil when nothing stands there.
     public func newestKind(at path: [String]) -> FieldKind? {
-        guard let last = path.last else { return .map }
-        var node = document.root
-        for key in path.dropLast() {
-            guard let next = node[key]?.map else { return nil }
-            node = next
-        }
-        return node[last]?.newestKind
+        path.isEmpty ? .map : document.root[path[...]]?.newestKind
     }
 
-    private var observed: Observed { Observed(base: pending.base, own: stamp) }
+    /// As `Document.conflicts(at:)`, with the edits so far.
+    public func conflicts(at path: [String]) -> [Value] { document.conflicts(at: path) }
 
-    private mutating func perform(_ body: (inout MapEdit) -> Void) {
-        perform { edit, _ in body(&edit) }
+    // MARK: Steps
+
+    static func check(_ path: [String]) throws(CRDTError) {
+        guard !path.isEmpty else { throw CRDTError(.invalidPath, "a path needs at least one name") }
+        guard path.count <= Limits.nestingDepth else { throw .tooDeep }
+    }
+
+    private var seen: WritePlan.SeenMap { WritePlan.SeenMap(node: document.root, pending: pending.root) }
+
+    private mutating func write(
+        _ path: [String], _ plan: WritePlan, _ body: (inout SlotEdit, WritePlan.Seen) -> Void
+    ) {
+        var step = MapEdit()
+        plan.descend(path[...], into: &step, seeing: seen, body)
+        perform(step)
     }
 
     /// Applies one step to the state and adds it to the pending edits.
-    private mutating func perform(_ body: (inout MapEdit, MapNode) -> Void) {
-        var step = MapEdit()
-        body(&step, document.root)
-        document.root.apply(step, observed: observed, stamp: stamp)
+    mutating func perform(_ step: MapEdit) {
+        document.root.apply(step, observed: Observed(base: pending.base, own: stamp), stamp: stamp)
         document.vector.insert(stamp)
         pending.root.compose(step)
-    }
-}
-
-extension MapEdit {
-    /// Adds a later edit of the same transaction: the result does what both do, one after the other.
-    mutating func compose(_ later: MapEdit) {
-        if later.clears {
-            self = later
-            return
-        }
-        writesPresence = writesPresence || later.writesPresence
-        for field in later.fields { withSlot(field.key) { $0.compose(field.slot) } }
-    }
-}
-
-extension SlotEdit {
-    mutating func compose(_ later: SlotEdit) {
-        if later.clearsRegister {
-            clearsRegister = true
-            register = nil
-        }
-        if let value = later.register { register = value }
-        if let below = later.map {
-            var composed = map ?? MapEdit()
-            composed.compose(below)
-            map = composed
-        }
-    }
-}
-
-extension MapNode {
-    /// Whether a field of the kind (any kind when nil) stands at the path.
-    func holds(_ path: ArraySlice<String>, _ kind: FieldKind?) -> Bool {
-        guard let key = path.first, let slot = self[key] else { return false }
-        let rest = path.dropFirst()
-        guard rest.isEmpty else { return slot.map?.holds(rest, kind) ?? false }
-        switch kind {
-        case nil: return true
-        case .register?: return !slot.register.isEmpty
-        case .map?: return slot.map != nil
-        default: return false
-        }
     }
 }

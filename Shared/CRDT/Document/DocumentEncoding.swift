@@ -1,96 +1,22 @@
-// The document's binary encoding, version 1. Canonical: equal states have equal bytes, and only those bytes
-// decode.
-//
-//   byte 0      version (1)
-//   byte 1      flags (0; reserved for a compaction epoch and baselines that outlive their key)
-//   vector      varint count, actors ascending (8 bytes each), their timestamps (8 bytes each)
-//   stamps      varint byte length, varint count, per stamp: varint actor index, varint (that actor's
-//     vector time - time);
-//               ascending by (time, actor), exactly the stamps in use: so indexes compare like stamps
-//   root MAP    see MapEncoding below
-//
-//   MAP         varint presence count, ascending stamp indexes (varints)
-//               varint greatest stamp index beneath + 1 (0: the map is empty)
-//               varint field count; if not 0: byte offset width (2 or 4), an offset per field into the
-//                 fields' bytes
-//               fields ascending by key bytes: varint key length, key, slot
-//   slot        byte: bit 0 register, bit 1 map, bits 2 and 3 reserved for counter and attachment,
-//               bit 4 register holds several values, bit 5 the register's one stamp is the map's greatest
-//                 (not repeated)
-//               register: [varint count] then per value [varint stamp index] value
-//               map: varint byte length, MAP
+// The document's binary encoding, version 1; Encoding.md is its specification. Canonical: equal states have
+// equal bytes, and only those bytes decode.
 
 extension Document {
     static let encodingVersion: UInt8 = 1
 
     /// The canonical bytes of this state.
     public func encoded() -> [UInt8] {
-        var stamps = Set<Stamp>()
-        root.collect(&stamps)
-        let table = stamps.sorted()
-        var index: [Stamp: Int] = [:]
-        for (place, stamp) in table.enumerated() { index[stamp] = place }
+        var table = StampTable(of: root)
         var writer = ByteWriter()
         writer.byte(Document.encodingVersion)
         writer.byte(0)
         writer.vector(vector)
         writer.sized { inner in
-            inner.count(table.count)
-            for stamp in table { inner.stamp(stamp, in: vector) }
+            inner.count(table.stamps.count)
+            for stamp in table.stamps { inner.stamp(stamp, in: vector) }
         }
-        writer.map(root, index)
+        writer.map(root, greatest: root.maxStamp, &table)
         return writer.bytes
-    }
-}
-
-extension ByteWriter {
-    mutating func stamp(_ stamp: Stamp, in vector: VersionVector) {
-        guard let place = vector.entries.firstIndex(where: { $0.actor == stamp.actor }),
-            vector.entries[place].time >= stamp.time
-        else { preconditionFailure("a state holds a stamp that its vector does not cover") }
-        count(place)
-        varint(vector.entries[place].time - stamp.time)
-    }
-
-    mutating func map(_ node: MapNode, _ index: [Stamp: Int]) {
-        func place(_ stamp: Stamp) -> Int {
-            guard let found = index[stamp] else { preconditionFailure("a stamp is missing from the table") }
-            return found
-        }
-        count(node.presence.count)
-        for stamp in node.presence { count(place(stamp)) }
-        let greatest = node.maxStamp
-        count(greatest.map { place($0) + 1 } ?? 0)
-        count(node.fields.count)
-        guard !node.fields.isEmpty else { return }
-        var offsets: [Int] = []
-        var fields = ByteWriter()
-        for field in node.fields {
-            offsets.append(fields.bytes.count)
-            fields.text(field.key)
-            fields.slot(field.slot, default: greatest, index)
-        }
-        let width = fields.bytes.count <= 0xFFFF ? 2 : 4
-        byte(UInt8(width))
-        for offset in offsets { fixed(offset, width: width) }
-        raw(fields.bytes)
-    }
-
-    private mutating func slot(_ slot: Slot, default greatest: Stamp?, _ index: [Stamp: Int]) {
-        let several = slot.register.count > 1
-        let inherits = slot.register.count == 1 && slot.register[0].stamp == greatest
-        var head: UInt8 = 0
-        if !slot.register.isEmpty { head |= SlotBits.register }
-        if slot.map != nil { head |= SlotBits.map }
-        if several { head |= SlotBits.severalValues }
-        if inherits { head |= SlotBits.inheritsStamp }
-        byte(head)
-        if several { count(slot.register.count) }
-        for leaf in slot.register {
-            if !inherits { count(index[leaf.stamp] ?? 0) }
-            value(leaf.value)
-        }
-        if let map = slot.map { sized { $0.map(map, index) } }
     }
 }
 
@@ -98,17 +24,177 @@ extension ByteWriter {
 enum SlotBits {
     static let register: UInt8 = 1 << 0
     static let map: UInt8 = 1 << 1
+    static let counter: UInt8 = 1 << 2
+    static let attachment: UInt8 = 1 << 3
+    /// The register holds several values.
     static let severalValues: UInt8 = 1 << 4
+    /// The register's only value has the greatest stamp of the map that holds the slot.
     static let inheritsStamp: UInt8 = 1 << 5
-    static let known: UInt8 = register | map | severalValues | inheritsStamp
+    /// The same two of the attachment.
+    static let severalTokens: UInt8 = 1 << 6
+    static let inheritsTokenStamp: UInt8 = 1 << 7
+    static let kinds: UInt8 = register | map | counter | attachment
+    /// Either of two kinds.
+    static let several: UInt8 = severalValues | severalTokens
+    static let inherits: UInt8 = inheritsStamp | inheritsTokenStamp
+    static let ofRegister: UInt8 = severalValues | inheritsStamp
+    static let ofAttachment: UInt8 = severalTokens | inheritsTokenStamp
 }
 
-extension MapNode {
-    func collect(_ stamps: inout Set<Stamp>) {
-        stamps.formUnion(presence)
-        for field in fields {
-            for leaf in field.slot.register { stamps.insert(leaf.stamp) }
-            field.slot.map?.collect(&stamps)
+/// How a counter's entry says what has been seen of it: the lower two bits beside its stamp's index.
+enum EntryForm {
+    static let unseen: UInt64 = 0
+    static let seen: UInt64 = 1
+    static let seenBefore: UInt64 = 2
+}
+
+/// The stamps that a tree uses, ascending: so indexes compare like stamps.
+struct StampTable {
+    private(set) var stamps: [Stamp] = []
+    /// Neighbouring fields mostly have one stamp.
+    private var latest: (stamp: Stamp, index: Int)?
+
+    init(of root: MapNode) {
+        collect(root)
+        stamps.sort()
+        var kept = 0
+        for stamp in stamps where kept == 0 || stamps[kept - 1] != stamp {
+            stamps[kept] = stamp
+            kept += 1
+        }
+        stamps.removeSubrange(kept...)
+    }
+
+    mutating func index(of stamp: Stamp) -> Int {
+        if let latest, latest.stamp == stamp { return latest.index }
+        var low = 0
+        var high = stamps.count
+        while low < high {
+            let middle = (low + high) / 2
+            if stamps[middle] < stamp { low = middle + 1 } else { high = middle }
+        }
+        precondition(low < stamps.count && stamps[low] == stamp, "a stamp is missing from the table")
+        latest = (stamp, low)
+        return low
+    }
+
+    private mutating func add(_ stamp: Stamp) {
+        if stamps.last != stamp { stamps.append(stamp) }
+    }
+
+    private mutating func collect(_ node: MapNode) {
+        for stamp in node.presence { add(stamp) }
+        for field in node.fields {
+            for leaf in field.slot.register { add(leaf.stamp) }
+            if let map = field.slot.map { collect(map) }
+            if field.slot.isPlain { continue }
+            for leaf in field.slot.attachment { add(leaf.stamp) }
+            if let counter = field.slot.counter { collect(counter) }
+        }
+    }
+
+    private mutating func collect(_ counter: CounterNode) {
+        for leaf in counter.restarts { add(leaf.stamp) }
+        for entry in counter.entries {
+            add(entry.stamp)
+            if let baseline = entry.baseline { add(Stamp(time: baseline.time, actor: entry.actor)) }
+        }
+    }
+}
+
+extension ByteWriter {
+    fileprivate mutating func stamp(_ stamp: Stamp, in vector: VersionVector) {
+        guard let place = vector.place(of: stamp.actor), vector.entries[place].time >= stamp.time
+        else { preconditionFailure("a state holds a stamp that its vector does not cover") }
+        count(place)
+        varint(vector.entries[place].time - stamp.time)
+    }
+
+    fileprivate mutating func map(_ node: MapNode, greatest: Stamp?, _ table: inout StampTable) {
+        count(node.presence.count)
+        for stamp in node.presence { count(table.index(of: stamp)) }
+        count(greatest.map { table.index(of: $0) + 1 } ?? 0)
+        count(node.fields.count)
+        guard !node.fields.isEmpty else { return }
+        var offsets: [Int] = []
+        offsets.reserveCapacity(node.fields.count)
+        var fields = ByteWriter()
+        for field in node.fields {
+            offsets.append(fields.bytes.count)
+            fields.text(field.key)
+            fields.slot(field.slot, default: greatest, &table)
+        }
+        let width = fields.bytes.count <= 0xFFFF ? 2 : 4
+        byte(UInt8(width))
+        for offset in offsets { fixed(offset, width: width) }
+        raw(fields.bytes)
+    }
+
+    private mutating func slot(_ slot: Slot, default greatest: Stamp?, _ table: inout StampTable) {
+        let attachment = slot.attachment
+        let counter = slot.counter
+        let inherits = slot.register.count == 1 && slot.register.newest == greatest
+        let inheritsToken = attachment.count == 1 && attachment.newest == greatest
+        var head: UInt8 = 0
+        if !slot.register.isEmpty { head |= SlotBits.register }
+        if slot.map != nil { head |= SlotBits.map }
+        if counter != nil { head |= SlotBits.counter }
+        if !attachment.isEmpty { head |= SlotBits.attachment }
+        if slot.register.count > 1 { head |= SlotBits.severalValues }
+        if inherits { head |= SlotBits.inheritsStamp }
+        if attachment.count > 1 { head |= SlotBits.severalTokens }
+        if inheritsToken { head |= SlotBits.inheritsTokenStamp }
+        byte(head)
+        leaves(slot.register, inherits: inherits, &table)
+        if let map = slot.map {
+            // Taken in place of a closure that would capture the table.
+            var inner = ByteWriter()
+            inner.map(map, greatest: map.maxStamp, &table)
+            count(inner.bytes.count)
+            raw(inner.bytes)
+        }
+        if let counter { sizedCounter(counter, &table) }
+        leaves(attachment, inherits: inheritsToken, &table)
+    }
+
+    private mutating func sizedCounter(_ counter: CounterNode, _ table: inout StampTable) {
+        var inner = ByteWriter()
+        inner.counter(counter, &table)
+        count(inner.bytes.count)
+        raw(inner.bytes)
+    }
+
+    private mutating func leaves(_ leaves: Leaves, inherits: Bool, _ table: inout StampTable) {
+        if leaves.count > 1 { count(leaves.count) }
+        for leaf in leaves {
+            if !inherits { count(table.index(of: leaf.stamp)) }
+            value(leaf.value)
+        }
+    }
+
+    private mutating func counter(_ counter: CounterNode, _ table: inout StampTable) {
+        count(counter.maxStamp.map { table.index(of: $0) + 1 } ?? 0)
+        count(counter.restarts.count)
+        for leaf in counter.restarts {
+            count(table.index(of: leaf.stamp))
+            value(leaf.value)
+        }
+        count(counter.entries.count)
+        for entry in counter.entries {
+            let index = UInt64(table.index(of: entry.stamp))
+            switch entry.baseline {
+            case nil:
+                varint(index << 2 | EntryForm.unseen)
+                value(entry.point.total)
+            case entry.point?:
+                varint(index << 2 | EntryForm.seen)
+                value(entry.point.total)
+            case let baseline?:
+                varint(index << 2 | EntryForm.seenBefore)
+                value(entry.point.total)
+                count(table.index(of: Stamp(time: baseline.time, actor: entry.actor)))
+                value(baseline.total)
+            }
         }
     }
 }

@@ -30,10 +30,8 @@ public struct DocumentReader {
 
 /// A MAP read in place.
 public struct MapReader {
-    /// How many fields there are.
-    public let count: Int
-    /// Whether the map is there: created, or holding fields.
-    public let isVisible: Bool
+    /// How many fields are encoded, invisible ones included.
+    private let slots: Int
     /// The greatest stamp beneath, as its index in the stamp table (indexes compare like stamps), plus one.
     let greatest: Int
     private let bytes: UnsafeRawBufferPointer
@@ -46,41 +44,55 @@ public struct MapReader {
         let presence = try reader.count()
         for _ in 0..<presence { _ = try reader.varint() }
         greatest = try reader.stampIndex()
-        count = try reader.count(unit: 3)
-        isVisible = presence > 0 || count > 0
+        slots = try reader.count(unit: 3)
         bytes = reader.bytes
-        width = count > 0 ? Int(try reader.byte()) : 2
+        width = slots > 0 ? Int(try reader.byte()) : 2
         guard width == 2 || width == 4 else {
             throw .malformed("an offset width is neither 2 nor 4", at: reader.place)
         }
         table = reader.place
-        _ = try reader.run(count * width)
+        _ = try reader.run(slots * width)
         fields = reader.place
     }
 
-    /// The field under a key, nil when there is none. Binary search over the offsets; allocates nothing.
+    /// Whether the map is there: created, or holding anything that a reader sees.
+    public var isVisible: Bool { greatest > 0 }
+
+    /// How many fields a reader sees. Looks at each.
+    public func count() throws -> Int {
+        var seen = 0
+        try forEach { _, _ in seen += 1 }
+        return seen
+    }
+
+    /// The field under a key, nil when there is none that a reader sees. Binary search over the offsets;
+    /// allocates nothing.
     public func field(_ key: String) throws(CRDTError) -> FieldReader? {
         var low = 0
-        var high = count
+        var high = slots
         while low < high {
             let middle = (low + high) / 2
             var reader = try reader(at: middle)
             let candidate = try reader.run(try reader.count())
             let order = compareKey(candidate, key)
-            if order == 0 { return try FieldReader(reader, inherited: greatest) }
+            if order == 0 {
+                let field = try FieldReader(reader, inherited: greatest)
+                return field.newestKind == nil ? nil : field
+            }
             if order < 0 { low = middle + 1 } else { high = middle }
         }
         return nil
     }
 
-    /// Visits the fields in the order of their keys' bytes.
+    /// Visits the fields that a reader sees, in the order of their keys' bytes.
     public func forEach<Failure: Error>(
         _ body: (_ key: String, _ field: FieldReader) throws(Failure) -> Void
     ) throws {
-        for index in 0..<count {
+        for index in 0..<slots {
             var reader = try reader(at: index)
-            let key = String(decoding: try reader.run(try reader.count()), as: UTF8.self)
-            try body(key, FieldReader(reader, inherited: greatest))
+            let key = try reader.run(try reader.count())
+            let field = try FieldReader(reader, inherited: greatest)
+            if field.newestKind != nil { try body(String(decoding: key, as: UTF8.self), field) }
         }
     }
 
@@ -91,7 +103,7 @@ public struct MapReader {
     func value(depth: Int) throws -> ObjectValue {
         guard depth <= Limits.nestingDepth else { throw CRDTError.tooDeep }
         var entries: [ObjectValue.Entry] = []
-        entries.reserveCapacity(count)
+        entries.reserveCapacity(slots)
         try forEach { (key, field) throws in
             if let value = try field.value(nil, depth: depth) { entries.append((key: key, value: value)) }
         }
@@ -112,74 +124,5 @@ public struct MapReader {
             return order
         }
         return compareUTF8(String(decoding: candidate, as: UTF8.self), key)
-    }
-}
-
-/// Everything under one key, read in place.
-public struct FieldReader {
-    /// The kind written most recently; nil only in bytes of a later version.
-    public let newestKind: FieldKind?
-    private let registerReader: ByteReader?
-    private let mapReader: ByteReader?
-
-    init(_ start: ByteReader, inherited: Int) throws(CRDTError) {
-        var reader = start
-        let head = try reader.byte()
-        var leafStamp: Int?
-        var newestValue: ByteReader?
-        if head & SlotBits.register != 0 {
-            let number = head & SlotBits.severalValues != 0 ? try reader.count(unit: 2) : 1
-            for _ in 0..<number {
-                leafStamp =
-                    head & SlotBits.inheritsStamp != 0
-                    ? inherited - 1 : try reader.stampIndex()
-                newestValue = reader
-                if number > 1 || head & SlotBits.map != 0 { try reader.skipValue() }
-            }
-        }
-        registerReader = newestValue
-        guard head & SlotBits.map != 0 else {
-            mapReader = nil
-            newestKind = newestValue == nil ? nil : .register
-            return
-        }
-        _ = try reader.count()
-        mapReader = reader
-        let below = try MapReader(reader)
-        newestKind = leafStamp.map { $0 > below.greatest - 1 ? .register : .map } ?? .map
-    }
-
-    /// The MAP variant, nil when there is none.
-    public func map() throws(CRDTError) -> MapReader? {
-        guard let mapReader else { return nil }
-        return try MapReader(mapReader)
-    }
-
-    /// The REGISTER variant's value with the greatest stamp, nil when there is none.
-    public func register() throws(CRDTError) -> Value? {
-        guard var reader = registerReader else { return nil }
-        return try reader.value(depth: 0)
-    }
-
-    /// The value of one kind, or of the newest kind when nil; nil when that variant does not exist.
-    public func value(_ kind: FieldKind? = nil) throws -> Value? { try value(kind, depth: 0) }
-
-    func value(_ kind: FieldKind?, depth: Int) throws -> Value? {
-        switch kind ?? newestKind {
-        case .register?: try register()
-        case .map?: try map().map { .object(try $0.value(depth: depth + 1)) }
-        default: nil
-        }
-    }
-}
-
-extension ByteReader {
-    /// An index into a stamp table that is not at hand: any number, as long as it can be compared and
-    /// lowered by one.
-    fileprivate mutating func stampIndex() throws(CRDTError) -> Int {
-        guard let index = Int(exactly: try varint()) else {
-            throw .malformed("an index is out of range", at: place)
-        }
-        return index
     }
 }

@@ -5,7 +5,8 @@
 
 /// The change of one MAP.
 struct MapEdit: Sendable, Equatable {
-    /// Remove everything observed in this map, its presence included.
+    /// Remove everything observed in this map, its presence included. Counters beneath need their baselines
+    /// named besides, in `fields`.
     var clears = false
     /// Write the map's presence (it was created, or written as a whole).
     var writesPresence = false
@@ -23,17 +24,39 @@ struct MapEdit: Sendable, Equatable {
 
     var isEmpty: Bool { !clears && !writesPresence && fields.isEmpty }
 
+    subscript(key: String) -> SlotEdit? {
+        let place = place(of: key)
+        return place < fields.count && utf8Equal(fields[place].key, key) ? fields[place].slot : nil
+    }
+
     mutating func withSlot(_ key: String, _ body: (inout SlotEdit) -> Void) {
-        var index = 0
-        var end = fields.count
-        while index < end {
-            let middle = (index + end) / 2
-            if utf8Precedes(fields[middle].key, key) { index = middle + 1 } else { end = middle }
+        let place = place(of: key)
+        if place == fields.count || !utf8Equal(fields[place].key, key) {
+            fields.insert(FieldEdit(key: key, slot: SlotEdit()), at: place)
         }
-        if index == fields.count || !utf8Equal(fields[index].key, key) {
-            fields.insert(FieldEdit(key: key, slot: SlotEdit()), at: index)
+        body(&fields[place].slot)
+    }
+
+    private func place(of key: String) -> Int {
+        // Objects are written in the order of their keys.
+        guard let last = fields.last, !utf8Precedes(last.key, key) else { return fields.count }
+        var low = 0
+        var high = fields.count
+        while low < high {
+            let middle = (low + high) / 2
+            if utf8Precedes(fields[middle].key, key) { low = middle + 1 } else { high = middle }
         }
-        body(&fields[index].slot)
+        return low
+    }
+
+    /// Adds a later edit of the same transaction: the result does what both do, one after the other.
+    mutating func compose(_ later: MapEdit) {
+        if later.clears {
+            self = later
+            return
+        }
+        writesPresence = writesPresence || later.writesPresence
+        for field in later.fields { withSlot(field.key) { $0.compose(field.slot) } }
     }
 }
 
@@ -45,58 +68,103 @@ struct SlotEdit: Sendable, Equatable {
     var register: Value?
     /// What happens to the map under this key.
     var map: MapEdit?
+    private var others: Box<Others>?
 
-    mutating func unset(_ kind: FieldKind?) {
-        if kind == nil || kind == .register {
+    init(clearsRegister: Bool = false, map: MapEdit? = nil) {
+        self.clearsRegister = clearsRegister
+        self.map = map
+    }
+
+    /// What few edits have, kept out of the way of the many.
+    private struct Others: Sendable, Equatable {
+        var counter: CounterEdit?
+        var clearsAttachment = false
+        var attachment: Value?
+    }
+
+    /// What happens to the counter under this key.
+    var counter: CounterEdit? {
+        get { others?.content.counter }
+        set { setOthers { $0.counter = newValue } }
+    }
+
+    /// Remove the observed tokens. A write replaces them anyway.
+    var clearsAttachment: Bool {
+        get { others?.content.clearsAttachment ?? false }
+        set { setOthers { $0.clearsAttachment = newValue } }
+    }
+
+    /// The attachment's new token.
+    var attachment: Value? {
+        get { others?.content.attachment }
+        set { setOthers { $0.attachment = newValue } }
+    }
+
+    /// Whether it concerns neither counter nor attachment.
+    var isPlain: Bool { others == nil }
+
+    private mutating func setOthers(_ change: (inout Others) -> Void) {
+        var content = others?.content ?? Others()
+        change(&content)
+        others = content == Others() ? nil : Box(content)
+    }
+
+    var isEmpty: Bool { !clearsRegister && register == nil && map == nil && others == nil }
+
+    mutating func compose(_ later: SlotEdit) {
+        if later.clearsRegister {
             clearsRegister = true
             register = nil
         }
-        if kind == nil || kind == .map { map = MapEdit(clears: true) }
+        if let value = later.register { register = value }
+        if let below = later.map {
+            var composed = map ?? MapEdit()
+            composed.compose(below)
+            map = composed
+        }
+        guard !later.isPlain else { return }
+        // An editor restates all that its transaction does to a counter.
+        if let whole = later.counter { counter = whole }
+        if later.clearsAttachment {
+            clearsAttachment = true
+            attachment = nil
+        }
+        if let token = later.attachment { attachment = token }
     }
 }
 
-extension MapNode {
-    mutating func apply(_ edit: MapEdit, observed: Observed, stamp: Stamp) {
-        if edit.clears { removeObserved(observed) }
-        if edit.writesPresence {
-            presence.removeAll(where: observed.contains)
-            presence.append(stamp)
-            presence.sort()
-        }
-        for field in edit.fields {
-            withSlot(field.key) { $0.apply(field.slot, observed: observed, stamp: stamp) }
-        }
+/// The change of one COUNTER, applied in this order: baselines and the removal of RESTARTs, a RESTART, an
+/// amount.
+///
+/// It carries the amount, not the author's new total: the base that a delta needs has brought the author's
+/// old one, and the amount stays right where the counter has begun anew since (reaped, or under a new actor).
+struct CounterEdit: Sendable, Equatable {
+    /// One actor's entry as a removal or RESTART saw it.
+    struct Baseline: Sendable, Equatable {
+        let actor: ActorID
+        let point: CounterNode.Point
     }
 
-    mutating func removeObserved(_ observed: Observed) {
-        presence.removeAll(where: observed.contains)
-        for index in fields.indices.reversed() {
-            fields[index].slot.removeObserved(nil, observed)
-            if fields[index].slot.isEmpty { fields.remove(at: index) }
-        }
-    }
-}
-
-extension Slot {
-    mutating func apply(_ edit: SlotEdit, observed: Observed, stamp: Stamp) {
-        if edit.clearsRegister { removeObserved(.register, observed) }
-        if let value = edit.register {
-            register.removeAll { observed.contains($0.stamp) }
-            register.append(Leaf(stamp: stamp, value: value))
-            register.sort { $0.stamp < $1.stamp }
-        }
-        if let below = edit.map {
-            var node = map ?? MapNode()
-            node.apply(below, observed: observed, stamp: stamp)
-            map = node.isVisible ? node : nil
-        }
+    /// The author's entry as it was before the transaction; nil when there was none.
+    struct Before: Sendable {
+        let point: CounterNode.Point?
     }
 
-    mutating func removeObserved(_ kind: FieldKind?, _ observed: Observed) {
-        if kind == nil || kind == .register { register.removeAll { observed.contains($0.stamp) } }
-        if kind == nil || kind == .map, var node = map {
-            node.removeObserved(observed)
-            map = node.isVisible ? node : nil
-        }
+    /// What the removal or RESTART saw, ascending by actor; never its own transaction's increments (rule 1).
+    var baselines: [Baseline] = []
+    /// Remove the observed RESTARTs. A RESTART replaces them anyway.
+    var clearsRestarts = false
+    /// The value of a RESTART.
+    var restart: Value?
+    /// The transaction's net increment.
+    var amount: Value?
+    /// Only while the transaction is open, and no part of the edit: what its increments are counted from.
+    var before: Before?
+
+    var isEmpty: Bool { baselines.isEmpty && !clearsRestarts && restart == nil && amount == nil }
+
+    static func == (left: CounterEdit, right: CounterEdit) -> Bool {
+        left.baselines == right.baselines && left.clearsRestarts == right.clearsRestarts
+            && left.restart == right.restart && left.amount == right.amount
     }
 }

@@ -8,22 +8,25 @@ extension MapNode {
         var result = MapNode()
         result.presence = joinStamps(left.presence, leftVector, right.presence, rightVector)
         result.fields.reserveCapacity(max(left.fields.count, right.fields.count))
-        var first = left.fields[...]
-        var second = right.fields[...]
-        while let key = smallerKey(first.first?.key, second.first?.key) {
-            let one = first.first.flatMap { utf8Equal($0.key, key) ? $0.slot : nil }
-            let two = second.first.flatMap { utf8Equal($0.key, key) ? $0.slot : nil }
-            if one != nil { first.removeFirst() }
-            if two != nil { second.removeFirst() }
-            let slot = Slot.join(one ?? Slot(), leftVector, two ?? Slot(), rightVector)
-            if !slot.isEmpty { result.fields.append(Field(key: key, slot: slot)) }
+        var first = 0
+        var second = 0
+        while first < left.fields.count || second < right.fields.count {
+            let order =
+                first == left.fields.count
+                ? 1
+                : second == right.fields.count
+                    ? -1 : compareUTF8(left.fields[first].key, right.fields[second].key)
+            let slot = Slot.join(
+                order <= 0 ? left.fields[first].slot : Slot(), leftVector,
+                order >= 0 ? right.fields[second].slot : Slot(), rightVector)
+            if !slot.isEmpty {
+                let key = order <= 0 ? left.fields[first].key : right.fields[second].key
+                result.fields.append(Field(key: key, slot: slot))
+            }
+            if order <= 0 { first += 1 }
+            if order >= 0 { second += 1 }
         }
         return result
-    }
-
-    private static func smallerKey(_ left: String?, _ right: String?) -> String? {
-        guard let left, let right else { return left ?? right }
-        return utf8Precedes(right, left) ? right : left
     }
 
     private static func joinStamps(
@@ -42,23 +45,23 @@ extension Slot {
         -> Slot
     {
         var result = Slot()
-        result.register = joinLeaves(left.register, leftVector, right.register, rightVector)
+        result.register = Leaves.join(left.register, leftVector, right.register, rightVector)
         if left.map != nil || right.map != nil {
             let map = MapNode.join(left.map ?? MapNode(), leftVector, right.map ?? MapNode(), rightVector)
-            result.map = map.isVisible ? map : nil
+            result.map = map.isEmpty ? nil : map
         }
+        if !left.isPlain || !right.isPlain { result.joinOthers(left, leftVector, right, rightVector) }
         return result
     }
 
-    private static func joinLeaves(
-        _ left: [Leaf], _ leftVector: VersionVector, _ right: [Leaf], _ rightVector: VersionVector
-    ) -> [Leaf] {
-        if left.count == 1, right.count == 1, left[0].stamp == right[0].stamp { return left }
-        let rightStamps = right.map(\.stamp)
-        let leftStamps = left.map(\.stamp)
-        let kept =
-            left.filter { rightStamps.contains($0.stamp) || !rightVector.covers($0.stamp) }
-            + right.filter { !leftStamps.contains($0.stamp) && !leftVector.covers($0.stamp) }
-        return kept.sorted { $0.stamp < $1.stamp }
+    private mutating func joinOthers(
+        _ left: Slot, _ leftVector: VersionVector, _ right: Slot, _ rightVector: VersionVector
+    ) {
+        attachment = Leaves.join(left.attachment, leftVector, right.attachment, rightVector)
+        if left.counter != nil || right.counter != nil {
+            let joined = CounterNode.join(
+                left.counter ?? CounterNode(), leftVector, right.counter ?? CounterNode(), rightVector)
+            counter = joined.isEmpty ? nil : joined
+        }
     }
 }

@@ -8,6 +8,8 @@ struct Binder {
     /// Where a parameter stands in `parameters`, by its name's bytes.
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
+    /// The parameters that stand alone in a list of IN.
+    private(set) var listedParameters: [NameSyntax] = []
 
     init(_ source: SourceText) { self.source = source }
 
@@ -34,8 +36,10 @@ struct Binder {
             let first = try bind(left)
             let second = try bind(right)
             if symbol == .xor { return .xor(first, second) }
-            return symbol.isComparison
-                ? .comparison(symbol, first, second) : .arithmetic(symbol, first, second)
+            guard symbol.isComparison else { return .arithmetic(symbol, first, second) }
+            warnAboutComparison(first, [second], at: expression.span)
+            warnAboutNames(left, first, right, second, at: expression.span)
+            return .comparison(symbol, first, second)
         case .and(let operands): return .and(try bind(operands))
         case .or(let operands): return .or(try bind(operands))
         case .array(let elements): return Self.folded(.array(try bind(elements)))
@@ -48,6 +52,15 @@ struct Binder {
         case .conditional(let operand, let branches, let otherwise):
             return try bindConditional(operand, branches, otherwise)
         case .call(let call): return try bindCall(call, expression.span)
+        case .quantified(let quantified): return try bindQuantified(quantified)
+        case .arrayComprehension(let array):
+            return try bindComprehension(array.binding, nil, array.result, array.condition)
+        case .objectComprehension(let object):
+            return try bindComprehension(object.binding, object.key, object.value, object.condition)
+        case .subquery, .exists, .inSubquery:
+            throw source.error(
+                .unsupportedClause, "a subquery is not supported yet",
+                at: expression.span)
         default: return try bindPredicate(expression)
         }
     }
@@ -57,10 +70,19 @@ struct Binder {
         let isNegated: Bool
         switch expression.kind {
         case .between(let value, let low, let high, let negated):
-            predicate = .between(try bind(value), low: try bind(low), high: try bind(high))
+            let bound = try bind(value)
+            let (from, to) = (try bind(low), try bind(high))
+            warnAboutComparison(bound, [from, to], at: expression.span)
+            predicate = .between(bound, low: from, high: to)
             isNegated = negated
         case .inList(let value, let elements, let negated):
-            predicate = .inList(try bind(value), try bind(elements)).prepared
+            let bound = try bind(value)
+            let list = try bind(elements)
+            warnAboutComparison(bound, list, at: expression.span)
+            if elements.count == 1, case .parameter(let name) = elements[0].kind {
+                listedParameters.append(name)
+            }
+            predicate = .inList(bound, list).prepared
             isNegated = negated
         case .inCollection(let value, let collection, let negated):
             predicate = .inCollection(try bind(value), try bind(collection)).prepared
@@ -78,9 +100,32 @@ struct Binder {
         case .isTest(let value, let test, let negated):
             predicate = test == .null ? .isNull(try bind(value)) : .isMissing(try bind(value))
             isNegated = negated
+        case .similar(let value, let pattern, let escape, let negated):
+            predicate = try bindSimilar(value, pattern, escape)
+            isNegated = negated
         default: preconditionFailure("every kind of expression is bound")
         }
         return isNegated ? .not(predicate) : predicate
+    }
+
+    private mutating func bindSimilar(
+        _ value: ExpressionSyntax, _ pattern: ExpressionSyntax, _ escape: ExpressionSyntax?
+    ) throws(DQLError) -> BoundExpression {
+        let bound = try bind(value)
+        let boundPattern = try bind(pattern)
+        var boundEscape: BoundExpression?
+        if let escape { boundEscape = try bind(escape) }
+        // A pattern that is written out and is none is an error here; a computed one makes MISSING.
+        if case .constant(.string(let text)?) = boundPattern, escape == nil {
+            do {
+                _ = try SimilarPattern(text, isConstant: false)
+            } catch {
+                throw source.error(
+                    .invalidPattern, "SIMILAR TO: \(error.message), at character \(error.position + 1)",
+                    at: pattern.span)
+            }
+        }
+        return .similar(bound, .computed(pattern: boundPattern, escape: boundEscape)).prepared
     }
 
     private mutating func bindConditional(

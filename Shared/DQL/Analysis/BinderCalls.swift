@@ -4,8 +4,9 @@ import CRDT
 extension Binder {
     mutating func bindCall(_ call: CallSyntax, _ span: SourceSpan) throws(DQLError) -> BoundExpression {
         if let kind = AggregateKind(rawValue: call.name) { return try bindAggregate(kind, call, span) }
+        if call.name == Self.conflictsName { return try bindConflicts(call, span) }
         guard let function = FunctionTable.lookup(call.name) else {
-            let names = FunctionTable.names + AggregateKind.allCases.map(\.rawValue)
+            let names = FunctionTable.names + AggregateKind.allCases.map(\.rawValue) + [Self.conflictsName]
             throw source.error(
                 .unknownFunction, "there is no function \(call.name)", at: span,
                 suggestion: Suggestion.closest(to: call.name, among: names))
@@ -23,7 +24,40 @@ extension Binder {
         }
         if function.name == "cast" { try checkCastType(call.arguments[1]) }
         warnAboutLiterals(function, call)
-        return .call(BoundCall(function: function, arguments: try bind(call.arguments)))
+        let arguments = try bind(call.arguments)
+        try checkKnownArguments(function, arguments, call)
+        return BoundExpression.call(BoundCall(function: function, arguments: arguments)).prepared
+    }
+
+    /// What the function itself says about arguments that are already known.
+    private mutating func checkKnownArguments(
+        _ function: FunctionDefinition, _ arguments: [BoundExpression], _ call: CallSyntax
+    ) throws(DQLError) {
+        let known = arguments.map { argument -> KnownArgument in
+            if case .constant(let value) = argument { .known(value) } else { .unknown }
+        }
+        guard let problem = function.check(known) else { return }
+        let span = call.arguments[problem.index].span
+        let message = "\(function.name) \(problem.message)"
+        if problem.isError { throw source.error(.invalidPattern, message, at: span) }
+        warn(.literalType, message, at: span)
+    }
+
+    /// `conflicts(path)`: the one function that asks a field rather than a value.
+    static let conflictsName = "conflicts"
+
+    private mutating func bindConflicts(
+        _ call: CallSyntax, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        guard !call.isDistinct, !call.isStar, call.arguments.count == 1 else {
+            throw source.error(.wrongArguments, "conflicts(field) takes one field", at: span)
+        }
+        guard case .field(let access) = try bind(call.arguments[0]) else {
+            throw source.error(
+                .notAField, "conflicts takes a field of a document, nothing computed",
+                at: call.arguments[0].span)
+        }
+        return .conflicts(access)
     }
 
     private func checkCastType(_ type: ExpressionSyntax) throws(DQLError) {
@@ -62,6 +96,10 @@ extension Binder {
                 "an aggregate cannot be used in \(scope.aggregatesRefused ?? "this place")",
                 at: span)
         }
+        guard scope.locals.isEmpty else {
+            throw source.error(
+                .misplacedAggregate, "an aggregate cannot be used for each element of a collection", at: span)
+        }
         guard call.isStar ? kind == .count : call.arguments.count == 1 else {
             throw source.error(
                 .wrongArguments, "\(kind.rawValue.uppercased()) takes one argument", at: span)
@@ -72,6 +110,11 @@ extension Binder {
         inner.scope.aggregatesRefused = "another aggregate"
         var argument: BoundExpression?
         if let written = call.arguments.first { argument = try inner.bind(written) }
+        if kind == .count, let argument, StaticType(argument) == .boolean {
+            inner.warn(
+                .countOfCondition, "COUNT of a condition counts the rows where it is true, not all of them",
+                at: span)
+        }
         let slot = grouping.slot(
             of: BoundAggregate(kind: kind, argument: argument, isDistinct: call.isDistinct))
         inner.scope = scope

@@ -6,6 +6,7 @@ extension Binder {
         let (root, steps) = Self.steps(of: expression)
         guard case .name(let written) = root.kind else { return try apply(steps[...], to: try bind(root)) }
         let name = written.text
+        if let local = scope.locals.lastIndex(of: written) { return try apply(steps[...], to: .local(local)) }
         guard !scope.sources.isEmpty else {
             throw source.error(
                 .fieldWithoutDocument, "Cannot convert to a literal: no document has the field \(name) here",
@@ -14,8 +15,11 @@ extension Binder {
         if let projected = projection(named: name) {
             var inner = self
             inner.scope.projected = []
+            // What SELECT names does not see the variables of ORDER BY's expression; their numbers stay taken.
+            inner.scope.locals = scope.locals.map { _ in nil }
             let bound = try inner.bind(projected)
             inner.scope.projected = scope.projected
+            inner.scope.locals = scope.locals
             self = inner
             return try apply(steps[...], to: bound)
         }

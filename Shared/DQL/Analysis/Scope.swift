@@ -6,6 +6,9 @@ struct Scope {
     var sources: [SourceBinding] = []
     /// ORDER BY sees what SELECT names.
     var projected: [(name: String, value: ExpressionSyntax)] = []
+    /// The variables of ANY, EVERY, ARRAY and OBJECT in reach, innermost last. Their place is their
+    /// number; nil is one that cannot be named here.
+    var locals: [NameSyntax?] = []
     /// Set while terms are bound that see groups instead of documents.
     var grouping: GroupScope?
     /// Why an aggregate cannot stand here; nil where it can.

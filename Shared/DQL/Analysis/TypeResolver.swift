@@ -41,7 +41,7 @@ enum TypeResolver {
 struct TargetResolver {
     let source: SourceText
     let binding: SourceBinding
-    private var seen: [[String]] = []
+    private var seen = PathTree()
 
     init(source: SourceText, binding: SourceBinding) {
         self.source = source
@@ -55,6 +55,7 @@ struct TargetResolver {
         let declaration: TypeDeclaration?
         /// The first step above the last that is not declared.
         let undeclaredStep: String?
+        let span: SourceSpan
     }
 
     mutating func resolve(_ written: TargetSyntax) throws(DQLError) -> Target {
@@ -63,26 +64,52 @@ struct TargetResolver {
         if utf8Equal(path[0], documentIDField) {
             throw source.error(.idModification, "The document id `_id` cannot be modified", at: written.span)
         }
-        if seen.contains(where: { $0.count == path.count && zip($0, path).allSatisfy(utf8Equal) }) {
-            throw source.error(
-                .duplicateModification,
-                "More than one modification specified for the path \(path.joined(separator: "."))",
-                at: written.span)
-        }
-        seen.append(path)
+        try checkOverlap(path, written.span)
         var declaration: TypeDeclaration? = binding.types.root
         var undeclaredStep: String?
         for (index, name) in path.enumerated() {
             declaration = declaration?[name]
             guard index < path.count - 1 else { break }
             if let kind = declaration?.kind, kind != .map {
-                throw source.error(
-                    .notAMap,
-                    "Unsupported DML operation on \("\(kind)".uppercased()) field \"\(name)\"",
-                    at: written.span)
+                throw refusal(kind, name, written.span)
             }
             if declaration == nil, undeclaredStep == nil { undeclaredStep = name }
         }
-        return Target(path: path, declaration: declaration, undeclaredStep: undeclaredStep)
+        return Target(
+            path: path, declaration: declaration, undeclaredStep: undeclaredStep, span: written.span)
+    }
+
+    /// Two changes of one field, or of a field and one below it, have no order that the statement shows.
+    private mutating func checkOverlap(_ path: [String], _ span: SourceSpan) throws(DQLError) {
+        var prefix: [UInt8] = []
+        for (index, name) in path.enumerated() {
+            prefix += PathTree.step(name)
+            let isLast = index == path.count - 1
+            guard !seen.ends.contains(prefix), !(isLast && seen.inner.contains(prefix)) else {
+                throw source.error(
+                    .duplicateModification,
+                    "More than one modification specified for the path "
+                        + path[...index].joined(separator: "."),
+                    at: span)
+            }
+            if isLast { seen.ends.insert(prefix) } else { seen.inner.insert(prefix) }
+        }
+    }
+
+    /// The paths so far and what leads to them, as bytes.
+    private struct PathTree {
+        var ends: Set<[UInt8]> = []
+        var inner: Set<[UInt8]> = []
+
+        /// A name as bytes that no other name begins with.
+        static func step(_ name: String) -> [UInt8] {
+            withUnsafeBytes(of: UInt64(name.utf8.count).bigEndian) { Array($0) } + Array(name.utf8)
+        }
+    }
+
+    /// Why a field of a declared type cannot be changed so.
+    func refusal(_ kind: FieldKind, _ name: String, _ span: SourceSpan) -> DQLError {
+        source.error(
+            .notAMap, "Unsupported DML operation on \("\(kind)".uppercased()) field \"\(name)\"", at: span)
     }
 }

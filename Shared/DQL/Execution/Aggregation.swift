@@ -1,94 +1,17 @@
 import CRDT
 
-/// One aggregate of one group, fed row by row (spec 2.9).
-struct Accumulator {
-    private let kind: AggregateKind
-    private let isStar: Bool
-    private var seen: Set<ValueKey>?
-    private var count: Int64 = 0
-    private var sum = Sum()
-    private var extreme: Value?
-
-    init(_ aggregate: BoundAggregate) {
-        kind = aggregate.kind
-        isStar = aggregate.argument == nil
-        seen = aggregate.isDistinct ? [] : nil
-    }
-
-    /// Adds a row's argument; of COUNT(*) the value does not matter.
-    mutating func add(_ value: Value?) {
-        if isStar {
-            count += 1
-            return
-        }
-        guard let value, isCounted(value) else { return }
-        if seen != nil, seen?.insert(ValueKey(value)).inserted == false { return }
-        count += 1
-        switch kind {
-        case .count: break
-        case .sum, .avg: sum.add(value)
-        case .min: if extreme == nil || ValueOrder.collate(value, extreme) < 0 { extreme = value }
-        case .max: if extreme == nil || ValueOrder.collate(value, extreme) > 0 { extreme = value }
-        }
-    }
-
-    /// The aggregate's value; MISSING when no row counted, except for COUNT.
-    var result: Value? {
-        switch kind {
-        case .count: .int(count)
-        case _ where count == 0: Value?.none
-        case .sum: sum.value
-        case .avg: .double(sum.double / Double(count))
-        case .min, .max: extreme
-        }
-    }
-
-    /// COUNT skips null, missing and false; SUM and AVG everything but numbers; MIN and MAX null and missing.
-    private func isCounted(_ value: Value) -> Bool {
-        switch (kind, value) {
-        case (_, .null), (.count, .bool(false)): false
-        case (.sum, .int), (.sum, .double), (.avg, .int), (.avg, .double): true
-        case (.sum, _), (.avg, _): false
-        default: true
-        }
-    }
-}
-
-/// A sum of numbers. Integers are added exactly, in whatever order they come, and become a float at the end
-/// if the total does not fit 64 bits; one float among them makes the sum a float.
-struct Sum {
-    private var low: Int64 = 0
-    /// How many times the integers' total passed the end of the 64-bit range upwards, less downwards.
-    private var wraps: Int64 = 0
-    private var floats = 0.0
-    private var hasFloats = false
-
-    mutating func add(_ value: Value) {
-        switch value {
-        case .int(let number):
-            let (total, overflow) = low.addingReportingOverflow(number)
-            low = total
-            if overflow { wraps += number > 0 ? 1 : -1 }
-        case .double(let number):
-            floats += number
-            hasFloats = true
-        default: break
-        }
-    }
-
-    var value: Value { hasFloats || wraps != 0 ? .double(double) : .int(low) }
-
-    var double: Double { Double(low) + Double(wraps) * 0x1p64 + floats }
-}
-
 /// The groups of a GROUP BY, in the order of their first row.
 struct GroupTable {
     private let grouping: Grouping
+    private let meter: ExecutionMeter
     private var places: [ValueKey: Int] = [:]
     private var groups: [(keys: [Value?], accumulators: [Accumulator])] = []
+    /// Groups and the values that aggregates hold.
+    private var held = 0
 
-    init(_ grouping: Grouping) {
+    init(_ grouping: Grouping, _ meter: ExecutionMeter) {
         self.grouping = grouping
+        self.meter = meter
         // Without keys there is one group, also of no rows.
         if grouping.keys.isEmpty {
             groups.append((keys: [], accumulators: grouping.aggregates.map(Accumulator.init)))
@@ -100,8 +23,11 @@ struct GroupTable {
         for (index, aggregate) in grouping.aggregates.enumerated() {
             let value: Value? =
                 if let argument = aggregate.argument { try evaluator.evaluate(argument, row) } else { nil }
+            let before = groups[place].accumulators[index].held
             groups[place].accumulators[index].add(value)
+            held += groups[place].accumulators[index].held - before
         }
+        try meter.hold(held + (grouping.keys.isEmpty ? 0 : groups.count))
     }
 
     private mutating func place(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {
@@ -119,6 +45,13 @@ struct GroupTable {
         return groups.count - 1
     }
 
-    /// The slots of every group: keys, then aggregates.
-    var slots: [[Value?]] { groups.map { $0.keys + $0.accumulators.map(\.result) } }
+    /// Visits one row a group, keys and then aggregates in its slots. Returns false when a visit ended it.
+    func forEachRow(_ visit: (borrowing Row) throws -> Bool) throws -> Bool {
+        for group in groups {
+            try meter.step()
+            let slots = group.keys + group.accumulators.map(\.result)
+            guard try visit(Row(documents: [nil], slots: slots, meter: meter)) else { return false }
+        }
+        return true
+    }
 }

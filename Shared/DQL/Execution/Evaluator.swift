@@ -4,10 +4,12 @@ import CRDT
 /// statement has to agree with it. nil is MISSING.
 struct Evaluator: Sendable {
     let fields: FieldResolver
+    private let context: FunctionContext
 
     /// `types`: what each source's statement declares.
     init(_ options: ExecutionOptions, types: [TypeDefinition]) {
-        fields = FieldResolver(isStrict: options.strictMode, types: types)
+        fields = FieldResolver(isStrict: options.strictReads, types: types)
+        context = options.context
     }
 
     /// Whether a condition lets a row through: only true does.
@@ -27,6 +29,7 @@ struct Evaluator: Sendable {
             guard let record = row.documents[source] else { return nil }
             return .object(try fields.document(record, source: source))
         case .slot(let index): return row.slots[index]
+        case .local(let index): return row.locals[index]
         case .element(let base, let index):
             return Self.element(of: try evaluate(base, row), try evaluate(index, row))
         case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))
@@ -60,6 +63,12 @@ struct Evaluator: Sendable {
             if case .null = value { return .null }
             return set.contains(value) ? true : set.hasNull ? .null : false
         case .like(let value, let matcher): return try like(try evaluate(value, row), matcher, row)
+        case .similar(let value, let matcher): return try similar(try evaluate(value, row), matcher, row)
+        case .quantified(let quantified): return try self.quantified(quantified, row)
+        case .comprehension(let comprehension): return try self.comprehension(comprehension, row)
+        case .conflicts(let access):
+            guard let record = row.documents[access.source] else { return nil }
+            return try fields.conflicts(access, in: record)
         case .conditional(let operand, let branches, let otherwise):
             return try conditional(operand, branches, otherwise, row)
         case .array(let elements):
@@ -80,7 +89,7 @@ struct Evaluator: Sendable {
             var arguments: [Value?] = []
             arguments.reserveCapacity(call.arguments.count)
             for argument in call.arguments { arguments.append(try evaluate(argument, row)) }
-            return call.function.evaluate(arguments)
+            return (call.prepared ?? call.function.evaluate)(arguments, context)
         default: preconditionFailure("every kind of expression is evaluated")
         }
     }
@@ -174,6 +183,30 @@ struct Evaluator: Sendable {
             }
             guard let scalar = LikeMatcher.escapeCharacter(try evaluate(escape, row)) else { return nil }
             pattern = LikePattern(text, escape: scalar, ignoresCase: ignoresCase)
+        }
+        switch value {
+        case .string(let text)?: return .bool(pattern.matches(text))
+        case .null?: return .null
+        default: return nil
+        }
+    }
+
+    private func similar(_ value: Value?, _ matcher: SimilarMatcher, _ row: borrowing Row) throws -> Value? {
+        let pattern: SimilarPattern
+        switch matcher {
+        case .prepared(let prepared): pattern = prepared
+        case .computed(let expression, let escape):
+            let text = try evaluate(expression, row)
+            guard case .string(let text)? = text else { return Truth.incomparable(value, text) }
+            var character: Unicode.Scalar? = LikePattern.defaultEscape
+            if let escape {
+                guard let scalar = LikeMatcher.escapeCharacter(try evaluate(escape, row)) else { return nil }
+                character = scalar
+            }
+            guard let computed = try? SimilarPattern(text, escape: character, isConstant: false) else {
+                return nil
+            }
+            pattern = computed
         }
         switch value {
         case .string(let text)?: return .bool(pattern.matches(text))

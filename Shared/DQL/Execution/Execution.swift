@@ -3,8 +3,9 @@ import CRDT
 /// Executing prepared statements. Errors of the language and of documents that cannot be read are `DQLError`;
 /// what a source or writer throws passes through unchanged.
 extension PreparedStatement {
-    /// Hands the rows of a SELECT to `body`, in order, until it returns false. Memory stays bounded but for
-    /// DISTINCT, GROUP BY and ORDER BY without LIMIT. Throws `readOnly` for any other statement.
+    /// Hands the rows of a SELECT or SHOW to `body`, in order, until it returns false. Memory stays bounded:
+    /// rows are streamed, and what sorting, DISTINCT and GROUP BY hold is limited by
+    /// `ExecutionOptions.materializedRows`. Throws `readOnly` for a statement that writes.
     ///
     /// Returns the warnings.
     @discardableResult
@@ -12,20 +13,22 @@ extension PreparedStatement {
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), _ body: (Value) throws -> Bool
     ) throws -> [DQLWarning] {
-        guard case .select(let plan) = plan else {
+        let context = ExecutionContext(source, options, try bind(arguments))
+        switch plan {
+        case .select(let plan):
+            try readable { try SelectExecutor(plan, documents, context).run(body) }
+        case .show(let shown):
+            _ = try body(.object(row(shown, options.parameters, context.arguments)))
+        case .alterSystem: throw systemStatement
+        default:
             throw DQLError(
                 .readOnly, "A mutating DQL query was attempted using a read-only transaction.",
                 position: SourcePosition(line: 1, column: 1))
         }
-        let values = try bind(arguments)
-        let executor = SelectExecutor(
-            plan: plan.specialized(values), runner: runner(documents, options),
-            window: try Window(plan.input.bounds, values, source))
-        try readable { try executor.run(body) }
-        return warnings + unusedArguments(arguments)
+        return warnings + argumentWarnings(arguments, context.arguments)
     }
 
-    /// The rows of a SELECT. Throws `readOnly` for any other statement.
+    /// The rows of a SELECT or SHOW. Throws `readOnly` for a statement that writes.
     public func rows(
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions()
@@ -38,9 +41,9 @@ extension PreparedStatement {
         return rows
     }
 
-    /// Executes any statement in a write transaction. `idGenerator` is asked for the id of each inserted
-    /// document that brings none. When this throws, the writer may hold a part of the statement's writes: its
-    /// owner undoes them.
+    /// Executes any statement but ALTER SYSTEM in a write transaction. `idGenerator` is asked for the id of
+    /// each inserted document that brings none. When this throws, the writer may hold a part of the
+    /// statement's writes: its owner undoes them.
     public func execute(
         in writer: any DocumentWriter, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), idGenerator: () throws -> DocumentID
@@ -53,52 +56,32 @@ extension PreparedStatement {
             }
             return result
         }
-        let values = try bind(arguments)
-        var result = try readable { try mutate(writer, values, options, idGenerator) }
-        result.warnings = warnings + unusedArguments(arguments) + result.warnings
+        let context = ExecutionContext(source, options, try bind(arguments))
+        var result = try readable { try mutate(writer, context, idGenerator) }
+        result.warnings = warnings + argumentWarnings(arguments, context.arguments) + result.warnings
         return result
     }
 
     private func mutate(
-        _ writer: any DocumentWriter, _ arguments: [Value], _ options: ExecutionOptions,
-        _ idGenerator: () throws -> DocumentID
+        _ writer: any DocumentWriter, _ context: ExecutionContext, _ idGenerator: () throws -> DocumentID
     ) throws -> StatementResult {
         switch plan {
-        case .select: preconditionFailure("a SELECT does not write")
+        case .select, .show: preconditionFailure("SELECT and SHOW do not write")
+        case .alterSystem: throw systemStatement
         case .insert(let plan):
-            return try InsertExecutor(
-                plan: plan, source: source, evaluator: Evaluator(options, types: types), arguments: arguments,
-                options: options
-            ).run(in: writer, idGenerator)
-        case .update(let plan):
-            let ids = try targets(plan.targets, writer, arguments, options)
-            return try UpdateExecutor(
-                plan: plan, source: source, runner: runner(writer, options), arguments: arguments,
-                options: options
-            ).run(ids, in: writer)
+            return try InsertExecutor(plan: plan, context: context).run(in: writer, idGenerator)
+        case .update(let plan): return try UpdateExecutor(plan: plan, context: context).run(in: writer)
         case .delete(let plan):
-            let ids = try targets(plan.targets, writer, arguments, options)
-            for id in ids { try writer.edit(plan.collection, id) { $0.delete() } }
-            return StatementResult(mutatedDocumentIDs: ids)
+            return try RemovalExecutor(plan: plan, isLocal: false, context: context).run(in: writer)
         case .evict(let plan):
-            let ids = try targets(plan.targets, writer, arguments, options)
-            if !ids.isEmpty { try writer.evict(plan.collection, ids) }
-            return StatementResult(mutatedDocumentIDs: ids)
+            return try RemovalExecutor(plan: plan, isLocal: true, context: context).run(in: writer)
         }
     }
 
-    private func targets(
-        _ targets: OrderedRows, _ writer: any DocumentWriter, _ arguments: [Value],
-        _ options: ExecutionOptions
-    ) throws -> [DocumentID] {
-        try TargetExecutor(
-            targets: targets.specialized(arguments), runner: runner(writer, options),
-            window: Window(targets.bounds, arguments, source)
-        ).documentIDs()
-    }
-
-    private func runner(_ documents: any DocumentSource, _ options: ExecutionOptions) -> RowRunner {
-        RowRunner(source: documents, evaluator: Evaluator(options, types: types))
+    private var systemStatement: DQLError {
+        DQLError(
+            .systemStatement, "ALTER SYSTEM cannot be executed in a transaction",
+            position: SourcePosition(line: 1, column: 1))
     }
 
     /// A document whose bytes cannot be read is an error of this module; see `unreadableDocument`.

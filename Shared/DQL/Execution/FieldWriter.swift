@@ -10,7 +10,7 @@ struct FieldWriter {
 
     mutating func set(_ path: [String], _ value: Value, _ declared: TypeDeclaration?) throws(DQLError) {
         do {
-            try editor.set(path, value, declared: declared, objectsAreRegisters: options.strictMode)
+            try editor.set(path, value, declared: declared, objectsAreRegisters: options.objectsAreRegisters)
         } catch {
             throw refusal(error)
         }
@@ -24,14 +24,52 @@ struct FieldWriter {
         }
     }
 
+    /// null, or of a field declared as a MAP an empty one.
+    mutating func reset(_ path: [String], _ declared: TypeDeclaration?) throws(DQLError) {
+        guard declared?.kind == .map else { return try set(path, .null, declared) }
+        try unset(path, .map)
+        try set(path, .object(ObjectValue()), declared)
+    }
+
+    /// Adds to a COUNTER. `amount` is what the statement gave: a whole number, or any finite one.
+    mutating func increment(_ path: [String], _ amount: Value, isFractional: Bool) throws(DQLError) {
+        switch amount {
+        case .int: break
+        case .double(let number) where isFractional && number.isFinite: break
+        default:
+            let wanted = isFractional ? "PN_INCREMENT BY takes a number" : "INCREMENT BY takes an integer"
+            throw source.error(.invalidAmount, "\(wanted), not \(amount.described)", at: span)
+        }
+        do {
+            try editor.increment(path, by: amount)
+        } catch {
+            throw refusal(error)
+        }
+    }
+
+    mutating func restart(_ path: [String], _ value: Value) throws(DQLError) {
+        switch value {
+        case .int: break
+        case .double(let number) where number.isFinite: break
+        default:
+            throw source.error(
+                .invalidAmount, "RESTART WITH takes a number, not \(value.described)", at: span)
+        }
+        do {
+            try editor.restart(path, with: value)
+        } catch {
+            throw refusal(error)
+        }
+    }
+
     /// Writes only what differs from the present value; below a MAP, key by key. Returns whether it wrote
     /// anything.
     mutating func setDifference(
         _ path: [String], _ value: Value, _ declared: TypeDeclaration?
     ) throws(DQLError) -> Bool {
-        let present = editor.value(at: path)
-        let becomesMap = declared.map { $0.kind == .map } ?? !options.strictMode
-        if becomesMap, case .object(let object) = value, editor.newestKind(at: path) == .map {
+        let newest = editor.newestKind(at: path)
+        let becomesMap = declared.map { $0.kind == .map } ?? !options.objectsAreRegisters
+        if becomesMap, newest == .map, case .object(let object) = value {
             var isWritten = false
             for entry in object.entries
             where try setDifference(path + [entry.key], entry.value, declared?[entry.key]) {
@@ -39,12 +77,21 @@ struct FieldWriter {
             }
             return isWritten
         }
-        if present == value { return false }
+        let isOfDeclaredKind = declared.map { $0.kind == newest } ?? true
+        if isOfDeclaredKind, editor.value(at: path) == Self.shown(value) { return false }
         try set(path, value, declared)
         return true
     }
 
-    private func refusal(_ error: CRDTError) -> DQLError {
+    /// The value as a reader sees it: an attachment is passed in with a mark around its token.
+    private static func shown(_ value: Value) -> Value {
+        guard let object = value.objectValue, object.count == 1, let token = object[AttachmentToken.marker] else {
+            return value
+        }
+        return AttachmentToken(token)?.value ?? value
+    }
+
+    func refusal(_ error: CRDTError) -> DQLError {
         switch error.code {
         case .unsupportedKind: source.error(.unsupportedType, error.message, at: span)
         case .invalidPath: source.error(.notAMap, error.message, at: span)

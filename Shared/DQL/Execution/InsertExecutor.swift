@@ -1,12 +1,9 @@
 import CRDT
 
-/// Runs an INSERT: all documents are checked before the first one is written.
+/// Runs an INSERT: all documents are there and checked before the first one is written.
 struct InsertExecutor {
     let plan: InsertPlan
-    let source: SourceText
-    let evaluator: Evaluator
-    let arguments: [Value]
-    let options: ExecutionOptions
+    let context: ExecutionContext
 
     private struct NewDocument {
         let id: DocumentID
@@ -15,37 +12,57 @@ struct InsertExecutor {
     }
 
     func run(in writer: any DocumentWriter, _ makeID: () throws -> DocumentID) throws -> StatementResult {
-        let documents = try documents(makeID)
+        let documents = try documents(writer, makeID)
         var seen: Set<DocumentID> = []
         for document in documents where !seen.insert(document.id).inserted {
-            throw source.error(.duplicateIDs, "Expected unique document identifiers", at: document.span)
+            throw context.source.error(
+                .duplicateIDs, "Expected unique document identifiers", at: document.span)
         }
-        if plan.policy == .fail {
+        if plan.policy == .fail, !plan.isInitial {
             for document in documents where try writer.exists(plan.collection, document.id) {
-                throw source.error(
+                throw context.source.error(
                     .idConflict,
                     "Identifier conflict on document \"\(document.id)\": using FAIL conflict policy",
                     at: document.span)
             }
         }
         var result = StatementResult()
-        for document in documents where try write(document, writer) {
+        var returning = ReturningExecutor(plan.returning, context)
+        for document in documents {
+            try context.meter.step()
+            let isWritten = plan.isInitial ? try seed(document, writer) : try write(document, writer)
+            guard isWritten else { continue }
             result.mutatedDocumentIDs.append(document.id)
+            try returning.add(plan.collection, document.id, in: writer)
         }
+        result.rows = try returning.finish()
         return result
     }
 
     // MARK: Documents
 
-    private func documents(_ makeID: () throws -> DocumentID) throws -> [NewDocument] {
+    private func documents(
+        _ writer: any DocumentWriter, _ makeID: () throws -> DocumentID
+    ) throws -> [NewDocument] {
         var documents: [NewDocument] = []
-        for (expression, span) in plan.documents {
-            let value = try evaluator.evaluate(expression.specialized(arguments), Row(documents: []))
-            guard case .array(let elements)? = value else {
-                documents.append(try document(value, span, makeID))
-                continue
+        switch plan.source {
+        case .documents(let written):
+            let evaluator = Evaluator(context.options, types: [])
+            for (expression, span) in written {
+                let value = try evaluator.evaluate(
+                    expression.specialized(context.arguments), Row(documents: [], meter: context.meter))
+                guard case .array(let elements)? = value else {
+                    documents.append(try document(value, span, makeID))
+                    continue
+                }
+                for element in elements { documents.append(try document(element, span, makeID)) }
             }
-            for element in elements { documents.append(try document(element, span, makeID)) }
+        case .query(let query, let span):
+            try SelectExecutor(query, writer, context).run { row in
+                documents.append(try document(row, span, makeID))
+                try context.meter.hold(documents.count)
+                return true
+            }
         }
         return documents
     }
@@ -54,7 +71,7 @@ struct InsertExecutor {
         _ value: Value?, _ span: SourceSpan, _ makeID: () throws -> DocumentID
     ) throws -> NewDocument {
         guard case .object(let object)? = value else {
-            throw source.error(
+            throw context.source.error(
                 .invalidDocument,
                 "INSERT takes objects or arrays of objects, not \(value?.typeName ?? "missing")",
                 at: span)
@@ -64,7 +81,7 @@ struct InsertExecutor {
             do {
                 id = try DocumentID(given)
             } catch {
-                throw source.error(.invalidDocumentID, error.message, at: span)
+                throw context.source.error(.invalidDocumentID, error.message, at: span)
             }
         } else {
             id = try makeID()
@@ -82,7 +99,7 @@ struct InsertExecutor {
         var isMutated = true
         try writer.edit(plan.collection, document.id) { editor in
             var writes = FieldWriter(
-                editor: editor, source: source, span: document.span, options: options)
+                editor: editor, source: context.source, span: document.span, options: context.options)
             if exists, plan.policy == .doUpdateLocalDiff {
                 isMutated = false
                 for field in document.fields {
@@ -98,5 +115,24 @@ struct InsertExecutor {
             editor = writes.editor
         }
         return isMutated
+    }
+
+    /// Writes INITIAL content. Nothing happens to a document that is live, nor where this very content was
+    /// written and deleted before.
+    private func seed(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
+        guard try !writer.exists(plan.collection, document.id) else { return false }
+        var isWritten = false
+        try writer.edit(plan.collection, document.id) { editor in
+            let writes = FieldWriter(
+                editor: editor, source: context.source, span: document.span, options: context.options)
+            do throws(CRDTError) {
+                isWritten = try editor.seed(
+                    ObjectValue(unique: document.fields), declared: plan.types.root,
+                    objectsAreRegisters: context.options.objectsAreRegisters)
+            } catch {
+                throw writes.refusal(error)
+            }
+        }
+        return isWritten
     }
 }

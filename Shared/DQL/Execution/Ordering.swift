@@ -35,36 +35,41 @@ struct Ordering: Sendable {
 struct TopRows<Payload> {
     private let ordering: Ordering
     private let capacity: Int
+    private let meter: ExecutionMeter
     private var rows: [(keys: [Value?], payload: Payload)] = []
     /// The keys of the last row that is still in, once there are `capacity` rows.
     private var threshold: [Value?]?
 
-    init(_ ordering: Ordering, capacity: Int) {
+    init(_ ordering: Ordering, capacity: Int, _ meter: ExecutionMeter) {
         self.ordering = ordering
         self.capacity = capacity
+        self.meter = meter
     }
 
     /// Adds a row; `payload` is asked for only if the row is in.
-    mutating func add(_ keys: [Value?], _ payload: () throws -> Payload) rethrows {
+    mutating func add(_ keys: [Value?], _ payload: () throws -> Payload) throws {
         guard capacity > 0 else { return }
         // A later row that equals the threshold loses against it.
         if let threshold, ordering.compare(keys, threshold) >= 0 { return }
         rows.append((keys: keys, payload: try payload()))
         if capacity <= Int.max / DQLLimits.topRowsSlack, rows.count >= capacity * DQLLimits.topRowsSlack {
-            prune()
+            try prune()
         }
+        try meter.hold(rows.count)
     }
 
-    private mutating func prune() {
-        sort()
+    private mutating func prune() throws {
+        try sort()
         rows.removeLast(rows.count - capacity)
         threshold = rows[capacity - 1].keys
     }
 
     /// Swift's sort is stable in practice but does not promise it; the place of arrival settles ties.
-    private mutating func sort() {
+    private mutating func sort() throws {
         guard !ordering.terms.isEmpty else { return }
-        let order = rows.indices.sorted { first, second in
+        let meter = meter
+        let order = try rows.indices.sorted { first, second in
+            try meter.step()
             let order = ordering.compare(rows[first].keys, rows[second].keys)
             return order != 0 ? order < 0 : first < second
         }
@@ -72,8 +77,8 @@ struct TopRows<Payload> {
     }
 
     /// The rows in order.
-    mutating func finish() -> [Payload] {
-        sort()
+    mutating func finish() throws -> [Payload] {
+        try sort()
         return rows.prefix(capacity).map(\.payload)
     }
 }

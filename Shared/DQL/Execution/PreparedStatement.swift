@@ -12,6 +12,10 @@ public enum StatementKind: String, Sendable {
     case delete
     /// Removes documents from this store only.
     case evict
+    /// Changes system parameters.
+    case alterSystem
+    /// Shows system parameters.
+    case show
 }
 
 /// A statement that was parsed and analyzed once and can be executed any number of times, on any thread.
@@ -32,12 +36,13 @@ public struct PreparedStatement: Sendable {
     let source: SourceText
     let plan: StatementPlan
     let parameters: [NameSyntax]
-    let types: [TypeDefinition]
+    /// Parameters that stand alone in a list of IN.
+    private let listedParameters: [NameSyntax]
 
     /// The text it was prepared from.
     public var text: String { source.text }
-    /// Whether it writes nothing.
-    public var isReadOnly: Bool { kind == .select }
+    /// Whether it changes nothing.
+    public var isReadOnly: Bool { kind == .select || kind == .show }
     /// The collections it touches.
     public var collections: [String] {
         collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
@@ -45,12 +50,17 @@ public struct PreparedStatement: Sendable {
 
     /// Parses and analyzes. Throws with the position of what is wrong.
     public init(_ text: String) throws(DQLError) {
-        statement = try Parser.parse(text)
+        try self.init(try Parser.parse(text), of: text)
+    }
+
+    /// Analyzes a tree that a parser made of the text.
+    init(_ statement: Statement, of text: String) throws(DQLError) {
+        self.statement = statement
         source = SourceText(text: text)
         let analysis = try Analyzer.analyze(statement, source)
         plan = analysis.plan
         parameters = analysis.parameters
-        types = analysis.types
+        listedParameters = analysis.listedParameters
         warnings = analysis.warnings
         parameterNames = parameters.map(\.text)
         switch statement {
@@ -59,7 +69,9 @@ public struct PreparedStatement: Sendable {
                 .select, [select.source.collection.qualifiedName], []
             )
         case .insert(let insert):
-            (kind, collectionsRead, collectionsWritten) = (.insert, [], [insert.collection.qualifiedName])
+            var read: [String] = []
+            if case .query(let select) = insert.source { read = [select.source.collection.qualifiedName] }
+            (kind, collectionsRead, collectionsWritten) = (.insert, read, [insert.collection.qualifiedName])
         case .update(let update):
             let name = update.source.collection.qualifiedName
             (kind, collectionsRead, collectionsWritten) = (.update, [name], [name])
@@ -67,6 +79,9 @@ public struct PreparedStatement: Sendable {
             let name = removal.source.collection.qualifiedName
             (collectionsRead, collectionsWritten) = ([name], [name])
             if case .delete = statement { kind = .delete } else { kind = .evict }
+        case .alterSystem: (kind, collectionsRead, collectionsWritten) = (.alterSystem, [], [])
+        case .show: (kind, collectionsRead, collectionsWritten) = (.show, [], [])
+        case .createIndex, .dropIndex, .explain: preconditionFailure("the analyzer refuses it")
         }
     }
 
@@ -79,11 +94,24 @@ public struct PreparedStatement: Sendable {
         for parameter in parameters {
             guard let value = byName[Array(parameter.text.utf8)] else {
                 throw source.error(
-                    .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span)
+                    .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span,
+                    suggestion: Suggestion.closest(to: parameter.text, among: arguments.entries.map(\.key)))
             }
             values.append(value)
         }
         return values
+    }
+
+    /// What is suspicious about the arguments of one execution; `values` are those bound.
+    func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
+        let inLists = listedParameters.compactMap { name -> DQLWarning? in
+            guard let place = parameters.firstIndex(of: name), case .array = values[place] else { return nil }
+            return source.warning(
+                .arrayInList,
+                "the list has one element, the array \(name.text); its elements are meant by IN :\(name.text)",
+                at: name.span)
+        }
+        return inLists + unusedArguments(arguments)
     }
 
     /// One warning per argument that no parameter names.

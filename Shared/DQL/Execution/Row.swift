@@ -4,11 +4,15 @@ import CRDT
 struct Row {
     var documents: [DocumentRecord?]
     var slots: [Value?] = []
+    /// The values of the variables in reach, innermost last.
+    var locals: [Value?] = []
+    /// Counts what goes through collections; nil counts nothing.
+    var meter: ExecutionMeter?
 }
 
 /// Reads documents in place: the path is touched, not the document.
 struct FieldResolver: Sendable {
-    /// Strict mode: what is not declared is a REGISTER.
+    /// Strict reading: what is not declared is a REGISTER.
     let isStrict: Bool
     /// What is declared for each source.
     let types: [TypeDefinition]
@@ -23,17 +27,28 @@ struct FieldResolver: Sendable {
             case .map?:
                 guard let below = try field.map() else { return nil }
                 map = below
-            case .register?:
-                guard var value = try field.register() else { return nil }
+            case nil: return nil
+            case let kind?:
+                guard var value = try field.value(kind) else { return nil }
                 for name in access.path[(index + 1)...] {
                     guard let next = value[name] else { return nil }
                     value = next
                 }
                 return value
-            default: return nil
             }
         }
         return nil
+    }
+
+    /// The concurrent values of a field that is reached through MAPs; nil when there is no field.
+    func conflicts(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
+        var map = record.document.root
+        for index in access.path.indices.dropLast() {
+            guard let field = try map.field(access.path[index]), let below = try field.map() else { return nil }
+            map = below
+        }
+        guard let last = access.path.last, let field = try map.field(last) else { return nil }
+        return .array(try field.conflicts())
     }
 
     /// The document with `_id` first.

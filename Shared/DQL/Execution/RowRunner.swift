@@ -4,25 +4,28 @@ import CRDT
 struct RowRunner {
     let source: any DocumentSource
     let evaluator: Evaluator
+    let context: ExecutionContext
 
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
     @discardableResult
     func run(_ plan: RowPlan, _ visit: (borrowing Row) throws -> Bool) throws -> Bool {
         switch plan {
-        case .single: return try visit(Row(documents: [nil]))
+        case .single: return try visit(row(places: 1))
         case .scan(let collection, let place):
-            var row = Row(documents: Array(repeating: nil, count: place + 1))
+            var row = row(places: place + 1)
             var goesOn = true
             try source.scan(collection) { record in
+                try context.meter.step()
                 row.documents[place] = record
                 goesOn = try visit(row)
                 return goesOn
             }
             return goesOn
         case .idScan(let collection, let place, let ids):
-            var row = Row(documents: Array(repeating: nil, count: place + 1))
+            var row = row(places: place + 1)
             for id in try documentIDs(ids) {
                 var goesOn = true
+                try context.meter.step()
                 try source.lookup(collection, id) { record in
                     row.documents[place] = record
                     goesOn = try visit(row)
@@ -30,28 +33,70 @@ struct RowRunner {
                 if !goesOn { return false }
             }
             return true
+        case .system(let collection, let place, let ids):
+            var row = row(places: place + 1)
+            var goesOn = true
+            let wanted = try ids.map { Set(try documentIDs($0)) }
+            let rows = SystemRows(collection: collection, source: context.source, options: context.options)
+            try rows.forEach { record in
+                try context.meter.step()
+                guard wanted?.contains(record.id) ?? true else { return true }
+                row.documents[place] = record
+                goesOn = try visit(row)
+                return goesOn
+            }
+            return goesOn
         case .filter(let input, let condition):
             return try run(input) { row in try evaluator.isTrue(condition, row) ? try visit(row) : true }
         case .group(let input, let grouping):
-            var table = GroupTable(grouping)
+            var table = GroupTable(grouping, context.meter)
             try run(input) { row in
                 try table.add(row, evaluator)
                 return true
             }
-            for slots in table.slots where try !visit(Row(documents: [nil], slots: slots)) { return false }
-            return true
+            return try table.forEachRow(visit)
         }
+    }
+
+    private func row(places: Int) -> Row {
+        Row(documents: Array(repeating: nil, count: places), meter: context.meter)
     }
 
     /// The ids of an id scan, each once, in the order they were given.
     private func documentIDs(_ list: IDList) throws -> [DocumentID] {
-        let row = Row(documents: [])
+        let row = Row(documents: [], meter: context.meter)
         var values: [Value] = []
         switch list {
         case .list(let expressions): values = try expressions.compactMap { try evaluator.evaluate($0, row) }
-        case .array(let expression): values = try evaluator.evaluate(expression, row)?.arrayValue ?? []
+        case .array(let expression, let span):
+            let value = try evaluator.evaluate(expression, row)
+            guard case .array(let elements)? = value else {
+                guard let span else { return [] }
+                throw context.source.error(
+                    .invalidArgument, "USE IDS LIST takes an array, not \(value?.typeName ?? "missing")", at: span)
+            }
+            values = elements
         }
         var seen: Set<DocumentID> = []
         return values.compactMap(AccessPath.id(equalTo:)).filter { seen.insert($0).inserted }
+    }
+}
+
+/// What the parts of one execution share.
+struct ExecutionContext {
+    let source: SourceText
+    let options: ExecutionOptions
+    let arguments: [Value]
+    let meter: ExecutionMeter
+
+    init(_ source: SourceText, _ options: ExecutionOptions, _ arguments: [Value]) {
+        self.source = source
+        self.options = options
+        self.arguments = arguments
+        meter = ExecutionMeter(options)
+    }
+
+    func runner(_ documents: any DocumentSource, _ types: [TypeDefinition]) -> RowRunner {
+        RowRunner(source: documents, evaluator: Evaluator(options, types: types), context: self)
     }
 }

@@ -6,71 +6,78 @@ struct SelectExecutor {
     let runner: RowRunner
     let window: Window
 
+    init(_ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
+        self.plan = plan.specialized(context.arguments)
+        runner = context.runner(documents, plan.input.types)
+        window = try Window(plan.input.bounds, context)
+    }
+
+    private var projector: Projector {
+        Projector(projection: plan.projection, evaluator: runner.evaluator)
+    }
+
     /// Hands each result row to `body`, in order, until it returns false.
     func run(_ body: (Value) throws -> Bool) throws {
         guard window.limit > 0 else { return }
-        var seen: Set<ValueKey> = []
-        if plan.input.order.isEmpty {
-            var skipped = 0
-            var taken = 0
-            try runner.run(plan.input.rows) { row in
-                if !plan.isDistinct, skipped < window.offset {
+        if plan.input.order.isEmpty { try stream(body) } else { try sort(body) }
+    }
+
+    private func stream(_ body: (Value) throws -> Bool) throws {
+        let projector = projector
+        var seen = DistinctRows(runner.context.meter)
+        var skipped = 0
+        var taken = 0
+        try runner.run(plan.input.rows) { row in
+            if !plan.isDistinct, skipped < window.offset {
+                skipped += 1
+                return true
+            }
+            let value = try projector.value(row)
+            if plan.isDistinct {
+                guard try seen.insert(value) else { return true }
+                if skipped < window.offset {
                     skipped += 1
                     return true
                 }
-                let value = try project(row)
-                if plan.isDistinct {
-                    guard seen.insert(ValueKey(value)).inserted else { return true }
-                    if skipped < window.offset {
-                        skipped += 1
-                        return true
-                    }
-                }
-                // A bare value that is MISSING makes no row, but takes a place, as in any other executor.
-                taken += 1
-                if let value, try !body(value) { return false }
-                return taken < window.limit
             }
-            return
+            // A bare value that is MISSING makes no row, but takes a place, as in any other executor.
+            taken += 1
+            if let value, try !body(value) { return false }
+            return taken < window.limit
         }
+    }
+
+    private func sort(_ body: (Value) throws -> Bool) throws {
+        let projector = projector
         let ordering = Ordering(terms: plan.input.order)
-        var rows = TopRows<Value?>(ordering, capacity: window.capacity)
+        var seen = DistinctRows(runner.context.meter)
+        var rows = TopRows<Value?>(ordering, capacity: window.capacity, runner.context.meter)
         try runner.run(plan.input.rows) { row in
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
-                let value = try project(row)
-                if seen.insert(ValueKey(value)).inserted { rows.add(keys) { value } }
+                let value = try projector.value(row)
+                if try seen.insert(value) { try rows.add(keys) { value } }
             } else {
-                try rows.add(keys) { try project(row) }
+                try rows.add(keys) { try projector.value(row) }
             }
             return true
         }
-        for case let value? in rows.finish().dropFirst(window.offset) where try !body(value) { return }
+        for case let value? in try rows.finish().dropFirst(window.offset) where try !body(value) { return }
     }
+}
 
-    private func project(_ row: borrowing Row) throws -> Value? {
-        switch plan.projection {
-        case .raw(let value): return try runner.evaluator.evaluate(value, row)
-        case .all(let source): return .object(try document(source, row))
-        case .elements(let elements):
-            var entries: [ObjectValue.Entry] = []
-            entries.reserveCapacity(elements.count)
-            for element in elements {
-                switch element {
-                case .named(let name, let value):
-                    if let value = try runner.evaluator.evaluate(value, row) {
-                        entries.append((key: name, value: value))
-                    }
-                case .allFields(let source): entries += try document(source, row).entries
-                }
-            }
-            return .object(ObjectValue(entries))
-        }
-    }
+/// The rows of a DISTINCT.
+private struct DistinctRows {
+    private var seen: Set<ValueKey> = []
+    private let meter: ExecutionMeter
 
-    private func document(_ source: Int, _ row: borrowing Row) throws -> ObjectValue {
-        guard let record = row.documents[source] else { return ObjectValue() }
-        return try runner.evaluator.fields.document(record, source: source)
+    init(_ meter: ExecutionMeter) { self.meter = meter }
+
+    /// Whether the row is new.
+    mutating func insert(_ value: Value?) throws -> Bool {
+        guard seen.insert(ValueKey(value)).inserted else { return false }
+        try meter.hold(seen.count)
+        return true
     }
 }
 
@@ -88,19 +95,33 @@ struct Window: Equatable {
     }
 
     /// Throws `invalidArgument` when an argument is no whole number or negative.
-    init(_ bounds: Bounds, _ arguments: [Value], _ source: SourceText) throws(DQLError) {
-        offset = try Self.number(bounds.offset, arguments, source) ?? 0
-        limit = try Self.number(bounds.limit, arguments, source) ?? .max
+    init(_ bounds: Bounds, _ context: ExecutionContext) throws(DQLError) {
+        offset = try Self.number(bounds.offset, "OFFSET", context) ?? 0
+        limit = try Self.number(bounds.limit, "LIMIT", context) ?? .max
     }
 
     private static func number(
-        _ bound: (value: BoundExpression, span: SourceSpan)?, _ arguments: [Value], _ source: SourceText
+        _ bound: (value: BoundExpression, span: SourceSpan)?, _ clause: String, _ context: ExecutionContext
     ) throws(DQLError) -> Int? {
         guard let bound else { return nil }
-        guard case .constant(.int(let number)?) = bound.value.specialized(arguments), number >= 0 else {
-            throw source.error(
-                .invalidArgument, "LIMIT and OFFSET take a whole number that is not negative", at: bound.span)
+        let value = bound.value.specialized(context.arguments)
+        guard case .constant(.int(let number)?) = value, number >= 0 else {
+            let given = if case .constant(let given?) = value { ", not \(given.described)" } else { "" }
+            throw context.source.error(
+                .invalidArgument, "\(clause) takes a whole number that is not negative\(given)", at: bound.span)
         }
         return Int(clamping: number)
+    }
+}
+
+extension Value {
+    /// For messages about arguments: the type, never the content.
+    var described: String {
+        switch self {
+        case .null: "null"
+        case .int(let number) where number < 0: "a negative number"
+        case .int, .array, .object: "an \(typeName)"
+        default: "a \(typeName)"
+        }
     }
 }

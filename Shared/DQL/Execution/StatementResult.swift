@@ -2,7 +2,7 @@ import CRDT
 
 /// What executing a statement gave.
 public struct StatementResult: Sendable {
-    /// The rows of a SELECT: objects, or bare values with RAW. Empty for statements that write.
+    /// The rows of a SELECT or of RETURNING: objects, or bare values with RAW.
     public var rows: [Value]
     /// The documents a statement wrote, each once, in the order they were written.
     public var mutatedDocumentIDs: [DocumentID]

@@ -46,6 +46,18 @@ enum ConditionalFunctions {
             "missingif", [.init("value"), .init("other")], "MISSING when the two are equal, else the value.",
             example: ("type(missingif(1, 1))", "'missing'")
         ) { Truth.compare(.equal, $0[0], $0[1]) == .some(true) ? Value?.none : $0[0] },
+        FunctionDefinition(
+            "decode", [.init("value"), .init("case"), .init("result")], variadic: true,
+            "The result after the first case that equals the value (null equals null, and missing missing;"
+                + " a string is never a number); else the last argument where it is not a result, else NULL.",
+            example: ("decode(2, 1, 'one', 2, 'two', 'many')", "'two'")
+        ) { arguments in
+            for index in stride(from: 1, to: arguments.count - 1, by: 2)
+            where ValueOrder.areEqual(arguments[0], arguments[index]) {
+                return arguments[index + 1]
+            }
+            return arguments.count.isMultiple(of: 2) ? arguments[arguments.count - 1] : .null
+        },
     ]
 
     private static func isKnown(_ value: Value?) -> Bool {

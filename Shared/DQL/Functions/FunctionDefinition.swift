@@ -20,7 +20,15 @@ public struct FunctionDefinition: Sendable {
     public let semantics: String
     /// A call with its result.
     public let example: (call: String, result: String)
-    let evaluate: @Sendable ([Value?]) -> Value?
+    /// What a call gives: a value for each argument (nil for MISSING) and the context.
+    typealias Evaluation = @Sendable ([Value?], FunctionContext) -> Value?
+
+    let evaluate: Evaluation
+    /// For a call some of whose arguments are known before it runs: an evaluation that has done its part of
+    /// the work. Nil when there is nothing to gain.
+    let prepare: @Sendable ([KnownArgument]) -> Evaluation?
+    /// What is wrong with a call whatever the documents hold, as far as its known arguments tell.
+    let check: @Sendable ([KnownArgument]) -> ArgumentProblem?
 
     /// One parameter of a function.
     public struct Parameter: Sendable {
@@ -45,16 +53,21 @@ public struct FunctionDefinition: Sendable {
         case number
         /// An integer.
         case integer
+        /// True or false.
+        case boolean
         /// An array.
         case array
         /// An object.
         case object
+        /// ISO 8601 text with a zone, or milliseconds since 1970.
+        case date
 
         func accepts(_ value: Value) -> Bool {
             switch (self, value) {
             case (.any, _), (_, .null), (.string, .string), (.number, .int), (.number, .double),
                 (.integer, .int),
-                (.array, .array), (.object, .object):
+                (.boolean, .bool), (.array, .array), (.object, .object), (.date, .string), (.date, .int),
+                (.date, .double):
                 true
             default: false
             }
@@ -63,8 +76,10 @@ public struct FunctionDefinition: Sendable {
 
     init(
         _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
-        variadic: Bool = false,
-        _ semantics: String, example: (String, String), evaluate: @escaping @Sendable ([Value?]) -> Value?
+        variadic: Bool = false, _ semantics: String, example: (String, String),
+        prepare: @escaping @Sendable ([KnownArgument]) -> Evaluation? = { _ in nil },
+        check: @escaping @Sendable ([KnownArgument]) -> ArgumentProblem? = { _ in nil },
+        inContext evaluate: @escaping Evaluation
     ) {
         self.name = name
         self.aliases = aliases
@@ -73,7 +88,20 @@ public struct FunctionDefinition: Sendable {
         isVariadic = variadic
         self.semantics = semantics
         self.example = (call: example.0, result: example.1)
+        self.prepare = prepare
+        self.check = check
         self.evaluate = evaluate
+    }
+
+    /// A function of its arguments alone.
+    init(
+        _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
+        variadic: Bool = false, _ semantics: String, example: (String, String),
+        evaluate: @escaping @Sendable ([Value?]) -> Value?
+    ) {
+        self.init(
+            name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
+            example: example, inContext: { arguments, _ in evaluate(arguments) })
     }
 
     /// The fewest arguments a call has.
@@ -99,24 +127,66 @@ public struct FunctionDefinition: Sendable {
     /// asked.
     static func strict(
         _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
-        variadic: Bool = false,
-        _ semantics: String, example: (String, String), evaluate: @escaping @Sendable ([Value]) -> Value?
+        variadic: Bool = false, _ semantics: String, example: (String, String),
+        evaluate: @escaping @Sendable ([Value]) -> Value?
+    ) -> FunctionDefinition {
+        .contextual(
+            name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
+            example: example
+        ) { values, _ in evaluate(values) }
+    }
+
+    /// As `strict`, with what the statement runs in.
+    static func contextual(
+        _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
+        variadic: Bool = false, _ semantics: String, example: (String, String),
+        check: @escaping @Sendable ([KnownArgument]) -> ArgumentProblem? = { _ in nil },
+        evaluate: @escaping @Sendable ([Value], FunctionContext) -> Value?
     ) -> FunctionDefinition {
         FunctionDefinition(
             name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
-            example: example
-        ) { arguments in
-            var values: [Value] = []
-            values.reserveCapacity(arguments.count)
-            var sawNull = false
-            for (index, argument) in arguments.enumerated() {
-                guard let argument, parameters[min(index, parameters.count - 1)].type.accepts(argument) else {
-                    return nil
-                }
-                if case .null = argument { sawNull = true }
-                values.append(argument)
-            }
-            return sawNull ? .null : evaluate(values)
+            example: example, check: check
+        ) { arguments, context in
+            settled(arguments, parameters) { evaluate($0, context) }
         }
     }
+
+    /// MISSING when an argument is missing or of a wrong type, else NULL when one is null, else what `body`
+    /// gives.
+    static func settled(
+        _ arguments: [Value?], _ parameters: [Parameter], _ body: ([Value]) -> Value?
+    ) -> Value? {
+        var values: [Value] = []
+        values.reserveCapacity(arguments.count)
+        var sawNull = false
+        for (index, argument) in arguments.enumerated() {
+            guard let argument, parameters[min(index, parameters.count - 1)].type.accepts(argument) else {
+                return nil
+            }
+            if case .null = argument { sawNull = true }
+            values.append(argument)
+        }
+        return sawNull ? .null : body(values)
+    }
+}
+
+/// An argument as it is known before a statement runs.
+enum KnownArgument: Equatable, Sendable {
+    /// Always this; nil is MISSING.
+    case known(Value?)
+    /// Different for each row.
+    case unknown
+
+    /// The text of a known string.
+    var text: String? { if case .known(.string(let text)?) = self { text } else { nil } }
+}
+
+/// What is wrong with a call: found before it runs.
+struct ArgumentProblem: Equatable, Sendable {
+    /// Which argument, from 0.
+    let index: Int
+    /// For a person, the function's name left out.
+    let message: String
+    /// Whether the statement is refused; else it earns a warning and the call is always MISSING.
+    let isError: Bool
 }

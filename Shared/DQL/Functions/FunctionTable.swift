@@ -1,10 +1,28 @@
 /// All functions. The reference page is generated from here.
 public enum FunctionTable {
+    /// A chapter of the reference.
+    public struct Group: Sendable {
+        /// The chapter's title.
+        public let title: String
+        /// Its functions, in order.
+        public let functions: [FunctionDefinition]
+    }
+
     /// In the order of the reference.
-    public static let all: [FunctionDefinition] =
-        StringFunctions.all + NumberFunctions.all + ArrayFunctions.all + ObjectFunctions.all
-        + TypeFunctions.all
-        + ConditionalFunctions.all
+    public static let groups = [
+        Group(title: "Numbers", functions: NumberFunctions.all),
+        Group(title: "Types and conversion", functions: TypeFunctions.all),
+        Group(title: "Strings", functions: StringFunctions.all + TextShapeFunctions.all),
+        Group(title: "Patterns", functions: PatternFunctions.all),
+        Group(title: "Arrays", functions: ArrayFunctions.all),
+        Group(title: "Objects", functions: ObjectFunctions.all),
+        Group(title: "Conditions", functions: ConditionalFunctions.all),
+        Group(title: "Dates and times", functions: DateFunctions.all + DateTextFunctions.all),
+        Group(title: "Durations", functions: DurationFunctions.all),
+    ]
+
+    /// In the order of the reference.
+    public static let all: [FunctionDefinition] = groups.flatMap(\.functions)
 
     private static let byName: [String: FunctionDefinition] = {
         var table: [String: FunctionDefinition] = [:]

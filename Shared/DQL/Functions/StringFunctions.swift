@@ -44,8 +44,9 @@ enum StringFunctions {
                 + " outside the text, or the length negative.",
             example: ("substr('mimeo', 2, 2)", "'me'"), evaluate: substring),
         .strict(
-            "pos", [.init("text", .string), .init("part", .string)],
-            "Where the part first occurs, counted from 0; -1 when it does not.",
+            "pos", aliases: ["position"], [.init("text", .string), .init("part", .string)],
+            "Where the part first occurs, counted from 0; -1 when it does not. Also written"
+                + " POSITION(part IN text).",
             example: ("pos('mimeo', 'o')", "4")
         ) { arguments in
             let whole = text(arguments[0])
@@ -54,25 +55,26 @@ enum StringFunctions {
             return .int(Int64(whole.unicodeScalars[..<index].count))
         },
         .strict(
-            "concat", [.init("text", .string)], variadic: true, "The texts one after the other.",
+            "concat", [.init("text", .string)], variadic: true,
+            "The texts one after the other. MISSING when that is too long.",
             example: ("concat('a', 'b', 'c')", "'abc'")
-        ) { .string($0.map(text).joined()) },
+        ) { joined($0.map(text), separator: "") },
     ]
 
     static func text(_ value: Value) -> String { value.stringValue ?? "" }
 
+    /// Texts with a separator between them; MISSING when that is longer than `DQLLimits.resultBytes`.
+    static func joined(_ texts: [String], separator: String) -> Value? {
+        var length = separator.utf8.count * max(0, texts.count - 1)
+        for text in texts { length += text.utf8.count }
+        return length <= DQLLimits.resultBytes ? .string(texts.joined(separator: separator)) : nil
+    }
+
     /// Where the part's bytes first occur, in bytes.
     static func place(of part: String, in whole: String) -> Int? {
-        let needle = Array(part.utf8)
+        let search = ByteSearch(part)
         var whole = whole
-        return whole.withUTF8 { text in
-            guard let first = needle.first else { return 0 }
-            guard text.count >= needle.count else { return nil }
-            for start in 0...(text.count - needle.count) where text[start] == first {
-                if needle.indices.allSatisfy({ text[start + $0] == needle[$0] }) { return start }
-            }
-            return nil
-        }
+        return whole.withUTF8 { search.first(in: $0, from: 0) }
     }
 
     private static let substring: @Sendable ([Value]) -> Value? = { arguments in

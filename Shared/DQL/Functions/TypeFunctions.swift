@@ -9,6 +9,15 @@ enum TypeFunctions {
             example: ("type(1.5)", "'float'")
         ) { .string($0[0]?.typeName ?? "missing") },
         FunctionDefinition(
+            "json_type", [.init("value")],
+            "The type's name in JSON: boolean, string, number, object, array, binary or null; null for a"
+                + " missing value too.",
+            example: ("json_type(1.5)", "'number'")
+        ) { arguments in
+            let name = arguments[0]?.typeName ?? "null"
+            return .string(name == "integer" || name == "float" ? "number" : name)
+        },
+        FunctionDefinition(
             "is_number", [.init("value")], "Whether it is a number; null gives NULL, missing MISSING.",
             example: ("is_number(1)", "true")
         ) { test($0[0]) { $0.typeName == "integer" || $0.typeName == "float" } },
@@ -25,7 +34,13 @@ enum TypeFunctions {
             "The value as string, integer, float, boolean or binary; MISSING when impossible, NULL stays"
                 + " NULL. Also written CAST(value AS type).",
             example: ("cast('12', 'integer')", "12")
-        ) { arguments in arguments[1]?.stringValue.flatMap { Conversion.cast(arguments[0], to: $0) } },
+        ) { arguments in
+            switch (arguments[0], arguments[1]) {
+            case (let value?, .string(let type)?): Conversion.cast(value, to: type)
+            case (_?, .null?): .null
+            default: nil
+            }
+        },
         .strict(
             "deserialize_json", [.init("text", .string)],
             "The value that the JSON text holds; MISSING when it is none.",
@@ -35,6 +50,12 @@ enum TypeFunctions {
             "serialize_json", [.init("value")], "The value as JSON text; MISSING stays MISSING.",
             example: ("serialize_json([1])", "'[1]'")
         ) { arguments in arguments[0].map { .string(JSONText.print($0)) } },
+        FunctionDefinition(
+            "request_info", [],
+            "What is known of the request that the statement came with, as an object; MISSING when nothing"
+                + " is.",
+            example: ("type(request_info())", "'object'"),
+            inContext: { _, context in context.request.map { .object($0) } }),
     ]
 
     private static func test(_ value: Value?, _ check: (Value) -> Bool) -> Value? {

@@ -17,7 +17,7 @@ enum AccessPath {
         case .inList(.documentID(source), let values) where values.allSatisfy(isKnown):
             return .list(values)
         case .inCollection(.documentID(source), let values) where isKnown(values):
-            return .array(values)
+            return .array(values, nil)
         case .inSet(.documentID(source), let set):
             return .list(set.values.map { .constant($0) })
         default: return nil

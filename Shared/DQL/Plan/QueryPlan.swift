@@ -11,6 +11,8 @@ indirect enum RowPlan: Sendable {
     case scan(collection: String, source: Int)
     /// The documents of some ids, each once.
     case idScan(collection: String, source: Int, ids: IDList)
+    /// The rows of a `system:` collection, all or those of some ids.
+    case system(collection: NameSyntax, source: Int, ids: IDList?)
     /// The rows for which a condition is true.
     case filter(RowPlan, BoundExpression)
     /// One row per group, its keys and aggregates in the slots.
@@ -20,7 +22,8 @@ indirect enum RowPlan: Sendable {
 /// Where the ids of an id scan come from. Values that cannot be ids find nothing.
 enum IDList: Sendable {
     case list([BoundExpression])
-    case array(BoundExpression)
+    /// An array. Anything else is an error at the place it was written at, or without one finds nothing.
+    case array(BoundExpression, SourceSpan?)
 }
 
 /// GROUP BY: slots 0 … keys.count-1 hold the keys, the aggregates follow.
@@ -43,6 +46,8 @@ enum AggregateKind: String, CaseIterable, Sendable {
     case avg
     case min
     case max
+    case median
+    case mid
 }
 
 /// What a row becomes.
@@ -57,6 +62,8 @@ enum BoundProjection: Sendable {
         case named(String, BoundExpression)
         /// All fields of a document.
         case allFields(source: Int)
+        /// Takes a field out of what came before.
+        case missing([String])
     }
 }
 
@@ -78,6 +85,8 @@ struct OrderedRows: Sendable {
     let rows: RowPlan
     let order: [SortTerm]
     let bounds: Bounds
+    /// What is declared for each source, by its place.
+    let types: [TypeDefinition]
 }
 
 /// A plan of a SELECT: rows, then projection, then DISTINCT, order and bounds.
@@ -87,44 +96,6 @@ struct SelectPlan: Sendable {
     let isDistinct: Bool
 }
 
-/// A plan of an INSERT.
-struct InsertPlan: Sendable {
-    let collection: String
-    let documents: [(value: BoundExpression, span: SourceSpan)]
-    let policy: ConflictPolicy
-    let types: TypeDefinition
-}
-
-/// A plan of an UPDATE.
-struct UpdatePlan: Sendable {
-    let collection: String
-    let targets: OrderedRows
-    let assignments: [Assignment]
-    let removals: [Removal]
-
-    struct Assignment: Sendable {
-        let path: [String]
-        let declaration: TypeDeclaration?
-        /// The first undeclared step that something is written below; strict mode refuses it.
-        let undeclaredStep: String?
-        let value: BoundExpression
-        let span: SourceSpan
-    }
-
-    struct Removal: Sendable {
-        let path: [String]
-        let kind: FieldKind?
-        let undeclaredStep: String?
-        let span: SourceSpan
-    }
-}
-
-/// A plan of a DELETE or EVICT.
-struct RemovalPlan: Sendable {
-    let collection: String
-    let targets: OrderedRows
-}
-
 /// What a statement does.
 enum StatementPlan: Sendable {
     case select(SelectPlan)
@@ -132,6 +103,8 @@ enum StatementPlan: Sendable {
     case update(UpdatePlan)
     case delete(RemovalPlan)
     case evict(RemovalPlan)
+    case alterSystem(AlterSystemPlan)
+    case show(ShowPlan)
 }
 
 /// The declared fields of a collection.

@@ -7,19 +7,25 @@ extension RowPlan {
         case .single, .scan: self
         case .idScan(let collection, let source, let ids):
             .idScan(collection: collection, source: source, ids: ids.specialized(arguments))
+        case .system(let collection, let source, let ids):
+            .system(collection: collection, source: source, ids: ids?.specialized(arguments))
         case .filter(let rows, let condition):
             .filter(rows.specialized(arguments), condition.specialized(arguments))
         case .group(let rows, let grouping):
-            .group(
-                rows.specialized(arguments),
-                Grouping(
-                    keys: grouping.keys.map { $0.specialized(arguments) },
-                    aggregates: grouping.aggregates.map { aggregate in
-                        BoundAggregate(
-                            kind: aggregate.kind, argument: aggregate.argument?.specialized(arguments),
-                            isDistinct: aggregate.isDistinct)
-                    }))
+            .group(rows.specialized(arguments), grouping.specialized(arguments))
         }
+    }
+}
+
+extension Grouping {
+    func specialized(_ arguments: [Value]) -> Grouping {
+        Grouping(
+            keys: keys.map { $0.specialized(arguments) },
+            aggregates: aggregates.map { aggregate in
+                BoundAggregate(
+                    kind: aggregate.kind, argument: aggregate.argument?.specialized(arguments),
+                    isDistinct: aggregate.isDistinct)
+            })
     }
 }
 
@@ -27,7 +33,7 @@ extension IDList {
     func specialized(_ arguments: [Value]) -> IDList {
         switch self {
         case .list(let ids): .list(ids.map { $0.specialized(arguments) })
-        case .array(let array): .array(array.specialized(arguments))
+        case .array(let array, let span): .array(array.specialized(arguments), span)
         }
     }
 }
@@ -41,7 +47,7 @@ extension OrderedRows {
                 SortTerm(
                     expression: term.expression.specialized(arguments), isDescending: term.isDescending,
                     nullsFirst: term.nullsFirst)
-            }, bounds: bounds)
+            }, bounds: bounds, types: types)
     }
 }
 
@@ -51,6 +57,15 @@ extension SelectPlan {
         return SelectPlan(
             input: input.specialized(arguments), projection: projection.specialized(arguments),
             isDistinct: isDistinct)
+    }
+}
+
+extension ReturningPlan {
+    func specialized(_ arguments: [Value]) -> ReturningPlan {
+        if arguments.isEmpty { return self }
+        return ReturningPlan(
+            projection: projection.specialized(arguments), grouping: grouping?.specialized(arguments),
+            types: types)
     }
 }
 
@@ -64,7 +79,7 @@ extension BoundProjection {
                 elements.map { element in
                     switch element {
                     case .named(let name, let value): .named(name, value.specialized(arguments))
-                    case .allFields: element
+                    case .allFields, .missing: element
                     }
                 })
         }

@@ -8,7 +8,8 @@ enum Arithmetic {
         switch (left, right) {
         case (nil, _), (_, nil): return nil
         case (.null?, _), (_, .null?): return .null
-        case (.string(let a)?, .string(let b)?) where symbol == .concat: return .string(a + b)
+        case (.string(let a)?, .string(let b)?) where symbol == .concat:
+            return a.utf8.count + b.utf8.count <= DQLLimits.resultBytes ? .string(a + b) : nil
         case (.int(let a)?, .int(let b)?): return integers(symbol, a, b)
         case (.int(let a)?, .double(let b)?): return doubles(symbol, Double(a), b)
         case (.double(let a)?, .int(let b)?): return doubles(symbol, a, Double(b))

@@ -15,58 +15,102 @@ public struct SubscriptionQuery: Sendable {
     public let canonicalKey: [UInt8]
     /// What is probably not meant.
     public let warnings: [DQLWarning]
+    /// Fields that have to equal known values for a document to match; the condition may ask for more.
+    public let equalities: [EqualityPredicate]
+    /// Whether ORDER BY, LIMIT or OFFSET say which documents come first. They do not change what matches.
+    public let isWindowed: Bool
 
     private let condition: BoundExpression?
+    private let hasLoops: Bool
     private let evaluator: Evaluator
 
     /// Checks the statement and binds the arguments. Throws `unsupportedSubscription` for anything but a
     /// plain SELECT of whole documents, `missingArgument`, and what compiling throws.
     ///
-    /// Subscriptions are evaluated alike in strict and non-strict mode.
-    public init(statement text: String, arguments: ObjectValue = ObjectValue()) throws(DQLError) {
-        statement = try PreparedStatement(text)
-        guard case .select(let select) = statement.statement, case .select(let plan) = statement.plan else {
-            throw Self.unsupported("non-SELECT statement in sync subscription", text)
-        }
-        try Self.check(select, text)
-        let values = try statement.bind(arguments)
-        self.arguments = arguments
-        collection = select.source.collection.qualifiedName
-        warnings = statement.warnings + statement.unusedArguments(arguments)
-        evaluator = Evaluator(ExecutionOptions(), types: statement.types)
-        condition =
-            if case .filter(_, let condition) = plan.input.rows { condition.specialized(values) } else { nil }
-        var used = ObjectValue()
-        for (parameter, value) in zip(statement.parameters, values) { used[parameter.text] = value }
-        canonicalKey = CBOR.encode([
-            .string(StatementPrinter.print(statement.statement)), .object(used),
-        ])
+    /// `isRestricted` is `dql_restrict_subscriptions` of whoever registers the subscription: without it,
+    /// ORDER BY, LIMIT and OFFSET are taken. Who receives a subscription does not restrict it. Subscriptions
+    /// are evaluated alike in strict and non-strict mode.
+    public init(
+        statement text: String, arguments: ObjectValue = ObjectValue(), isRestricted: Bool = true
+    ) throws(DQLError) {
+        try self.init(try Parser.parse(text), text, arguments, isRestricted: isRestricted)
     }
 
-    /// Whether a live document belongs to the subscription. Throws `unreadableDocument`.
+    /// The same from a query of the legacy language, whose `$args.name` is the argument `name`.
+    public init(
+        legacy query: String, from collection: String, arguments: ObjectValue = ObjectValue()
+    ) throws(DQLError) {
+        let select = try LegacyQuery.select(query, from: collection)
+        try self.init(
+            .select(select), StatementPrinter.print(.select(select)), arguments, isRestricted: true)
+    }
+
+    private init(
+        _ statement: Statement, _ text: String, _ arguments: ObjectValue, isRestricted: Bool
+    ) throws(DQLError) {
+        guard case .select(let select) = statement else {
+            throw Self.unsupported("non-SELECT statement in sync subscription")
+        }
+        try Self.check(select, isRestricted)
+        self.statement = try PreparedStatement(statement, of: text)
+        guard case .select(let plan) = self.statement.plan else { preconditionFailure("a SELECT is planned as one") }
+        let values = try self.statement.bind(arguments)
+        self.arguments = arguments
+        collection = select.source.collection.qualifiedName
+        warnings = self.statement.warnings + self.statement.argumentWarnings(arguments, values)
+        let selection = select.selection
+        isWindowed = !selection.order.isEmpty || selection.limit != nil || selection.offset != nil
+        evaluator = Evaluator(ExecutionOptions(), types: plan.input.types)
+        condition =
+            if case .filter(_, let condition) = plan.input.rows { condition.specialized(values) } else { nil }
+        hasLoops = condition?.hasLoops ?? false
+        equalities = condition.map { EqualityPredicate.all(in: $0) } ?? []
+        var used = ObjectValue()
+        for (parameter, value) in zip(self.statement.parameters, values) { used[parameter.text] = value }
+        canonicalKey = CBOR.encode([.string(StatementPrinter.print(statement)), .object(used)])
+    }
+
+    /// Whether a live document belongs to the subscription. Throws `unreadableDocument`, and `tooManySteps`
+    /// for a condition that goes through too many elements of one document.
     public func matches(_ record: DocumentRecord) throws -> Bool {
         guard let condition else { return true }
         do {
-            return try evaluator.isTrue(condition, Row(documents: [record]))
+            let meter = hasLoops ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
+            return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
         } catch let error as CRDTError {
             throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")
         }
     }
 
-    private static func check(_ select: SelectStatement, _ text: String) throws(DQLError) {
+    /// The documents that a windowed subscription begins with, in their order: what LIMIT and ORDER BY leave.
+    public func initialDocumentIDs(
+        in documents: any DocumentSource, options: ExecutionOptions = ExecutionOptions()
+    ) throws -> [DocumentID] {
+        guard case .select(let plan) = statement.plan else { preconditionFailure("a SELECT is planned as one") }
+        var options = options
+        options.strictReads = false
+        let context = ExecutionContext(statement.source, options, try statement.bind(arguments))
+        return try TargetExecutor(plan.input, documents, context).documentIDs()
+    }
+
+    // MARK: What can be subscribed to
+
+    private static func check(_ select: SelectStatement, _ isRestricted: Bool) throws(DQLError) {
         guard case .all = select.projection else {
-            throw unsupported("A projection other than wildcard (*)", text)
+            throw unsupported("A projection other than wildcard (*)")
         }
-        if select.isDistinct { throw unsupported("DISTINCT", text) }
-        if !select.groupKeys.isEmpty || select.having != nil { throw unsupported("Grouping", text) }
-        if select.source.ids != nil { throw unsupported("USE IDS", text) }
+        if select.isDistinct { throw unsupported("DISTINCT") }
+        if !select.groupKeys.isEmpty || select.having != nil { throw unsupported("Grouping") }
+        if !select.source.joins.isEmpty { throw unsupported("Joining") }
+        if select.source.ids != nil { throw unsupported("USE IDS") }
         let selection = select.selection
+        guard isRestricted else { return }
         guard selection.order.isEmpty, selection.limit == nil, selection.offset == nil else {
-            throw unsupported("Limit or Order by", text)
+            throw unsupported("Limit or Order by")
         }
     }
 
-    private static func unsupported(_ what: String, _ text: String) -> DQLError {
+    private static func unsupported(_ what: String) -> DQLError {
         DQLError(
             .unsupportedSubscription, "Unsupported feature: \(what)",
             position: SourcePosition(line: 1, column: 1))

@@ -29,6 +29,7 @@ extension ExpressionSyntax {
                 "call",
                 [("function", .string(call.name)), ("arguments", call.isStar ? "*" : .list(call.arguments))]
                     + (call.isDistinct ? [("distinct", true)] : []))
+        case .quantified, .arrayComprehension, .objectComprehension: comprehensionJSON
         default: predicateJSON
         }
     }
@@ -50,6 +51,15 @@ extension ExpressionSyntax {
                 ignoresCase ? "ilike" : "like",
                 [("value", value.jsonValue), ("pattern", pattern.jsonValue)]
                     + (escape.map { [("escape", $0.jsonValue)] } ?? []) + Self.not(negated))
+        case .similar(let value, let pattern, let escape, let negated):
+            .node(
+                "similar",
+                [("value", value.jsonValue), ("pattern", pattern.jsonValue)]
+                    + (escape.map { [("escape", $0.jsonValue)] } ?? []) + Self.not(negated))
+        case .subquery(let query): .node("subquery", ("query", query.jsonValue))
+        case .exists(let query): .node("exists", ("query", query.jsonValue))
+        case .inSubquery(let value, let query, let negated):
+            .node("in", [("value", value.jsonValue), ("query", query.jsonValue)] + Self.not(negated))
         case .isTest(let value, let test, let negated):
             .node("is", [("value", value.jsonValue), ("test", .string(test.rawValue))] + Self.not(negated))
         case .conditional(let operand, let branches, let otherwise):
@@ -69,5 +79,36 @@ extension ExpressionSyntax {
         }
     }
 
+    private var comprehensionJSON: Value {
+        switch kind {
+        case .quantified(let quantified):
+            .node(
+                "quantified",
+                [("quantifier", .string(quantified.quantifier.rawValue))] + quantified.binding.jsonEntries
+                    + [("satisfies", quantified.condition.jsonValue)])
+        case .arrayComprehension(let array):
+            .node(
+                "arrayFor",
+                [("result", array.result.jsonValue)] + array.binding.jsonEntries + Self.when(array.condition))
+        case .objectComprehension(let object):
+            .node(
+                "objectFor",
+                [("key", object.key.jsonValue), ("value", object.value.jsonValue)]
+                    + object.binding.jsonEntries + Self.when(object.condition))
+        default: preconditionFailure("not a comprehension")
+        }
+    }
+
+    private static func when(_ condition: ExpressionSyntax?) -> [(String, Value)] {
+        condition.map { [("when", $0.jsonValue)] } ?? []
+    }
+
     private static func not(_ negated: Bool) -> [(String, Value)] { negated ? [("negated", true)] : [] }
+}
+
+extension BindingSyntax {
+    var jsonEntries: [(String, Value)] {
+        (index.map { [("index", .string($0.text))] } ?? [])
+            + [("variable", .string(value.text)), (isWithin ? "within" : "in", source.jsonValue)]
+    }
 }

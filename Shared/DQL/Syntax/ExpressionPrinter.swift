@@ -44,6 +44,7 @@ struct ExpressionPrinter {
                 }
             }
         case .call(let call): write(call)
+        case .quantified, .arrayComprehension, .objectComprehension: writeComprehension(expression)
         default: writePredicate(expression)
         }
     }
@@ -68,36 +69,97 @@ struct ExpressionPrinter {
             write(value, atLeast: Precedence.like)
             text += (negated ? " NOT" : "") + (ignoresCase ? " ILIKE " : " LIKE ")
             write(pattern, atLeast: Precedence.like + 1)
-            if let escape {
-                text += " ESCAPE "
-                write(escape, atLeast: Precedence.like + 1)
-            }
+            writeEscape(escape)
+        case .similar(let value, let pattern, let escape, let negated):
+            write(value, atLeast: Precedence.like)
+            text += negated ? " NOT SIMILAR TO " : " SIMILAR TO "
+            write(pattern, atLeast: Precedence.like + 1)
+            writeEscape(escape)
+        case .subquery(let query): text += "(" + StatementPrinter.select(query) + ")"
+        case .exists(let query): text += "EXISTS (" + StatementPrinter.select(query) + ")"
+        case .inSubquery(let value, let query, let negated):
+            write(value, atLeast: Precedence.comparison)
+            text += (negated ? " NOT IN (" : " IN (") + StatementPrinter.select(query) + ")"
         case .isTest(let value, let test, let negated):
             write(value, atLeast: Precedence.isTest)
             text += negated ? " IS NOT \(test.rawValue)" : " IS \(test.rawValue)"
         case .conditional(let operand, let branches, let otherwise):
-            text += "CASE"
-            if let operand {
-                text += " "
-                write(operand)
-            }
-            for branch in branches {
-                text += " WHEN "
-                write(branch.condition)
-                text += " THEN "
-                write(branch.result)
-            }
-            if let otherwise {
-                text += " ELSE "
-                write(otherwise)
-            }
-            text += " END"
+            writeConditional(operand, branches, otherwise)
         default: preconditionFailure("not a predicate")
         }
     }
 
+    private mutating func writeEscape(_ escape: ExpressionSyntax?) {
+        guard let escape else { return }
+        text += " ESCAPE "
+        write(escape, atLeast: Precedence.like + 1)
+    }
+
+    private mutating func writeConditional(
+        _ operand: ExpressionSyntax?, _ branches: [ExpressionSyntax.Branch], _ otherwise: ExpressionSyntax?
+    ) {
+        text += "CASE"
+        if let operand {
+            text += " "
+            write(operand)
+        }
+        for branch in branches {
+            text += " WHEN "
+            write(branch.condition)
+            text += " THEN "
+            write(branch.result)
+        }
+        if let otherwise {
+            text += " ELSE "
+            write(otherwise)
+        }
+        text += " END"
+    }
+
+    private mutating func writeComprehension(_ expression: ExpressionSyntax) {
+        switch expression.kind {
+        case .quantified(let quantified):
+            text += quantified.quantifier.rawValue + " "
+            write(quantified.binding)
+            text += " SATISFIES "
+            write(quantified.condition)
+            text += " END"
+        case .arrayComprehension(let array):
+            text += "ARRAY "
+            write(array.result)
+            writeSource(array.binding, array.condition)
+        case .objectComprehension(let object):
+            text += "OBJECT "
+            write(object.key)
+            text += " : "
+            write(object.value)
+            writeSource(object.binding, object.condition)
+        default: preconditionFailure("not a comprehension")
+        }
+    }
+
+    private mutating func writeSource(_ binding: BindingSyntax, _ condition: ExpressionSyntax?) {
+        text += " FOR "
+        write(binding)
+        if let condition {
+            text += " WHEN "
+            write(condition)
+        }
+        text += " END"
+    }
+
+    private mutating func write(_ binding: BindingSyntax) {
+        if let index = binding.index { text += Self.name(index.text) + ":" }
+        text += Self.name(binding.value.text) + (binding.isWithin ? " WITHIN " : " IN ")
+        write(binding.source)
+    }
+
     private mutating func write(_ call: CallSyntax) {
-        if call.name == "cast" { text += "CAST" } else { text += Self.name(call.name) }
+        switch call.name {
+        case "cast": text += "CAST"
+        case "position": text += "`position`"  // Without quotes its first IN would part the arguments.
+        default: text += Self.name(call.name)
+        }
         enclose("(", ")") { printer in
             if call.isDistinct { printer.text += "DISTINCT " }
             if call.isStar { printer.text += "*" }
@@ -148,8 +210,8 @@ struct ExpressionPrinter {
         case .and: Precedence.and
         case .not: Precedence.not
         case .isTest: Precedence.isTest
-        case .like: Precedence.like
-        case .between, .inList, .inCollection: Precedence.comparison
+        case .like, .similar: Precedence.like
+        case .between, .inList, .inCollection, .inSubquery: Precedence.comparison
         case .binary(let symbol, _, _): symbol.precedence
         case .negate: Precedence.negate
         case .literal(.int(let value)) where value < 0: Precedence.negate

@@ -45,6 +45,9 @@ public struct ExpressionSyntax: Equatable, Sendable {
         case like(
             ExpressionSyntax, pattern: ExpressionSyntax, escape: ExpressionSyntax?, ignoresCase: Bool,
             negated: Bool)
+        /// `x [NOT] SIMILAR TO pattern [ESCAPE character]`.
+        case similar(
+            ExpressionSyntax, pattern: ExpressionSyntax, escape: ExpressionSyntax?, negated: Bool)
         /// `x IS [NOT] NULL` and `x IS [NOT] MISSING`.
         case isTest(ExpressionSyntax, AbsenceTest, negated: Bool)
         /// `CASE [operand] WHEN … THEN … [ELSE …] END`.
@@ -55,6 +58,18 @@ public struct ExpressionSyntax: Equatable, Sendable {
         case object([Entry])
         /// `f(a, b)`; the name in lower case.
         case call(CallSyntax)
+        /// `ANY v IN list SATISFIES … END`.
+        case quantified(QuantifiedSyntax)
+        /// `ARRAY … FOR v IN list END`.
+        case arrayComprehension(ArrayComprehensionSyntax)
+        /// `OBJECT k : v FOR v IN list END`.
+        case objectComprehension(ObjectComprehensionSyntax)
+        /// `(SELECT …)` as a value.
+        case subquery(SelectStatement)
+        /// `EXISTS (SELECT …)`.
+        case exists(SelectStatement)
+        /// `x [NOT] IN (SELECT …)`.
+        case inSubquery(ExpressionSyntax, SelectStatement, negated: Bool)
     }
 
     /// `WHEN condition THEN result`.
@@ -81,7 +96,7 @@ public struct ExpressionSyntax: Equatable, Sendable {
     init(_ kind: Kind, _ span: SourceSpan) {
         self.kind = kind
         self.span = span
-        depth = 1 + (kind.children.map(\.depth).max() ?? 0)
+        depth = 1 + max(kind.children.map(\.depth).max() ?? 0, kind.query?.depth ?? 0)
     }
 }
 
@@ -171,10 +186,18 @@ enum Precedence {
 }
 
 extension ExpressionSyntax.Kind {
-    /// The expressions directly below.
+    /// The query of a subquery.
+    var query: SelectStatement? {
+        switch self {
+        case .subquery(let query), .exists(let query), .inSubquery(_, let query, _): query
+        default: nil
+        }
+    }
+
+    /// The expressions directly below, of comprehensions too. What is in a subquery is not below.
     var children: [ExpressionSyntax] {
         switch self {
-        case .literal, .missing, .parameter, .name: []
+        case .literal, .missing, .parameter, .name, .subquery, .exists: []
         case .member(let base, _), .negate(let base), .not(let base), .isTest(let base, _, _): [base]
         case .element(let left, let right), .binary(_, let left, let right),
             .inCollection(let left, let right, _):
@@ -188,6 +211,14 @@ extension ExpressionSyntax.Kind {
                 + (otherwise.map { [$0] } ?? [])
         case .object(let entries): entries.map(\.value)
         case .call(let call): call.arguments
+        case .similar(let value, let pattern, let escape, _):
+            [value, pattern] + (escape.map { [$0] } ?? [])
+        case .quantified(let quantified): [quantified.binding.source, quantified.condition]
+        case .arrayComprehension(let array):
+            [array.result, array.binding.source] + (array.condition.map { [$0] } ?? [])
+        case .objectComprehension(let object):
+            [object.key, object.value, object.binding.source] + (object.condition.map { [$0] } ?? [])
+        case .inSubquery(let value, _, _): [value]
         }
     }
 }

@@ -82,34 +82,67 @@ enum Keyword: String, CaseIterable, Sendable {
     case xor = "XOR"
 
     case attachment = "ATTACHMENT"
+    case both = "BOTH"
     case conflict = "CONFLICT"
     case counter = "COUNTER"
+    case `default` = "DEFAULT"
     case directives = "DIRECTIVES"
     case documents = "DOCUMENTS"
+    case exclude = "EXCLUDE"
     case fail = "FAIL"
     case first = "FIRST"
     case id = "ID"
     case ids = "IDS"
+    case `if` = "IF"
+    case include = "INCLUDE"
+    case increment = "INCREMENT"
     case initial = "INITIAL"
     case last = "LAST"
+    case leading = "LEADING"
     case list = "LIST"
     case map = "MAP"
     case merge = "MERGE"
     case nothing = "NOTHING"
     case nulls = "NULLS"
+    case persist = "PERSIST"
     case pnCounter = "PN_COUNTER"
+    case pnIncrement = "PN_INCREMENT"
+    case provision = "PROVISION"
     case register = "REGISTER"
+    case reset = "RESET"
+    case restart = "RESTART"
     case system = "SYSTEM"
+    case trailing = "TRAILING"
     case updateLocalDiff = "UPDATE_LOCAL_DIFF"
+    case with = "WITH"
 
     /// Whether the word cannot be an unquoted name.
     var isReserved: Bool {
         switch self {
-        case .attachment, .conflict, .counter, .directives, .documents, .fail, .first, .id, .ids, .initial,
-            .last,
-            .list, .map, .merge, .nothing, .nulls, .pnCounter, .register, .system, .updateLocalDiff:
+        case .attachment, .both, .conflict, .counter, .default, .directives, .documents, .exclude, .fail,
+            .first, .id, .ids, .if, .include, .increment, .initial, .last, .leading, .list, .map, .merge,
+            .nothing, .nulls, .persist, .pnCounter, .pnIncrement, .provision, .register, .reset, .restart,
+            .system, .trailing, .updateLocalDiff, .with:
             false
         default: true
+        }
+    }
+
+    /// Whether it begins a clause or a statement: where a name is expected, something before it is missing.
+    var beginsClause: Bool {
+        switch self {
+        case .apply, .from, .group, .having, .join, .limit, .offset, .on, .order, .returning, .set, .unset,
+            .use, .where:
+            true
+        default: false
+        }
+    }
+
+    /// What may follow an alias without AS. Any other word there means that the alias is a misspelt clause.
+    var followsAlias: Bool {
+        switch self {
+        case .full, .inner, .left, .outer, .right: true
+        default: beginsClause
         }
     }
 

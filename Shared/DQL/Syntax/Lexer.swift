@@ -19,9 +19,10 @@ struct Lexer {
     }
 
     mutating func next() throws(DQLError) -> Token {
-        try skipBlanks()
+        var hints: [SourceSpan] = []
+        try skipBlanks(&hints)
         guard offset < bytes.count else {
-            return Token(kind: .end, span: SourceSpan(start: offset, end: offset))
+            return Token(kind: .end, span: SourceSpan(start: offset, end: offset), hints: hints)
         }
         let start = offset
         let kind: Token.Kind
@@ -36,7 +37,7 @@ struct Lexer {
                 kind = .symbol(try symbol())
             }
         }
-        return Token(kind: kind, span: SourceSpan(start: start, end: offset))
+        return Token(kind: kind, span: SourceSpan(start: start, end: offset), hints: hints)
     }
 
     func byte(_ ahead: Int = 0) -> UInt8? {
@@ -52,25 +53,34 @@ struct Lexer {
 
     // MARK: Blanks and comments
 
-    private mutating func skipBlanks() throws(DQLError) {
+    private mutating func skipBlanks(_ hints: inout [SourceSpan]) throws(DQLError) {
         while let first = byte() {
             switch (first, byte(1)) {
             case (UInt8(ascii: " "), _), (0x09...0x0D, _): offset += 1
             case (0xC2, 0xA0): offset += 2
             case (0xEF, 0xBB) where byte(2) == 0xBF: offset += 3
             case (UInt8(ascii: "-"), UInt8(ascii: "-")):
+                let start = offset
                 while let next = byte(), next != UInt8(ascii: "\n") { offset += 1 }
-            case (UInt8(ascii: "/"), UInt8(ascii: "*")): try skipComment()
+                noteHint(from: start, to: offset, &hints)
+            case (UInt8(ascii: "/"), UInt8(ascii: "*")): try skipComment(&hints)
             default: return
             }
         }
     }
 
-    private mutating func skipComment() throws(DQLError) {
+    /// A comment whose text begins with `+` is a hint.
+    private func noteHint(from start: Int, to end: Int, _ hints: inout [SourceSpan]) {
+        guard start + 2 < end, bytes[start + 2] == UInt8(ascii: "+") else { return }
+        hints.append(SourceSpan(start: start + 3, end: end))
+    }
+
+    private mutating func skipComment(_ hints: inout [SourceSpan]) throws(DQLError) {
         let start = offset
         offset += 2
         while let first = byte() {
             if first == UInt8(ascii: "*"), byte(1) == UInt8(ascii: "/") {
+                noteHint(from: start, to: offset, &hints)
                 offset += 2
                 return
             }
@@ -137,24 +147,35 @@ struct Lexer {
 
     private mutating func symbol() throws(DQLError) -> Symbol {
         let start = offset
-        if let next = byte(1), next < 0x80 {
-            let pair = String(decoding: bytes[offset...offset + 1], as: UTF8.self)
-            let aliases: [String: Symbol] = ["==": .equal, "<>": .notEqual]
-            if let symbol = aliases[pair] ?? Symbol(rawValue: pair) {
-                offset += 2
-                return symbol
-            }
-            if pair == "&&" {
-                offset += 2
-                throw error(.invalidCharacter, "\(pair) is not an operator", from: start, suggestion: "AND")
-            }
-        }
-        if bytes[offset] < 0x80, let symbol = Symbol(rawValue: String(UnicodeScalar(bytes[offset]))) {
-            offset += 1
+        if let symbol = Symbol(bytes[offset], byte(1)) {
+            offset += symbol.rawValue.utf8.count
             return symbol
         }
-        offset += scalar()?.width ?? 1
-        let suggestion = bytes[start] == UInt8(ascii: "!") ? "NOT" : nil
+        switch (bytes[offset], byte(1)) {
+        case (UInt8(ascii: "="), UInt8(ascii: "=")):
+            offset += 2
+            return .equal
+        case (UInt8(ascii: "<"), UInt8(ascii: ">")):
+            offset += 2
+            return .notEqual
+        case (UInt8(ascii: "&"), UInt8(ascii: "&")):
+            offset += 2
+            throw error(.invalidCharacter, "&& is not an operator", from: start, suggestion: "AND")
+        default: break
+        }
+        let width = scalar()?.width ?? 1
+        offset += width
+        let suggestion = Self.replacement(String(decoding: bytes[start..<start + width], as: UTF8.self))
         throw error(.invalidCharacter, "unexpected character", from: start, suggestion: suggestion)
+    }
+
+    /// What somebody means who writes a character that no token begins with.
+    private static func replacement(_ character: String) -> String? {
+        switch character {
+        case "!": "NOT"
+        case "$", "?", "@": ":name"
+        case "\u{2018}", "\u{2019}", "\u{201C}", "\u{201D}": "'"
+        default: nil
+        }
     }
 }

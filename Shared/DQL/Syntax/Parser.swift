@@ -13,6 +13,12 @@ struct Parser {
     /// The span of the token taken last.
     private(set) var lastSpan = SourceSpan(start: 0, end: 0)
     private var level = 0
+    /// What an error about the source of UPDATE begins with: the original's words.
+    var sourceComplaint = ""
+    /// Set within RETURNING.
+    var readsDistinctAsName = false
+    /// Set within the value of ALTER SYSTEM SET.
+    var takesUnquotedKeys = false
 
     init(_ text: String) throws(DQLError) {
         source = SourceText(text: text)
@@ -128,8 +134,25 @@ struct Parser {
     /// Items separated by commas, at least one.
     mutating func list<Item>(_ item: (inout Parser) throws(DQLError) -> Item) throws(DQLError) -> [Item] {
         var items = [try item(&self)]
-        while try take(.comma) { items.append(try item(&self)) }
+        while isAt(.comma) {
+            try advance()
+            try expectItem()
+            items.append(try item(&self))
+        }
         return items
+    }
+
+    /// After a comma: what cannot be an item shows that the comma is one too many.
+    private func expectItem() throws(DQLError) {
+        let isOver =
+            switch current.kind {
+            case .symbol(.rightParenthesis), .symbol(.rightBracket), .symbol(.rightBrace), .symbol(.comma),
+                .symbol(.semicolon):
+                true
+            case .word(_, let keyword?): keyword.beginsClause
+            default: false
+            }
+        if isOver { throw unexpected("something after ','") }
     }
 
     /// The terms of a clause: a list of at most `DQLLimits.clauseTerms` items.

@@ -1,116 +1,7 @@
 import CRDT
 
-/// What comes after the words that name a statement: collections, type definitions, order, limits.
+/// Order, limits, RETURNING, and what is said when a clause is not where it belongs.
 extension Parser {
-    // MARK: Sources
-
-    /// `collection [[AS] alias] [USE IDS …]`.
-    mutating func sourceTerm() throws(DQLError) -> SourceSyntax {
-        let collection = try collection()
-        var alias: NameSyntax?
-        if try take(.as) {
-            alias = try name("an alias")
-        } else if nameAtCurrent != nil {
-            alias = try implicitAlias()
-        }
-        return SourceSyntax(collection: collection, alias: alias, ids: try ids())
-    }
-
-    /// An alias without AS. A word before something that cannot follow an alias is a misspelt clause instead.
-    private mutating func implicitAlias() throws(DQLError) -> NameSyntax {
-        let isClauseNext =
-            switch try peek().kind {
-            case .end, .symbol(.semicolon), .symbol(.comma): true
-            case .word(_, let keyword?): keyword.isReserved
-            default: false
-            }
-        guard isClauseNext else {
-            throw unexpected(
-                "a clause or the end of the statement",
-                candidates: [
-                    .where, .order, .group, .having, .limit, .offset, .set, .unset, .use, .apply, .join,
-                ])
-        }
-        return try name()
-    }
-
-    /// `name`, `COLLECTION name [(types)]`, `system:name`.
-    mutating func collection() throws(DQLError) -> CollectionSyntax {
-        let isExplicit = try take(.collection)
-        if isAt(.leftParenthesis) { throw unsupportedClause("a subquery as a source") }
-        var name = try name(allowDoubleQuotes: true)
-        var isSystem = false
-        if isAt(.colon) {
-            let namespace = name.text.lowercased()
-            guard namespace == "system" || namespace == "default" else {
-                throw source.error(
-                    .syntax, "unknown namespace \(name.text)", at: name.span, suggestion: "system")
-            }
-            try advance()
-            isSystem = namespace == "system"
-            name = try self.name(allowDoubleQuotes: true)
-        }
-        guard !name.text.isEmpty, name.text.utf8.count <= Limits.collectionNameBytes else {
-            throw source.error(
-                .invalidCollectionName,
-                "a collection name has 1 to \(Limits.collectionNameBytes) bytes", at: name.span)
-        }
-        let fields = isExplicit && isAt(.leftParenthesis) ? try fieldDeclarations() : []
-        return CollectionSyntax(name: name, isSystem: isSystem, fields: fields)
-    }
-
-    private mutating func fieldDeclarations() throws(DQLError) -> [FieldDeclarationSyntax] {
-        try expect(.leftParenthesis)
-        let fields = try terms { parser throws(DQLError) in
-            try parser.nested { parser throws(DQLError) in try parser.fieldDeclaration() }
-        }
-        try expect(.rightParenthesis)
-        return fields
-    }
-
-    private mutating func fieldDeclaration() throws(DQLError) -> FieldDeclarationSyntax {
-        let name = try memberName()
-        guard let keyword = currentKeyword, let type = DeclaredType(rawValue: keyword.rawValue) else {
-            throw unexpected(
-                "REGISTER, MAP, COUNTER, PN_COUNTER or ATTACHMENT",
-                candidates: [.register, .map, .counter, .pnCounter, .attachment])
-        }
-        try advance()
-        guard isAt(.leftParenthesis) else {
-            return FieldDeclarationSyntax(name: name, type: type, children: [])
-        }
-        guard type == .map else {
-            throw error(.invalidTypeDefinition, "only a MAP has fields of its own, \(type.rawValue) has none")
-        }
-        return FieldDeclarationSyntax(name: name, type: type, children: try fieldDeclarations())
-    }
-
-    private mutating func ids() throws(DQLError) -> IDsSyntax? {
-        guard try take(.use) else { return nil }
-        if isAt(.index) || isAt(.directives) {
-            throw unsupportedClause("USE \(source.token(of: current.span)?.uppercased() ?? "")")
-        }
-        guard isAt(.ids) else { throw unexpected("IDS", candidates: [.ids, .index, .directives]) }
-        try advance()
-        if isAt(.leftParenthesis) {
-            throw error(
-                .parenthesizedIDs, "USE IDS takes ids without parentheses", suggestion: "USE IDS 'a', 'b'")
-        }
-        if isAt(.list) {
-            try advance()
-            return .array(try expression())
-        }
-        return .list(try list { parser throws(DQLError) in try parser.expression() })
-    }
-
-    func refuseJoins() throws(DQLError) {
-        switch currentKeyword {
-        case .join, .inner, .left, .right, .full, .outer: throw unsupportedClause("JOIN")
-        default: break
-        }
-        if isAt(.comma) { throw unsupportedClause("more than one source") }
-    }
-
     // MARK: Order and limits
 
     /// ORDER BY, LIMIT and OFFSET, each at most once, in any order: the original's pages print several.
@@ -155,10 +46,97 @@ extension Parser {
         }
     }
 
-    /// At the end of a statement: names what is known but cannot come, suggests a clause for what is unknown.
-    func expectClauseEnd(after candidates: [Keyword]) throws(DQLError) {
+    // MARK: RETURNING
+
+    /// RETURNING, if it is there. It knows no RAW, and DISTINCT is a field there.
+    mutating func returning() throws(DQLError) -> ReturningSyntax? {
+        guard isAt(.returning) else { return nil }
+        let start = try advance().span
+        if isAt(.raw) || isAt(.value) {
+            throw error(.unsupportedClause, "RAW projections are not supported in RETURNING")
+        }
+        readsDistinctAsName = true
+        defer { readsDistinctAsName = false }
+        return ReturningSyntax(projection: try elements(), span: start.through(lastSpan))
+    }
+
+    // MARK: Ends
+
+    /// The statements that end with clauses, and the order of these.
+    enum Ending {
+        case select
+        case insert
+        case update
+        case removal
+        case other
+
+        var order: String {
+            switch self {
+            case .select: "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET"
+            case .insert: "INITIAL, DOCUMENTS or SELECT, ON ID CONFLICT, RETURNING"
+            case .update: "APPLY, SET, UNSET, WHERE, ORDER BY, LIMIT, OFFSET, RETURNING"
+            case .removal: "FROM, WHERE, ORDER BY, LIMIT, OFFSET, RETURNING"
+            case .other: ""
+            }
+        }
+
+        var candidates: [Keyword] {
+            switch self {
+            case .select: [.where, .group, .having, .order, .limit, .offset]
+            case .insert: [.on, .returning]
+            case .update: [.unset, .where, .order, .limit, .offset, .returning]
+            case .removal: [.where, .order, .limit, .offset, .returning]
+            case .other: []
+            }
+        }
+    }
+
+    /// The end of a statement. Else says what is wrong: a clause out of order, a misspelt one, or one that is
+    /// not of this language.
+    func expectEnd(_ ending: Ending) throws(DQLError) {
         if current.kind == .end || isAt(.semicolon) { return }
-        if isAt(.returning) { throw unsupportedClause("RETURNING") }
-        throw unexpected("the end of the statement", candidates: candidates + [.returning])
+        if let refused = refusedClause { throw refused }
+        if ending != .other, currentKeyword?.beginsClause ?? false {
+            let word = source.token(of: current.span)?.uppercased() ?? ""
+            throw error(.syntax, "\(word) cannot come here; the order is \(ending.order)")
+        }
+        throw unexpected("the end of the statement", candidates: ending.candidates)
+    }
+
+    /// Words that begin clauses of SQL which are not of this language. They are not reserved: documents may
+    /// have them as fields.
+    private static let refusedClauses = [
+        "UNION", "INTERSECT", "EXCEPT", "UNNEST", "NEST", "CROSS", "NATURAL", "WINDOW", "FETCH", "QUALIFY",
+        "LET", "USING",
+    ]
+
+    /// Words that begin statements of SQL which are not of this language.
+    private static let refusedStatements = [
+        "WITH", "MERGE", "UPSERT", "REPLACE", "TRUNCATE", "GRANT", "BEGIN", "START", "COMMIT", "ROLLBACK",
+        "DESCRIBE",
+    ]
+
+    static func isRefusedClause(_ word: String) -> Bool { refusedClauses.contains(word.uppercased()) }
+
+    /// The error about the current word if it begins a clause of SQL that is not of this language.
+    var refusedClause: DQLError? { refusal(Self.refusedClauses) }
+
+    /// The same about statements.
+    var refusedStatement: DQLError? { refusal(Self.refusedStatements) }
+
+    private func refusal(_ words: [String]) -> DQLError? {
+        guard case .word(let text, _) = current.kind else { return nil }
+        let word = text.uppercased()
+        guard words.contains(word) else { return nil }
+        let instead: String? =
+            switch word {
+            case "UPSERT", "MERGE", "REPLACE": "INSERT INTO … DOCUMENTS (…) ON ID CONFLICT DO UPDATE"
+            case "CROSS", "NATURAL": "JOIN … ON …"
+            case "USING": "ON"
+            case "TRUNCATE": "DELETE FROM"
+            case "FETCH": "LIMIT"
+            default: nil
+            }
+        return error(.unsupportedClause, "\(word) is not part of the language", suggestion: instead)
     }
 }

@@ -8,7 +8,14 @@ extension Parser {
 
     /// Operands joined by operators that bind at least as tightly as `minimum`.
     private mutating func infix(atLeast minimum: Int) throws(DQLError) -> ExpressionSyntax {
-        var left = try prefix()
+        try continued(try prefix(), atLeast: minimum)
+    }
+
+    /// An operand with the operators that follow it.
+    mutating func continued(
+        _ operand: ExpressionSyntax, atLeast minimum: Int = 0
+    ) throws(DQLError) -> ExpressionSyntax {
+        var left = operand
         while let next = try infixContinuation(left, atLeast: minimum) { left = next }
         return left
     }
@@ -39,7 +46,7 @@ extension Parser {
         }
     }
 
-    private mutating func operand(above precedence: Int) throws(DQLError) -> ExpressionSyntax {
+    mutating func operand(above precedence: Int) throws(DQLError) -> ExpressionSyntax {
         try nested { parser throws(DQLError) in try parser.infix(atLeast: precedence + 1) }
     }
 
@@ -57,7 +64,9 @@ extension Parser {
         try expect(.is)
         let negated = try take(.not)
         guard isAt(.null) || isAt(.missing) else {
-            throw unexpected("NULL or MISSING", candidates: [.null, .missing])
+            let error = unexpected("NULL or MISSING", candidates: [.null, .missing])
+            guard error.suggestion == nil, current.kind != .end else { throw error }
+            throw self.error(error.code, error.message, suggestion: negated ? "!=" : "=")
         }
         let test: AbsenceTest = isAt(.null) ? .null : .missing
         try advance()
@@ -76,7 +85,6 @@ extension Parser {
         default: return nil
         }
         let negated = try take(.not)
-        if isAt(.similar) { throw unsupportedClause("SIMILAR TO") }
         try advance()
         switch keyword {
         case .in: return try inPredicate(left, negated)
@@ -86,6 +94,13 @@ extension Parser {
             let high = try operand(above: Precedence.comparison)
             return try node(
                 .between(left, low: low, high: high, negated: negated), left.span.through(high.span))
+        case .similar:
+            try expect(.to)
+            let pattern = try operand(above: Precedence.like)
+            let escape = try take(.escape) ? try operand(above: Precedence.like) : nil
+            return try node(
+                .similar(left, pattern: pattern, escape: escape, negated: negated),
+                left.span.through(lastSpan))
         default:
             let pattern = try operand(above: Precedence.like)
             let escape = try take(.escape) ? try operand(above: Precedence.like) : nil
@@ -105,7 +120,10 @@ extension Parser {
                 .inCollection(left, collection, negated: negated), left.span.through(collection.span))
         }
         let start = try advance().span
-        if isAt(.select) { throw unsupportedClause("a subquery") }
+        if isAt(.select) {
+            let query = try subquery()
+            return try node(.inSubquery(left, query, negated: negated), left.span.through(lastSpan))
+        }
         let elements = try list { parser throws(DQLError) in try parser.expression() }
         try expect(.rightParenthesis)
         guard elements.count <= DQLLimits.inListElements else {

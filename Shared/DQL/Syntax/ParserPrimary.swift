@@ -25,7 +25,7 @@ extension Parser {
         case .word(let text, let keyword):
             if let keyword, keyword.isReserved { return try reserved(keyword, text) }
             try advance()
-            return try nameOrCall(text, token.span)
+            return try nameOrCall(text, token.span, isQuoted: false)
         default: throw unexpected("an expression")
         }
     }
@@ -40,39 +40,56 @@ extension Parser {
         case .missing: value = .missing
         case .case: return try conditional()
         case .cast: return try cast()
-        case .any, .every, .array, .object, .exists: throw unsupportedClause(keyword.rawValue)
+        case .any, .every: return try quantified()
+        case .array: return try arrayComprehension()
+        case .object: return try objectComprehension()
+        case .exists: return try exists()
+        case .trim: return try trim()
+        case .distinct where readsDistinctAsName:
+            value = .name(NameSyntax(text: text, span: span))
         default:
-            if case .symbol(.leftParenthesis) = try peek().kind {
+            if case .symbol(.leftParenthesis) = try peek().kind, !keyword.beginsClause {
                 throw error(
                     .reservedWord,
                     "\(text) is a reserved word; a function of this name is called in back quotes",
                     suggestion: "`\(text)`(…)")
             }
-            throw error(
-                .reservedWord, "expected an expression, found the reserved word \(text)",
-                suggestion: "`\(text)`")
+            throw notAnExpression(current)
         }
         try advance()
         return try node(value, span)
     }
 
-    private mutating func nameOrCall(_ name: String, _ start: SourceSpan) throws(DQLError) -> ExpressionSyntax
-    {
+    /// A reserved word where an operand has to be.
+    func notAnExpression(_ token: Token) -> DQLError {
+        let text = source.token(of: token.span) ?? ""
+        return source.error(
+            .reservedWord, "expected an expression, found the reserved word \(text)", at: token.span,
+            suggestion: "`\(text)`")
+    }
+
+    private mutating func nameOrCall(
+        _ name: String, _ start: SourceSpan, isQuoted: Bool = true
+    ) throws(DQLError) -> ExpressionSyntax {
         guard try take(.leftParenthesis) else {
             return try node(.name(NameSyntax(text: name, span: start)), start)
         }
+        var function = name.lowercased()
         var arguments: [ExpressionSyntax] = []
         var isStar = false
         let isDistinct = try take(.distinct)
         if !isDistinct, isAt(.star) {
             try advance()
             isStar = true
+        } else if !isQuoted, function == "position", !isDistinct, !isAt(.rightParenthesis) {
+            let position = try positionArguments()
+            arguments = position.arguments
+            if position.hasIn { function = "pos" }
         } else if isDistinct || !isAt(.rightParenthesis) {
             arguments = try list { parser throws(DQLError) in try parser.expression() }
         }
         try expect(.rightParenthesis)
-        let call = CallSyntax(
-            name: name.lowercased(), arguments: arguments, isDistinct: isDistinct, isStar: isStar)
+        let call = CallSyntax(name: function, arguments: arguments, isDistinct: isDistinct, isStar: isStar)
         return try node(.call(call), start.through(lastSpan))
     }
 
@@ -87,8 +104,8 @@ extension Parser {
     }
 
     private mutating func parenthesized() throws(DQLError) -> ExpressionSyntax {
-        try expect(.leftParenthesis)
-        if isAt(.select) { throw unsupportedClause("a subquery") }
+        let start = try expect(.leftParenthesis)
+        if isAt(.select) { return try node(.subquery(try subquery()), start.through(lastSpan)) }
         let inner = try expression()
         try expect(.rightParenthesis)
         return inner
@@ -111,6 +128,11 @@ extension Parser {
     }
 
     private mutating func objectEntry() throws(DQLError) -> ExpressionSyntax.Entry {
+        if takesUnquotedKeys, case .word(let key, _) = current.kind {
+            try advance()
+            try expect(.colon)
+            return ExpressionSyntax.Entry(key: key, value: try expression())
+        }
         guard case .string(let key, _) = current.kind else {
             if case .word(let text, _) = current.kind {
                 throw error(

@@ -55,6 +55,13 @@ struct SourceText: Sendable {
         return SourcePosition(line: line, column: text[lineStart..<target].count + 1)
     }
 
+    /// The text of a span.
+    func slice(_ span: SourceSpan) -> String {
+        let start = text.utf8.index(text.utf8.startIndex, offsetBy: span.start)
+        let end = text.utf8.index(start, offsetBy: span.end - span.start)
+        return String(text[start..<end])
+    }
+
     func token(of span: SourceSpan) -> String? {
         let utf8 = text.utf8
         guard span.start < span.end, span.end <= utf8.count else { return nil }

@@ -7,31 +7,18 @@ extension Statement {
     public var jsonValue: Value {
         switch self {
         case .select(let select): select.jsonValue
-        case .insert(let insert):
+        case .insert(let insert): insert.jsonValue
+        case .update(let update): update.jsonValue
+        case .delete(let removal): .node("delete", removal.jsonEntries)
+        case .evict(let removal): .node("evict", removal.jsonEntries)
+        case .createIndex(let create): create.jsonValue
+        case .dropIndex(let drop):
             .node(
-                "insert", ("collection", insert.collection.jsonValue),
-                ("documents", .list(insert.documents)), ("onIDConflict", .string(insert.policy.rawValue)))
-        case .update(let update):
-            .node(
-                "update",
-                [("source", update.source.jsonValue)]
-                    + (update.assignments.isEmpty
-                        ? []
-                        : [
-                            (
-                                "set",
-                                .array(
-                                    update.assignments.map {
-                                        ["path": $0.target.jsonValue, "value": $0.value.jsonValue]
-                                    })
-                            )
-                        ])
-                    + (update.removals.isEmpty ? [] : [("unset", .array(update.removals.map(\.jsonValue)))])
-                    + update.selection.jsonEntries)
-        case .delete(let removal):
-            .node("delete", [("source", removal.source.jsonValue)] + removal.selection.jsonEntries)
-        case .evict(let removal):
-            .node("evict", [("source", removal.source.jsonValue)] + removal.selection.jsonEntries)
+                "dropIndex", ("name", .string(drop.name.text)), ("ifExists", .bool(drop.ifExists)),
+                ("collection", drop.collection.jsonValue))
+        case .explain(let explain): explain.jsonValue
+        case .alterSystem(let alter): alter.jsonValue
+        case .show(let show): show.jsonValue
         }
     }
 }
@@ -49,6 +36,7 @@ extension Value {
 extension SelectStatement {
     var jsonValue: Value {
         var entries: [(String, Value)] = []
+        if let directives { entries.append(("directives", .object(directives.values))) }
         if isDistinct { entries.append(("distinct", true)) }
         entries.append(("projection", projection.jsonValue))
         entries.append(("source", source.jsonValue))
@@ -76,6 +64,7 @@ extension ProjectionElementSyntax {
         switch self {
         case .star: .node("all")
         case .allFields(let name): .node("allFields", ("of", .string(name.text)))
+        case .missing(let path): .node("missing", ("path", .array(path.map { .string($0.text) })))
         case .expression(let value, let alias):
             .node(
                 "projection",
@@ -113,7 +102,18 @@ extension SourceSyntax {
         case .list(let ids): entries.append(("ids", .list(ids)))
         case .array(let array): entries.append(("idsFrom", array.jsonValue))
         }
+        if let indexHint { entries.append(("index", .string(indexHint.text))) }
+        if let directives { entries.append(("directives", .object(directives.values))) }
+        if !joins.isEmpty { entries.append(("joins", .array(joins.map(\.jsonValue)))) }
         return .node("source", entries)
+    }
+}
+
+extension JoinSyntax {
+    var jsonValue: Value {
+        .node(
+            "join", ("kind", .string(kind.rawValue)), ("source", source.jsonValue),
+            ("on", condition.jsonValue))
     }
 }
 
@@ -133,8 +133,4 @@ extension FieldDeclarationSyntax {
             [("name", .string(name.text)), ("type", .string(type.rawValue))]
                 + (children.isEmpty ? [] : [("fields", .array(children.map(\.jsonValue)))]))
     }
-}
-
-extension TargetSyntax {
-    var jsonValue: Value { .array(segments.map { .string($0) }) }
 }

@@ -2,6 +2,8 @@
 struct Token: Equatable, Sendable {
     let kind: Kind
     let span: SourceSpan
+    /// The hint comments (`/*+ … */`, `--+ …`) directly before it, each without its marks.
+    var hints: [SourceSpan] = []
 
     enum Kind: Equatable, Sendable {
         /// A letter or `_`, then letters, digits, `_`; with the keyword it is, if any.
@@ -46,4 +48,45 @@ enum Symbol: String, Sendable {
     case shiftLeft = "<<"
     case shiftRight = ">>"
     case arrow = "->"
+
+    /// The longest symbol that two bytes begin with; not `==` and `<>`, which are other spellings.
+    init?(_ first: UInt8, _ second: UInt8?) {
+        switch (first, second) {
+        case (UInt8(ascii: "!"), UInt8(ascii: "=")): self = .notEqual
+        case (UInt8(ascii: "<"), UInt8(ascii: "=")): self = .lessOrEqual
+        case (UInt8(ascii: ">"), UInt8(ascii: "=")): self = .greaterOrEqual
+        case (UInt8(ascii: "|"), UInt8(ascii: "|")): self = .concat
+        case (UInt8(ascii: "<"), UInt8(ascii: "<")): self = .shiftLeft
+        case (UInt8(ascii: ">"), UInt8(ascii: ">")): self = .shiftRight
+        case (UInt8(ascii: "-"), UInt8(ascii: ">")): self = .arrow
+        case (UInt8(ascii: "="), UInt8(ascii: "=")), (UInt8(ascii: "<"), UInt8(ascii: ">")): return nil
+        default:
+            guard let single = Self.single(first) else { return nil }
+            self = single
+        }
+    }
+
+    private static func single(_ byte: UInt8) -> Symbol? {
+        switch byte {
+        case UInt8(ascii: "("): .leftParenthesis
+        case UInt8(ascii: ")"): .rightParenthesis
+        case UInt8(ascii: "["): .leftBracket
+        case UInt8(ascii: "]"): .rightBracket
+        case UInt8(ascii: "{"): .leftBrace
+        case UInt8(ascii: "}"): .rightBrace
+        case UInt8(ascii: ","): .comma
+        case UInt8(ascii: "."): .dot
+        case UInt8(ascii: ";"): .semicolon
+        case UInt8(ascii: ":"): .colon
+        case UInt8(ascii: "="): .equal
+        case UInt8(ascii: "<"): .less
+        case UInt8(ascii: ">"): .greater
+        case UInt8(ascii: "+"): .plus
+        case UInt8(ascii: "-"): .minus
+        case UInt8(ascii: "*"): .star
+        case UInt8(ascii: "/"): .slash
+        case UInt8(ascii: "%"): .percent
+        default: nil
+        }
+    }
 }

@@ -1,0 +1,160 @@
+/// A COUNTER (rule 4): per actor a running total, and what the removals that were merged had seen of it.
+///
+/// Invariants: entries ascend by actor; a baseline is not after its entry. Entries are never dropped, so
+/// that joining needs no vectors: per actor the entry and the baseline of the greater time. Between two that
+/// have one time (a liar's, for a stamp has one content) the greater total decides, so joining stays a
+/// lattice.
+struct CounterNode: Sendable, Equatable {
+    /// An actor's running total as of one of its stamps.
+    struct Point: Sendable, Equatable {
+        let time: Timestamp
+        /// An integer or a double.
+        let total: Value
+    }
+
+    /// What one actor added.
+    struct Entry: Sendable, Equatable {
+        let actor: ActorID
+        /// Its last increment.
+        var point: Point
+        /// The increment up to which a removal or RESTART had seen it.
+        var baseline: Point?
+
+        /// Whether an increment survives.
+        var survives: Bool { baseline.map { $0.time < point.time } ?? true }
+        var stamp: Stamp { Stamp(time: point.time, actor: actor) }
+    }
+
+    /// The RESTARTs that no later one has observed; the greatest counts.
+    var restarts = Leaves()
+    var entries: [Entry] = []
+
+    var isEmpty: Bool { restarts.isEmpty && entries.isEmpty }
+
+    /// A counter is there while a RESTART or an increment survives. What is left of a removed one stays as a
+    /// residue.
+    var isVisible: Bool { !restarts.isEmpty || entries.contains(where: \.survives) }
+
+    /// The greatest stamp that survives; nil when the counter is not visible.
+    var maxStamp: Stamp? {
+        var greatest = restarts.newest
+        for entry in entries where entry.survives { greatest = greater(greatest, entry.stamp) }
+        return greatest
+    }
+
+    /// The greatest surviving RESTART value, or zero, plus what every actor added since its baseline.
+    var value: Value {
+        var sum = CounterSum(start: restarts.last?.value)
+        for entry in entries { sum.add(entry.point.total, since: entry.baseline?.total) }
+        return sum.value
+    }
+
+    subscript(actor: ActorID) -> Entry? {
+        let place = position(of: actor)
+        return place < entries.count && entries[place].actor == actor ? entries[place] : nil
+    }
+
+    mutating func apply(_ edit: CounterEdit, observed: Observed, stamp: Stamp) {
+        if observed.own == stamp, let before = edit.before { rewind(stamp.actor, to: before.point) }
+        for baseline in edit.baselines { lower(baseline) }
+        if let value = edit.restart {
+            restarts.write(Leaves.Leaf(stamp: stamp, value: value), observed: observed)
+        } else if edit.clearsRestarts {
+            restarts.remove(observed: observed)
+        }
+        if let amount = edit.amount { add(amount, stamp) }
+    }
+
+    /// The entries that a removal has to name: those that survive, `actor`'s as it was before the removal's
+    /// own transaction.
+    func observed(by actor: ActorID, before: CounterEdit.Before?) -> [CounterEdit.Baseline] {
+        entries.compactMap { entry in
+            guard entry.actor == actor, let before else {
+                return entry.survives ? CounterEdit.Baseline(actor: entry.actor, point: entry.point) : nil
+            }
+            guard let point = before.point, entry.baseline.map({ $0.time < point.time }) ?? true else {
+                return nil
+            }
+            return CounterEdit.Baseline(actor: actor, point: point)
+        }
+    }
+
+    /// Takes back what the open transaction added.
+    private mutating func rewind(_ actor: ActorID, to point: Point?) {
+        let place = position(of: actor)
+        guard place < entries.count, entries[place].actor == actor else { return }
+        if let point { entries[place].point = point } else { entries.remove(at: place) }
+    }
+
+    /// Notes what a removal had seen. A base that is covered has brought the entry (rule 3); a baseline
+    /// without one, or after it, says nothing about what is here.
+    private mutating func lower(_ baseline: CounterEdit.Baseline) {
+        let place = position(of: baseline.actor)
+        guard place < entries.count, entries[place].actor == baseline.actor else { return }
+        let entry = entries[place]
+        guard baseline.point.time <= entry.point.time else { return }
+        let seen = baseline.point.time == entry.point.time ? entry.point : baseline.point
+        entries[place].baseline = Self.join(entry.baseline, seen)
+    }
+
+    private mutating func add(_ amount: Value, _ stamp: Stamp) {
+        let place = position(of: stamp.actor)
+        if place < entries.count, entries[place].actor == stamp.actor {
+            entries[place].point = Point(
+                time: stamp.time, total: CounterSum.total(entries[place].point.total, plus: amount))
+        } else {
+            let point = Point(time: stamp.time, total: CounterSum.total(.int(0), plus: amount))
+            entries.insert(Entry(actor: stamp.actor, point: point), at: place)
+        }
+    }
+
+    private func position(of actor: ActorID) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].actor < actor { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+extension CounterNode {
+    static func join(
+        _ left: CounterNode, _ leftVector: VersionVector, _ right: CounterNode, _ rightVector: VersionVector
+    ) -> CounterNode {
+        var result = CounterNode()
+        result.restarts = Leaves.join(left.restarts, leftVector, right.restarts, rightVector)
+        var first = 0
+        var second = 0
+        while first < left.entries.count, second < right.entries.count {
+            let (one, other) = (left.entries[first], right.entries[second])
+            if one.actor <= other.actor { first += 1 }
+            if other.actor <= one.actor { second += 1 }
+            if one.actor < other.actor {
+                result.entries.append(one)
+            } else if other.actor < one.actor {
+                result.entries.append(other)
+            } else {
+                let baseline = one.baseline.map { join(other.baseline, $0) } ?? other.baseline
+                result.entries.append(
+                    Entry(actor: one.actor, point: join(one.point, other.point), baseline: baseline))
+            }
+        }
+        result.entries += left.entries[first...] + right.entries[second...]
+        return result
+    }
+
+    private static func join(_ left: Point?, _ right: Point) -> Point {
+        guard let left, right.isBefore(left) else { return right }
+        return left
+    }
+}
+
+extension CounterNode.Point {
+    /// By time, ties by total.
+    func isBefore(_ other: CounterNode.Point) -> Bool {
+        guard time == other.time else { return time < other.time }
+        return CounterSum.isOrdered(total, other.total)
+    }
+}

@@ -1,0 +1,68 @@
+/// How a counter counts: 64-bit totals that wrap, their differences added in 128 bits, doubles added in the
+/// order of their actors (rule 4). Nothing here traps or yields NaN or an infinity.
+struct CounterSum {
+    private var whole: Int128 = 0
+    private var fraction: Double?
+
+    /// A sum that starts with a RESTART's value, or with nothing.
+    init(start: Value?) {
+        switch start {
+        case .int(let number)?: whole = Int128(number)
+        case .double(let number)?: fraction = number
+        default: break
+        }
+    }
+
+    /// Adds what an actor's total grew by since its baseline.
+    mutating func add(_ total: Value, since baseline: Value?) {
+        switch (total, baseline ?? .int(0)) {
+        case (.int(let now), .int(let before)): whole += Int128(now &- before)
+        case (let now, let before):
+            fraction = Self.finite((fraction ?? 0) + Self.finite(Self.double(now) - Self.double(before)))
+        }
+    }
+
+    /// An integer; a double when a part was one, or when 64 bits do not hold the sum.
+    var value: Value {
+        if let fraction { return .double(Self.finite(Double(whole) + fraction)) }
+        return Int64(exactly: whole).map { .int($0) } ?? .double(Double(whole))
+    }
+
+    /// A running total after an increment: integers wrap, a double makes it a double.
+    static func total(_ total: Value, plus amount: Value) -> Value {
+        if case .int(let before) = total, case .int(let more) = amount { return .int(before &+ more) }
+        return .double(finite(double(total) + double(amount)))
+    }
+
+    /// Whether a value can be an amount, a total or a RESTART's value: an integer or a finite double.
+    static func isNumber(_ value: Value) -> Bool {
+        switch value {
+        case .int: true
+        case .double(let number): number.isFinite
+        default: false
+        }
+    }
+
+    /// A total order of numbers: integers first. Only for telling apart what liars made.
+    static func isOrdered(_ left: Value, _ right: Value) -> Bool {
+        switch (left, right) {
+        case (.int(let a), .int(let b)): a < b
+        case (.double(let a), .double(let b)): a == b ? a.sign == .minus && b.sign == .plus : a < b
+        case (.int, .double): true
+        default: false
+        }
+    }
+
+    private static func double(_ value: Value) -> Double {
+        switch value {
+        case .int(let number): Double(number)
+        case .double(let number): number
+        default: 0
+        }
+    }
+
+    /// A sum beyond a double's range stays at its end, so that no infinity and no NaN can follow from it.
+    private static func finite(_ number: Double) -> Double {
+        min(max(number, -.greatestFiniteMagnitude), .greatestFiniteMagnitude)
+    }
+}

@@ -1,0 +1,140 @@
+/// The surviving writes of one REGISTER or ATTACHMENT, or the surviving RESTARTs of a COUNTER: what no write
+/// that observed them has replaced (rule 2), ascending by stamp. The last one shows, the others are its
+/// concurrent losers.
+///
+/// Nearly every field has exactly one, so that one is kept without an array.
+struct Leaves: Sendable {
+    /// One write.
+    struct Leaf: Sendable, Equatable {
+        let stamp: Stamp
+        let value: Value
+    }
+
+    private enum Storage: Sendable {
+        case none
+        case one(Leaf)
+        /// Two or more.
+        case many([Leaf])
+    }
+
+    private var storage = Storage.none
+
+    init() {}
+
+    init(_ leaf: Leaf) { storage = .one(leaf) }
+
+    /// From leaves that ascend by stamp.
+    init(ascending leaves: [Leaf]) {
+        switch leaves.count {
+        case 0: storage = .none
+        case 1: storage = .one(leaves[0])
+        default: storage = .many(leaves)
+        }
+    }
+
+    /// The write with the greatest stamp: the one that shows.
+    var last: Leaf? {
+        switch storage {
+        case .none: nil
+        case .one(let leaf): leaf
+        case .many(let leaves): leaves.last
+        }
+    }
+
+    /// The greatest stamp.
+    var newest: Stamp? {
+        switch storage {
+        case .none: nil
+        case .one(let leaf): leaf.stamp
+        case .many(let leaves): leaves.last?.stamp
+        }
+    }
+
+    /// Replaces what was observed by one write.
+    mutating func write(_ leaf: Leaf, observed: Observed) {
+        switch storage {
+        case .none: storage = .one(leaf)
+        case .one(let old) where observed.contains(old.stamp): storage = .one(leaf)
+        default:
+            let kept = filter { !observed.contains($0.stamp) }
+            self = Leaves(ascending: (kept + [leaf]).sorted { $0.stamp < $1.stamp })
+        }
+    }
+
+    /// Removes what was observed.
+    mutating func remove(observed: Observed) {
+        switch storage {
+        case .none: break
+        case .one(let old): if observed.contains(old.stamp) { storage = .none }
+        case .many(let leaves):
+            self = Leaves(ascending: leaves.filter { !observed.contains($0.stamp) })
+        }
+    }
+
+    /// What both have stays; what one has stays unless the other's vector covers it.
+    static func join(
+        _ left: Leaves, _ leftVector: VersionVector, _ right: Leaves, _ rightVector: VersionVector
+    ) -> Leaves {
+        if case .one(let one) = left.storage, case .one(let other) = right.storage, one.stamp == other.stamp {
+            return one.value == other.value ? left : greater(one, other)
+        }
+        if right.isEmpty { return left.unseen(by: rightVector) }
+        if left.isEmpty { return right.unseen(by: leftVector) }
+        var kept: [Leaf] = []
+        for leaf in left {
+            if let same = right.first(where: { $0.stamp == leaf.stamp }) {
+                kept.append(greater(leaf, same).last ?? leaf)
+            } else if !rightVector.covers(leaf.stamp) {
+                kept.append(leaf)
+            }
+        }
+        for leaf in right where !leftVector.covers(leaf.stamp) {
+            if !left.contains(where: { $0.stamp == leaf.stamp }) { kept.append(leaf) }
+        }
+        return Leaves(ascending: kept.sorted { $0.stamp < $1.stamp })
+    }
+
+    private func unseen(by vector: VersionVector) -> Leaves {
+        switch storage {
+        case .none: self
+        case .one(let leaf): vector.covers(leaf.stamp) ? Leaves() : self
+        case .many(let leaves): Leaves(ascending: leaves.filter { !vector.covers($0.stamp) })
+        }
+    }
+
+    /// One stamp has one content (invariant 2); of two that a liar made, every replica keeps the same one.
+    private static func greater(_ one: Leaf, _ other: Leaf) -> Leaves {
+        func bytes(_ leaf: Leaf) -> [UInt8] {
+            var writer = ByteWriter()
+            writer.value(leaf.value)
+            return writer.bytes
+        }
+        return Leaves(compareBytes(bytes(one), bytes(other)) < 0 ? other : one)
+    }
+}
+
+extension Leaves: RandomAccessCollection {
+    var startIndex: Int { 0 }
+
+    var endIndex: Int {
+        switch storage {
+        case .none: 0
+        case .one: 1
+        case .many(let leaves): leaves.count
+        }
+    }
+
+    subscript(position: Int) -> Leaf {
+        switch storage {
+        case .none: preconditionFailure("there is no leaf")
+        case .one(let leaf):
+            precondition(position == 0, "there is one leaf")
+            return leaf
+        case .many(let leaves): return leaves[position]
+        }
+    }
+}
+
+extension Leaves: Equatable {
+    static func == (left: Leaves, right: Leaves) -> Bool { left.elementsEqual(right) }
+}

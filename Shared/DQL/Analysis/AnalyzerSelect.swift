@@ -1,0 +1,147 @@
+import CRDT
+
+/// SELECT and what projects like it.
+extension Analyzer {
+    mutating func plan(_ select: SelectStatement) throws(DQLError) -> SelectPlan {
+        var rows = try documents(select.source, select.selection.condition)
+        if let grouping = try groupScope(select) {
+            binder.scope.grouping = grouping
+        }
+        binder.scope.aggregatesRefused = nil
+        let projection = try projection(select.projection)
+        var having: BoundExpression?
+        if let condition = select.having {
+            binder.scope.grouping?.term = .having
+            having = try binder.bind(condition)
+        }
+        binder.scope.grouping?.term = .order
+        binder.scope.projected = Self.names(select.projection)
+        let order = try terms(select.selection.order)
+        if let grouping = binder.scope.grouping {
+            rows = .group(rows, Grouping(keys: grouping.keys, aggregates: grouping.aggregates))
+        }
+        if let having { rows = .filter(rows, having) }
+        return SelectPlan(
+            input: OrderedRows(
+                rows: rows, order: order, bounds: try bounds(select.selection),
+                types: binder.scope.sources.map(\.types)),
+            projection: projection, isDistinct: select.isDistinct)
+    }
+
+    /// RETURNING over the documents of `binding`: nothing that came before in the statement is in reach.
+    mutating func plan(
+        _ returning: ReturningSyntax?, over binding: SourceBinding
+    ) throws(DQLError) -> ReturningPlan? {
+        guard let returning else { return nil }
+        binder.scope = Scope(sources: [binding], aggregatesRefused: nil)
+        let isGrouped = Self.elements(returning.projection).contains(where: binder.containsAggregate)
+        if isGrouped { binder.scope.grouping = GroupScope(keys: [], term: .projection("*")) }
+        let projection = try projection(returning.projection)
+        return ReturningPlan(
+            projection: projection,
+            grouping: binder.scope.grouping.map { Grouping(keys: [], aggregates: $0.aggregates) },
+            types: [binding.types])
+    }
+
+    // MARK: Groups
+
+    private mutating func groupScope(_ select: SelectStatement) throws(DQLError) -> GroupScope? {
+        binder.scope.aggregatesRefused = "GROUP BY"
+        let keys = try binder.bind(select.groupKeys)
+        let terms =
+            Self.elements(select.projection) + (select.having.map { [$0] } ?? [])
+            + select.selection.order.map(\.expression)
+        let isGrouped =
+            !keys.isEmpty || select.having != nil || terms.contains(where: binder.containsAggregate)
+        return isGrouped ? GroupScope(keys: keys, term: .projection("*")) : nil
+    }
+
+    private func refuseGroups(_ name: String, _ span: SourceSpan) throws(DQLError) {
+        guard binder.scope.grouping != nil else { return }
+        throw source.error(
+            .ungroupedProjection, "Projection \"\(name)\" must depend only on group keys or aggregates",
+            at: span)
+    }
+
+    // MARK: Projections
+
+    private mutating func projection(_ written: ProjectionSyntax) throws(DQLError) -> BoundProjection {
+        switch written {
+        case .all(let span):
+            try refuseGroups("*", span)
+            return .all(source: 0)
+        case .raw(let value):
+            binder.scope.grouping?.term = .projection("$1")
+            return .raw(try binder.bind(value))
+        case .elements(let elements):
+            var bound: [BoundProjection.Element] = []
+            var names: [String] = []
+            for (index, element) in elements.enumerated() {
+                bound.append(try projectionElement(element, at: index, seen: &names))
+            }
+            return .elements(bound)
+        }
+    }
+
+    private mutating func projectionElement(
+        _ element: ProjectionElementSyntax, at index: Int, seen names: inout [String]
+    ) throws(DQLError) -> BoundProjection.Element {
+        switch element {
+        case .star(let span):
+            throw source.error(
+                .mixedStar, "unqualified * with other projection elements is not supported", at: span,
+                suggestion: "\(binder.scope.sources[0].name).*")
+        case .allFields(let name):
+            let binding = binder.scope.sources[0]
+            guard utf8Equal(name.text, binding.name) else {
+                throw source.error(
+                    .unknownSource, "\(name.text) is not a source of this statement", at: name.span,
+                    suggestion: Suggestion.closest(to: name.text, among: [binding.name]))
+            }
+            try refuseGroups("\(name.text).*", name.span)
+            return .allFields(source: 0)
+        case .missing(let path):
+            var names = path.map(\.text)
+            if names.count > 1, utf8Equal(names[0], binder.scope.sources[0].name) { names.removeFirst() }
+            return .missing(names)
+        case .expression(let value, let alias):
+            let name = Self.name(of: value, alias, at: index)
+            if names.contains(where: { utf8Equal($0, name) }) {
+                binder.warn(
+                    .duplicateName, "two projections are named \(name); the later one shows", at: value.span)
+            }
+            names.append(name)
+            binder.scope.grouping?.term = .projection(name)
+            return .named(name, try binder.bind(value))
+        }
+    }
+
+    /// The name of a projection: its alias, the last name of a path, else its position.
+    private static func name(of value: ExpressionSyntax, _ alias: NameSyntax?, at index: Int) -> String {
+        if let alias { return alias.text }
+        let (root, steps) = Binder.steps(of: value)
+        if case .name(let name) = root.kind {
+            if steps.isEmpty { return name.text }
+            if case .key(let key)? = steps.last { return key }
+        }
+        return "($\(index + 1))"
+    }
+
+    private static func elements(_ projection: ProjectionSyntax) -> [ExpressionSyntax] {
+        switch projection {
+        case .all: []
+        case .raw(let value): [value]
+        case .elements(let elements):
+            elements.compactMap { if case .expression(let value, _) = $0 { value } else { nil } }
+        }
+    }
+
+    /// What ORDER BY may call the projections.
+    private static func names(_ projection: ProjectionSyntax) -> [(name: String, value: ExpressionSyntax)] {
+        guard case .elements(let elements) = projection else { return [] }
+        return elements.enumerated().compactMap { index, element in
+            guard case .expression(let value, let alias) = element else { return nil }
+            return (name: name(of: value, alias, at: index), value: value)
+        }
+    }
+}

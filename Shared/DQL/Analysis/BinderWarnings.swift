@@ -1,0 +1,98 @@
+import CRDT
+
+/// The types that can be told before a statement runs. A register can hold anything, so most fields have
+/// none.
+enum StaticType: String, Sendable {
+    case boolean, number, string, binary, array, object
+
+    init?(_ value: Value?) {
+        switch value {
+        case nil, .null?: return nil
+        case .bool?: self = .boolean
+        case .int?, .double?: self = .number
+        case .string?: self = .string
+        case .binary?: self = .binary
+        case .array?: self = .array
+        case .object?: self = .object
+        }
+    }
+
+    init?(_ expression: BoundExpression) {
+        switch expression {
+        case .constant(let value): self.init(value)
+        case .field(let access):
+            switch access.declaration?.kind {
+            case .counter?: self = .number
+            case .map?, .attachment?: self = .object
+            default: return nil
+            }
+        case .document: self = .object
+        case .negate: self = .number
+        case .arithmetic(let symbol, _, _): self = symbol == .concat ? .string : .number
+        case .not, .comparison, .and, .or, .xor, .between, .inList, .inCollection, .inSet, .like, .similar,
+            .isNull, .isMissing, .quantified:
+            self = .boolean
+        case .array, .conflicts: self = .array
+        case .object: self = .object
+        case .comprehension(let comprehension): self = comprehension.key == nil ? .array : .object
+        default: return nil
+        }
+    }
+}
+
+extension Binder {
+    /// Warns when a value can never be equal to, less than or greater than what it is compared with.
+    mutating func warnAboutComparison(
+        _ value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
+    ) {
+        let type = StaticType(value)
+        for other in others {
+            if case .constant = value, case .constant = other { continue }
+            if let type, let otherType = StaticType(other), type != otherType {
+                warn(
+                    .neverEqual,
+                    "\(Self.article(type)) is compared with \(Self.article(otherType)): never true, never false",
+                    at: span)
+                return
+            }
+            if Self.isQuotedBoolean(value, other) || Self.isQuotedBoolean(other, value) {
+                warn(
+                    .neverEqual,
+                    "true and false in quotes are strings and never equal to a boolean; leave out the quotes",
+                    at: span)
+                return
+            }
+            if case .constant(.null?) = other {
+                warn(.nullComparison, "a comparison with null is never true; write IS NULL", at: span)
+                return
+            }
+        }
+    }
+
+    /// `_id = id`: the right side is a field of the document, hardly ever what is meant.
+    mutating func warnAboutNames(
+        _ left: ExpressionSyntax, _ boundLeft: BoundExpression, _ right: ExpressionSyntax,
+        _ boundRight: BoundExpression, at span: SourceSpan
+    ) {
+        let name: NameSyntax
+        switch (boundLeft, boundRight, left.kind, right.kind) {
+        case (.documentID, .field, _, .name(let written)): name = written
+        case (.field, .documentID, .name(let written), _): name = written
+        default: return
+        }
+        guard name.text.lowercased().hasSuffix("id") else { return }
+        warn(
+            .fieldForArgument,
+            "\(name.text) is read as a field of the document; an argument is written :\(name.text)",
+            at: name.span)
+    }
+
+    private static func article(_ type: StaticType) -> String {
+        (type == .array || type == .object ? "an " : "a ") + type.rawValue
+    }
+
+    private static func isQuotedBoolean(_ field: BoundExpression, _ literal: BoundExpression) -> Bool {
+        guard case .field = field, case .constant(.string(let text)?) = literal else { return false }
+        return ["true", "false"].contains(text.lowercased())
+    }
+}

@@ -1,0 +1,109 @@
+import CRDT
+
+/// One aggregate of one group, fed row by row (spec 2.9).
+struct Accumulator {
+    private let kind: AggregateKind
+    private let isStar: Bool
+    private var seen: Set<ValueKey>?
+    private var count: Int64 = 0
+    private var sum = Sum()
+    private var least: Value?
+    private var greatest: Value?
+    /// Only of MEDIAN: it needs them all.
+    private var numbers: [Value] = []
+
+    init(_ aggregate: BoundAggregate) {
+        kind = aggregate.kind
+        isStar = aggregate.argument == nil
+        seen = aggregate.isDistinct ? [] : nil
+    }
+
+    /// How many values it holds.
+    var held: Int { numbers.count + (seen?.count ?? 0) }
+
+    /// Adds a row's argument; of COUNT(*) the value does not matter.
+    mutating func add(_ value: Value?) {
+        if isStar {
+            count += 1
+            return
+        }
+        guard let value, isCounted(value) else { return }
+        if seen != nil, seen?.insert(ValueKey(value)).inserted == false { return }
+        count += 1
+        switch kind {
+        case .count: break
+        case .sum, .avg: sum.add(value)
+        case .min, .max, .mid:
+            if least == nil || ValueOrder.collate(value, least) < 0 { least = value }
+            if greatest == nil || ValueOrder.collate(value, greatest) > 0 { greatest = value }
+        case .median: numbers.append(value)
+        }
+    }
+
+    /// The aggregate's value; MISSING when no row counted, except for COUNT.
+    var result: Value? {
+        switch kind {
+        case .count: .int(count)
+        case _ where count == 0: Value?.none
+        case .sum: sum.value
+        case .avg: .double(sum.double / Double(count))
+        case .min: least
+        case .max: greatest
+        case .median: median
+        case .mid: mean(least, greatest)
+        }
+    }
+
+    /// The middle one in order of size, as it is; of an even number the mean of the two in the middle.
+    private var median: Value? {
+        let sorted = numbers.sorted { ValueOrder.collate($0, $1) < 0 }
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : mean(sorted[middle - 1], sorted[middle])
+    }
+
+    private func mean(_ left: Value?, _ right: Value?) -> Value? {
+        guard let left, let right else { return nil }
+        var sum = Sum()
+        sum.add(left)
+        sum.add(right)
+        return .double(sum.double / 2)
+    }
+
+    /// COUNT skips null, missing and false; SUM, AVG, MEDIAN and MID everything but numbers; MIN and MAX null
+    /// and missing.
+    private func isCounted(_ value: Value) -> Bool {
+        switch (kind, value) {
+        case (_, .null), (.count, .bool(false)): false
+        case (.count, _), (.min, _), (.max, _): true
+        case (_, .int), (_, .double): true
+        default: false
+        }
+    }
+}
+
+/// A sum of numbers. Integers are added exactly, in whatever order they come, and become a float at the end
+/// if the total does not fit 64 bits; one float among them makes the sum a float.
+struct Sum {
+    private var low: Int64 = 0
+    /// How many times the integers' total passed the end of the 64-bit range upwards, less downwards.
+    private var wraps: Int64 = 0
+    private var floats = 0.0
+    private var hasFloats = false
+
+    mutating func add(_ value: Value) {
+        switch value {
+        case .int(let number):
+            let (total, overflow) = low.addingReportingOverflow(number)
+            low = total
+            if overflow { wraps += number > 0 ? 1 : -1 }
+        case .double(let number):
+            floats += number
+            hasFloats = true
+        default: break
+        }
+    }
+
+    var value: Value { hasFloats || wraps != 0 ? .double(double) : .int(low) }
+
+    var double: Double { Double(low) + Double(wraps) * 0x1p64 + floats }
+}

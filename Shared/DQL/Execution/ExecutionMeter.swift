@@ -1,0 +1,55 @@
+import CRDT
+
+/// Counts what one execution does: steps, so that it can be cancelled, and rows held, so that its memory is
+/// bounded. Belongs to one execution on one thread.
+final class ExecutionMeter {
+    private let interruption: (@Sendable () -> Interruption?)?
+    private let heldLimit: Int
+    private var stepsLeft: Int
+    private var stepsUntilCheck = DQLLimits.stepsBetweenChecks
+
+    init(_ options: ExecutionOptions) {
+        interruption = options.interruption
+        heldLimit = options.materializedRows
+        stepsLeft = .max
+    }
+
+    /// A meter that ends an execution after so many steps.
+    init(steps: Int) {
+        interruption = nil
+        heldLimit = DQLLimits.materializedRows
+        stepsLeft = steps
+    }
+
+    /// One row, element or comparison. Throws `cancelled`, `timeout`, `tooManySteps`.
+    func step() throws(DQLError) {
+        stepsUntilCheck -= 1
+        if stepsUntilCheck <= 0 { try check() }
+    }
+
+    private func check() throws(DQLError) {
+        stepsUntilCheck = DQLLimits.stepsBetweenChecks
+        stepsLeft -= DQLLimits.stepsBetweenChecks
+        if stepsLeft < 0 {
+            throw DQLError(
+                .tooManySteps,
+                "the subscription's condition goes through more than \(DQLLimits.subscriptionSteps) elements of "
+                    + "one document")
+        }
+        switch interruption?() {
+        case nil: return
+        case .cancelled?: throw DQLError(.cancelled, "Query failed: the request was cancelled")
+        case .timeout?:
+            throw DQLError(.timeout, "Query failed: the request exceeded DQL_REQUEST_TIMEOUT_SECONDS")
+        }
+    }
+
+    /// Checks how many rows are held at a time. Throws `tooManyRows`.
+    func hold(_ rows: Int) throws(DQLError) {
+        guard rows > heldLimit else { return }
+        throw DQLError(
+            .tooManyRows,
+            "more than \(heldLimit) rows have to be held in memory for this statement; narrow the condition or "
+                + "add a LIMIT")
+    }
+}

@@ -1,0 +1,45 @@
+import CRDT
+
+/// Makes of a row what SELECT or RETURNING says.
+struct Projector {
+    let projection: BoundProjection
+    let evaluator: Evaluator
+
+    func value(_ row: borrowing Row) throws -> Value? {
+        switch projection {
+        case .raw(let value): return try evaluator.evaluate(value, row)
+        case .all(let source): return .object(try document(source, row))
+        case .elements(let elements):
+            var entries: [ObjectValue.Entry] = []
+            entries.reserveCapacity(elements.count)
+            for element in elements {
+                switch element {
+                case .named(let name, let value):
+                    if let value = try evaluator.evaluate(value, row) {
+                        entries.append((key: name, value: value))
+                    }
+                case .allFields(let source): entries += try document(source, row).entries
+                case .missing(let path): entries = Self.removing(path[...], from: ObjectValue(entries)).entries
+                }
+            }
+            return .object(ObjectValue(entries))
+        }
+    }
+
+    private func document(_ source: Int, _ row: borrowing Row) throws -> ObjectValue {
+        guard let record = row.documents[source] else { return ObjectValue() }
+        return try evaluator.fields.document(record, source: source)
+    }
+
+    private static func removing(_ path: ArraySlice<String>, from object: ObjectValue) -> ObjectValue {
+        guard let key = path.first else { return object }
+        var object = object
+        let rest = path.dropFirst()
+        if rest.isEmpty {
+            object[key] = nil
+        } else if case .object(let below)? = object[key] {
+            object[key] = .object(removing(rest, from: below))
+        }
+        return object
+    }
+}

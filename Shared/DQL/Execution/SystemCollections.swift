@@ -1,0 +1,65 @@
+import CRDT
+
+/// The collections that are worked out, not stored (spec 1.12).
+public enum SystemCollection: String, Sendable, CaseIterable {
+    /// One document without fields, for expressions.
+    case dual
+    /// One document a collection: `_id` and `name`.
+    case collections
+    /// One document an index.
+    case indexes
+    /// One document a remote peer: `is_ditto_server`, `documents`.
+    case dataSyncInfo = "data_sync_info"
+    /// `namespace`, `key`, `value`, `timestamp`.
+    case systemInfo = "system_info"
+    /// Statements that run now.
+    case activeRequests = "active_requests"
+    /// Statements that ran.
+    case requestHistory = "request_history"
+    /// The statements that are kept prepared.
+    case sharedStatements = "shared_statements"
+    /// Figures about the process.
+    case vitals
+    /// Figures for monitoring.
+    case metrics
+    /// What transports know.
+    case transportsInfo = "transports_info"
+}
+
+/// What an owner of documents shows in `system:` collections.
+public protocol SystemCollections: Sendable {
+    /// The rows of a collection; nil when it is not offered here. Each row becomes a document: `_id` is its
+    /// id (its place when there is none), objects are MAPs.
+    func rows(of collection: SystemCollection) throws -> [ObjectValue]?
+}
+
+/// Rows as documents in place, so that statements read them like any other.
+struct SystemRows {
+    let collection: NameSyntax
+    let source: SourceText
+    let options: ExecutionOptions
+
+    /// Visits the rows in the order they were given until a visit returns false.
+    func forEach(_ visit: (DocumentRecord) throws -> Bool) throws {
+        let name = collection.text.lowercased()
+        guard let known = SystemCollection(rawValue: name) else {
+            preconditionFailure("the analyzer lets only known collections through")
+        }
+        guard let rows = try options.system?.rows(of: known) ?? (known == .indexes ? [] : nil) else {
+            throw source.error(
+                .collectionNotOffered, "system:\(name) has nothing to show here", at: collection.span)
+        }
+        for (place, row) in rows.enumerated() {
+            let id = try (row[documentIDField]).map { try DocumentID($0) } ?? DocumentID(.int(Int64(place)))
+            var editor = DocumentEditor(document: Document(), stamp: Stamp(time: 1, actor: ActorID(0)))
+            editor.create()
+            for field in row.entries where !utf8Equal(field.key, documentIDField) {
+                try editor.set([field.key], field.value)
+            }
+            let goesOn = try editor.document.encoded().withUnsafeBytes { bytes in
+                try visit(DocumentRecord(id: id, document: try DocumentReader(bytes)))
+            }
+            if !goesOn { return }
+        }
+    }
+}

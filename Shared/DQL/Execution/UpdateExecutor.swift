@@ -1,0 +1,94 @@
+import CRDT
+
+/// Runs an UPDATE. What is written is worked out on the document as it was before the statement.
+struct UpdateExecutor {
+    let plan: UpdatePlan
+    let context: ExecutionContext
+
+    func run(in writer: any DocumentWriter) throws -> StatementResult {
+        try checkStrictness()
+        let ids = try TargetExecutor(plan.targets, writer, context).documentIDs()
+        let evaluator = Evaluator(context.options, types: plan.targets.types)
+        let operands = plan.changes.map { $0.operand?.specialized(context.arguments) }
+        var result = StatementResult()
+        var returning = ReturningExecutor(plan.returning, context)
+        var missing: Int?
+        for id in ids {
+            try context.meter.step()
+            var values: [Value?] = []
+            values.reserveCapacity(operands.count)
+            try writer.lookup(plan.collection, id) { record in
+                let row = Row(documents: [record], meter: context.meter)
+                for operand in operands { values.append(try operand.flatMap { try evaluator.evaluate($0, row) }) }
+            }
+            try writer.edit(plan.collection, id) { editor in
+                var writes = FieldWriter(
+                    editor: editor, source: context.source, span: SourceSpan(start: 0, end: 0),
+                    options: context.options)
+                for (index, change) in plan.changes.enumerated() {
+                    let isDone = try perform(change, values[index], &writes)
+                    if !isDone { missing = missing ?? index }
+                }
+                editor = writes.editor
+            }
+            result.mutatedDocumentIDs.append(id)
+            try returning.add(plan.collection, id, in: writer)
+        }
+        result.rows = try returning.finish()
+        if let missing { result.warnings.append(warning(about: plan.changes[missing])) }
+        return result
+    }
+
+    /// Whether there was something to write: MISSING leaves the field as it is.
+    private func perform(
+        _ change: FieldChange, _ value: Value?, _ writes: inout FieldWriter
+    ) throws(DQLError) -> Bool {
+        writes.span = change.span
+        switch (change.action, value) {
+        case (.unset, _): try writes.unset(change.path, change.declaration?.kind)
+        case (.reset, _): try writes.reset(change.path, change.declaration)
+        case (_, nil): return false
+        case (.set, let value?): try writes.set(change.path, value, change.declaration)
+        case (.increment(_, let isFractional), let value?):
+            try writes.increment(change.path, value, isFractional: isFractional)
+        case (.restart, let value?): try writes.restart(change.path, value)
+        }
+        return true
+    }
+
+    /// In strict mode nothing is written below a field that is not declared as a MAP.
+    private func checkStrictness() throws(DQLError) {
+        guard context.options.strictMode else { return }
+        for change in plan.changes {
+            guard let step = change.undeclaredStep else { continue }
+            throw context.source.error(
+                .notAMap, "Unsupported DML operation on REGISTER field \"\(step)\"", at: change.span)
+        }
+    }
+
+    private func warning(about change: FieldChange) -> DQLWarning {
+        context.source.warning(
+            .missingAssignment,
+            "the value for \(change.path.joined(separator: ".")) was MISSING; such documents keep theirs",
+            at: change.span)
+    }
+}
+
+/// Runs a DELETE or EVICT.
+struct RemovalExecutor {
+    let plan: RemovalPlan
+    let isLocal: Bool
+    let context: ExecutionContext
+
+    func run(in writer: any DocumentWriter) throws -> StatementResult {
+        let ids = try TargetExecutor(plan.targets, writer, context).documentIDs()
+        var returning = ReturningExecutor(plan.returning, context)
+        for id in ids {
+            try context.meter.step()
+            try returning.add(plan.collection, id, in: writer)
+            if !isLocal { try writer.edit(plan.collection, id) { $0.delete() } }
+        }
+        if isLocal, !ids.isEmpty { try writer.evict(plan.collection, ids) }
+        return StatementResult(rows: try returning.finish(), mutatedDocumentIDs: ids)
+    }
+}

@@ -1,0 +1,33 @@
+import CRDT
+
+/// The query language from before DQL: `color == 'red' && year >= $args.year`. It gives the same syntax tree as
+/// a WHERE clause, so what it means is what that clause means.
+///
+/// Spec section 4.3. Besides the documented form it takes AND, OR, NOT, `=` and `<>` as DQL writes them:
+/// permissions are written in either language.
+public enum LegacyQuery {
+    /// The condition that a query is. Throws with the position of what is wrong.
+    public static func parse(_ text: String) throws(DQLError) -> ExpressionSyntax {
+        var parser = try LegacyParser(text)
+        return try parser.query()
+    }
+
+    /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and what parsing throws.
+    public static func select(_ text: String, from collection: String) throws(DQLError) -> SelectStatement {
+        let condition = try parse(text)
+        guard !collection.isEmpty, collection.utf8.count <= Limits.collectionNameBytes else {
+            throw DQLError(
+                .invalidCollectionName, "a collection name has 1 to \(Limits.collectionNameBytes) bytes")
+        }
+        let name = NameSyntax(text: collection, span: SourceSpan(start: 0, end: 0))
+        return SelectStatement(
+            projection: .all(name.span),
+            source: SourceSyntax(collection: CollectionSyntax(name: name, isSystem: false, fields: [])),
+            selection: SelectionSyntax(condition: condition))
+    }
+
+    /// The same as DQL text, to be compiled, executed or subscribed to. `$args.name` is the parameter `:name`.
+    public static func statement(_ text: String, from collection: String) throws(DQLError) -> String {
+        StatementPrinter.print(.select(try select(text, from: collection)))
+    }
+}

@@ -1,0 +1,94 @@
+import CRDT
+
+extension BoundExpression {
+    /// The same expression with its direct parts replaced.
+    func mapChildren(_ transform: (BoundExpression) -> BoundExpression) -> BoundExpression {
+        switch self {
+        case .constant, .parameter, .field, .documentID, .document, .slot, .local, .conflicts: self
+        case .element(let base, let index): .element(transform(base), transform(index))
+        case .negate(let operand): .negate(transform(operand))
+        case .not(let operand): .not(transform(operand))
+        case .arithmetic(let symbol, let left, let right):
+            .arithmetic(symbol, transform(left), transform(right))
+        case .comparison(let symbol, let left, let right):
+            .comparison(symbol, transform(left), transform(right))
+        case .and(let operands): .and(operands.map(transform))
+        case .or(let operands): .or(operands.map(transform))
+        case .xor(let left, let right): .xor(transform(left), transform(right))
+        case .between(let value, let low, let high):
+            .between(transform(value), low: transform(low), high: transform(high))
+        case .inList(let value, let elements): .inList(transform(value), elements.map(transform))
+        case .inCollection(let value, let collection): .inCollection(transform(value), transform(collection))
+        case .inSet(let value, let set): .inSet(transform(value), set)
+        case .like(let value, let matcher): .like(transform(value), matcher.mapChildren(transform))
+        case .similar(let value, let matcher): .similar(transform(value), matcher.mapChildren(transform))
+        case .quantified(let quantified): .quantified(quantified.mapChildren(transform))
+        case .comprehension(let comprehension): .comprehension(comprehension.mapChildren(transform))
+        case .isNull(let operand): .isNull(transform(operand))
+        case .isMissing(let operand): .isMissing(transform(operand))
+        case .conditional(let operand, let branches, let otherwise):
+            .conditional(
+                operand: operand.map(transform),
+                branches: branches.map {
+                    Branch(condition: transform($0.condition), result: transform($0.result))
+                },
+                otherwise: transform(otherwise))
+        case .array(let elements): .array(elements.map(transform))
+        case .object(let entries): .object(entries.map { Entry(key: $0.key, value: transform($0.value)) })
+        case .call(let call):
+            .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments.map(transform), prepared: call.prepared
+                ))
+        }
+    }
+
+    /// The expression with its parameters replaced by their arguments, and what is known thereby worked out:
+    /// sets for IN, patterns for LIKE. Done once per execution.
+    func specialized(_ arguments: [Value]) -> BoundExpression {
+        if case .parameter(let index) = self { return .constant(arguments[index]) }
+        return mapChildren { $0.specialized(arguments) }.prepared
+    }
+
+    /// Membership and patterns whose right side is known, prepared.
+    var prepared: BoundExpression {
+        switch self {
+        case .inCollection(let value, .constant(.array(let elements)?))
+        where elements.count >= DQLLimits.setLookupElements:
+            return .inSet(value, ValueSet(elements))
+        case .inList(let value, let elements) where elements.count >= DQLLimits.setLookupElements:
+            let known = elements.compactMap { if case .constant(let value?) = $0 { value } else { nil } }
+            return known.count == elements.count ? .inSet(value, ValueSet(known)) : self
+        case .like(let value, .computed(.constant(.string(let pattern)?), nil, let ignoresCase)):
+            return .like(value, .prepared(LikePattern(pattern, ignoresCase: ignoresCase)))
+        case .like(
+            let value, .computed(.constant(.string(let pattern)?), .constant(let escape)?, let ignoresCase)):
+            guard let scalar = LikeMatcher.escapeCharacter(escape) else { return .constant(nil) }
+            return .like(value, .prepared(LikePattern(pattern, escape: scalar, ignoresCase: ignoresCase)))
+        case .similar(let value, let matcher): return .similar(value, matcher.prepared)
+        case .call(let call) where call.prepared == nil:
+            let known = call.arguments.map { argument -> KnownArgument in
+                if case .constant(let value) = argument { .known(value) } else { .unknown }
+            }
+            return .call(
+                BoundCall(
+                    function: call.function, arguments: call.arguments,
+                    prepared: call.function.prepare(known)))
+        default: return self
+        }
+    }
+
+    /// Whether evaluating it goes through the elements of a collection.
+    var hasLoops: Bool {
+        switch self {
+        case .quantified, .comprehension: return true
+        default:
+            var found = false
+            _ = mapChildren { child in
+                found = found || child.hasLoops
+                return child
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/// Finds a text in others, in time linear in both (Knuth, Morris and Pratt): neither can be chosen so that
+/// the search hangs.
+struct ByteSearch: Sendable {
+    private let part: [UInt8]
+    /// For each place in the part: how long its longest beginning is that also ends there.
+    private let overlaps: [Int]
+
+    init(_ part: String) {
+        self.part = Array(part.utf8)
+        var overlaps = Array(repeating: 0, count: self.part.count)
+        var length = 0
+        for place in self.part.indices.dropFirst() {
+            while length > 0, self.part[place] != self.part[length] { length = overlaps[length - 1] }
+            if self.part[place] == self.part[length] { length += 1 }
+            overlaps[place] = length
+        }
+        self.overlaps = overlaps
+    }
+
+    var count: Int { part.count }
+
+    /// Where the part first begins at or after a place; nil when it does not occur.
+    func first(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+        if part.isEmpty { return start }
+        var length = 0
+        for place in start..<max(start, text.count) {
+            while length > 0, text[place] != part[length] { length = overlaps[length - 1] }
+            if text[place] == part[length] { length += 1 }
+            if length == part.count { return place - length + 1 }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,56 @@
+/// A prepared pattern of `regexp_like`. Matching takes time linear in the text, whatever the pattern.
+struct RegexPattern: Equatable, Sendable {
+    private let pattern: String
+    private let flags: RegexFlags
+    private let matcher: RegexMatcher
+
+    /// `isConstant`: the pattern will meet many texts, so what they need is built at once.
+    init(_ pattern: String, flags: RegexFlags = RegexFlags(), isConstant: Bool = true) throws(RegexError) {
+        self.pattern = pattern
+        self.flags = flags
+        let tree = try RegexParser.parse(pattern, flags)
+        var matcher = RegexMatcher(try RegexProgram(tree, isWhole: false))
+        if isConstant { matcher.warm() }
+        self.matcher = matcher
+    }
+
+    /// Whether a part of the text matches.
+    func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
+
+    static func == (left: RegexPattern, right: RegexPattern) -> Bool {
+        left.flags == right.flags && left.pattern.utf8.elementsEqual(right.pattern.utf8)
+    }
+
+    static func run(_ prepared: RegexMatcher, _ text: String) -> Bool {
+        var matcher = prepared
+        var text = text
+        return text.withUTF8 { matcher.run($0) }
+    }
+}
+
+/// A prepared pattern of SIMILAR TO. It matches whole texts, in time linear in them.
+struct SimilarPattern: Equatable, Sendable {
+    private let pattern: String
+    private let escape: Unicode.Scalar?
+    private let matcher: RegexMatcher
+
+    /// `escape`: the character that makes the next one literal; nil for none. `isConstant`: the pattern will
+    /// meet many texts, so what they need is built at once.
+    init(
+        _ pattern: String, escape: Unicode.Scalar? = LikePattern.defaultEscape, isConstant: Bool = true
+    ) throws(RegexError) {
+        self.pattern = pattern
+        self.escape = escape
+        let tree = try SimilarParser.parse(pattern, escape: escape)
+        var matcher = RegexMatcher(try RegexProgram(tree, isWhole: true))
+        if isConstant { matcher.warm() }
+        self.matcher = matcher
+    }
+
+    /// Whether the whole text matches.
+    func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
+
+    static func == (left: SimilarPattern, right: SimilarPattern) -> Bool {
+        left.escape == right.escape && left.pattern.utf8.elementsEqual(right.pattern.utf8)
+    }
+}

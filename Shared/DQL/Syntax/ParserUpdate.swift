@@ -1,0 +1,141 @@
+import CRDT
+
+/// UPDATE: APPLY, SET and UNSET.
+extension Parser {
+    mutating func update() throws(DQLError) -> UpdateStatement {
+        try expect(.update)
+        sourceComplaint = "Missing SET and/or UNSET clause: "
+        let source = try singleSource()
+        var applications: [ApplySyntax] = []
+        var assignments: [AssignmentSyntax] = []
+        var removals: [TargetSyntax] = []
+        if try take(.apply) {
+            applications = try terms { parser throws(DQLError) in try parser.application() }
+        }
+        if try take(.set) { assignments = try terms { parser throws(DQLError) in try parser.assignment() } }
+        if try take(.unset) { removals = try terms { parser throws(DQLError) in try parser.target() } }
+        guard !applications.isEmpty || !assignments.isEmpty || !removals.isEmpty else {
+            let error = unexpected("SET", candidates: [.set, .unset, .apply])
+            throw DQLError(
+                error.code, sourceComplaint + error.message, position: error.position,
+                token: error.token, suggestion: error.suggestion)
+        }
+        var selection = SelectionSyntax()
+        if try take(.where) { selection.condition = try expression() }
+        try orderAndLimits(into: &selection)
+        let returning = try returning()
+        try expectEnd(.update)
+        return UpdateStatement(
+            source: source, applications: applications, assignments: assignments, removals: removals,
+            selection: selection, returning: returning)
+    }
+
+    // MARK: APPLY
+
+    private mutating func application() throws(DQLError) -> ApplySyntax {
+        let target = try target()
+        let action: ApplyAction
+        switch currentKeyword {
+        case .increment:
+            try advance()
+            try expect(.by)
+            action = .increment(try expression())
+        case .pnIncrement:
+            try advance()
+            try expect(.by)
+            action = .pnIncrement(try expression())
+        case .restart:
+            try advance()
+            if isAt(.with) {
+                try advance()
+                action = .restart(try expression())
+            } else {
+                action = .restart(nil)
+            }
+        default:
+            throw unexpected(
+                "INCREMENT BY, RESTART or PN_INCREMENT BY", candidates: [.increment, .restart, .pnIncrement])
+        }
+        return ApplySyntax(target: target, action: action, span: target.span.through(lastSpan))
+    }
+
+    // MARK: SET
+
+    private mutating func assignment() throws(DQLError) -> AssignmentSyntax {
+        try refuseDocuments()
+        let target = try target()
+        if try take(.arrow) { return AssignmentSyntax(target: target, action: try mutator()) }
+        guard isAt(.equal) else { throw notAnAssignment(target) }
+        try advance()
+        return AssignmentSyntax(target: target, action: .value(try expression()))
+    }
+
+    /// `SET DOCUMENTS (…)`, `SET (…)`, `SET {…}`, `SET :document`: a whole document where a field has to
+    /// come.
+    private mutating func refuseDocuments() throws(DQLError) {
+        let isDocuments =
+            (isAt(.documents) || isAt(.values)) ? try isFollowed(by: .leftParenthesis) : false
+        guard isDocuments || isAt(.leftParenthesis) || isAt(.leftBrace) || isAt(.colon) else { return }
+        throw error(
+            .syntax, "SET takes fields (SET field = value); a whole document is written by INSERT",
+            suggestion: "INSERT INTO … DOCUMENTS (…) ON ID CONFLICT DO UPDATE")
+    }
+
+    private func notAnAssignment(_ target: TargetSyntax) -> DQLError {
+        let path = StatementPrinter.path(target.segments)
+        switch currentKeyword {
+        case .increment, .restart, .pnIncrement:
+            return error(.syntax, "a counter is changed in APPLY, before SET", suggestion: "APPLY \(path) …")
+        default: break
+        }
+        if isAt(.plus) || isAt(.minus) {
+            return error(.syntax, "expected '=' after \(path)", suggestion: "\(path) = \(path) …")
+        }
+        return unexpected("'='")
+    }
+
+    /// What follows `->`: the functional mutators of 4.x.
+    private mutating func mutator() throws(DQLError) -> AssignmentAction {
+        if try take(.leftParenthesis) {
+            let children = try terms { parser throws(DQLError) in
+                try parser.nested { parser throws(DQLError) in try parser.assignment() }
+            }
+            try expect(.rightParenthesis)
+            return .children(children)
+        }
+        guard isAt(.tombstone) || isAt(.default) else {
+            throw unexpected("tombstone(), default() or '('", candidates: [.tombstone, .default])
+        }
+        let action: AssignmentAction = isAt(.tombstone) ? .tombstone : .reset
+        try advance()
+        try expect(.leftParenthesis)
+        try expect(.rightParenthesis)
+        return action
+    }
+
+    // MARK: Targets
+
+    /// A path as a target: names with dots only.
+    mutating func target() throws(DQLError) -> TargetSyntax {
+        let names = try path("a field")
+        let segments = names.map(\.text)
+        if isAt(.leftBracket) {
+            throw error(
+                .elementAssignment,
+                "an array element or bracketed key cannot be modified; name fields with dots",
+                suggestion: StatementPrinter.path(segments))
+        }
+        return TargetSyntax(segments: segments, span: names[0].span.through(lastSpan))
+    }
+
+    /// `a.b.c`, at least one name.
+    mutating func path(_ what: String) throws(DQLError) -> [NameSyntax] {
+        var names = [try name(what, allowDoubleQuotes: true)]
+        while try take(.dot) { names.append(try memberName()) }
+        guard names.count <= DQLLimits.nestingDepth else {
+            throw source.error(
+                .nestingTooDeep, "the path has more than \(DQLLimits.nestingDepth) levels", at: names[0].span)
+        }
+        return names
+    }
+}

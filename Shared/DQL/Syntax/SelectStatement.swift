@@ -1,0 +1,104 @@
+/// The clauses that choose documents, alike in every statement.
+public struct SelectionSyntax: Equatable, Sendable {
+    /// WHERE.
+    public var condition: ExpressionSyntax?
+    /// ORDER BY.
+    public var order: [OrderSyntax] = []
+    /// LIMIT: a whole number or a parameter.
+    public var limit: ExpressionSyntax?
+    /// OFFSET: a whole number or a parameter.
+    public var offset: ExpressionSyntax?
+}
+
+/// One term of ORDER BY.
+public struct OrderSyntax: Equatable, Sendable {
+    /// What is sorted by.
+    public let expression: ExpressionSyntax
+    /// DESC.
+    public let isDescending: Bool
+    /// NULLS FIRST or NULLS LAST; nil follows the type order (null and missing are greatest).
+    public let nullsFirst: Bool?
+}
+
+/// SELECT.
+public struct SelectStatement: Equatable, Sendable {
+    /// Hint comments before or after the word SELECT.
+    public let directives: DirectivesSyntax?
+    /// SELECT DISTINCT.
+    public let isDistinct: Bool
+    /// What each row holds.
+    public let projection: ProjectionSyntax
+    /// FROM.
+    public let source: SourceSyntax
+    /// GROUP BY.
+    public let groupKeys: [ExpressionSyntax]
+    /// HAVING.
+    public let having: ExpressionSyntax?
+    /// WHERE, ORDER BY, LIMIT, OFFSET.
+    public let selection: SelectionSyntax
+
+    init(
+        directives: DirectivesSyntax? = nil, isDistinct: Bool = false, projection: ProjectionSyntax,
+        source: SourceSyntax, groupKeys: [ExpressionSyntax] = [], having: ExpressionSyntax? = nil,
+        selection: SelectionSyntax = SelectionSyntax()
+    ) {
+        self.directives = directives
+        self.isDistinct = isDistinct
+        self.projection = projection
+        self.source = source
+        self.groupKeys = groupKeys
+        self.having = having
+        self.selection = selection
+    }
+}
+
+/// What a SELECT makes of a document.
+public enum ProjectionSyntax: Equatable, Sendable {
+    /// `*` alone.
+    case all(SourceSpan)
+    /// `RAW expr` or `VALUE expr`: each row is the bare value.
+    case raw(ExpressionSyntax)
+    /// A list of elements.
+    case elements([ProjectionElementSyntax])
+}
+
+/// One element of a projection.
+public enum ProjectionElementSyntax: Equatable, Sendable {
+    /// An expression with an optional name.
+    case expression(ExpressionSyntax, alias: NameSyntax?)
+    /// `alias.*`.
+    case allFields(NameSyntax)
+    /// `MISSING a.b`: takes the field out of the row.
+    case missing([NameSyntax])
+    /// `*` beside other elements: parsed so that the error can say so.
+    case star(SourceSpan)
+}
+
+extension SelectStatement {
+    /// How many levels the deepest of its expressions has, this level included.
+    var depth: Int {
+        var expressions = groupKeys + selection.order.map(\.expression)
+        switch projection {
+        case .all: break
+        case .raw(let value): expressions.append(value)
+        case .elements(let elements):
+            for case .expression(let value, _) in elements { expressions.append(value) }
+        }
+        expressions += [having, selection.condition, selection.limit, selection.offset].compactMap(\.self)
+        expressions += source.ids?.expressions ?? []
+        for join in source.joins {
+            expressions.append(join.condition)
+            expressions += join.source.ids?.expressions ?? []
+        }
+        return 1 + (expressions.map(\.depth).max() ?? 0)
+    }
+}
+
+extension IDsSyntax {
+    var expressions: [ExpressionSyntax] {
+        switch self {
+        case .list(let ids): ids
+        case .array(let array): [array]
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import CRDT
+
+/// INSERT.
+public struct InsertStatement: Equatable, Sendable {
+    /// Where the documents go.
+    public let collection: CollectionSyntax
+    /// INITIAL: as if written at the beginning of time. Then the policy is DO NOTHING and the source lists
+    /// documents.
+    public let isInitial: Bool
+    /// What is inserted.
+    public let source: InsertSource
+    /// ON ID CONFLICT.
+    public let policy: ConflictPolicy
+    /// RETURNING.
+    public let returning: ReturningSyntax?
+}
+
+/// Where the documents of an INSERT come from.
+public enum InsertSource: Equatable, Sendable {
+    /// The expressions in DOCUMENTS or VALUES, each a document or an array of them.
+    case documents([ExpressionSyntax])
+    /// `INSERT INTO c SELECT …`: each row is a document.
+    case query(SelectStatement)
+}
+
+/// RETURNING. Never RAW; DISTINCT is a field's name there.
+public struct ReturningSyntax: Equatable, Sendable {
+    /// What each row holds.
+    public let projection: ProjectionSyntax
+    /// From the word RETURNING to the end of the projection.
+    public let span: SourceSpan
+}
+
+/// What INSERT does about an id that exists. DO MERGE is DO UPDATE.
+public enum ConflictPolicy: String, Sendable, CaseIterable {
+    /// The statement fails and changes nothing.
+    case fail = "FAIL"
+    /// The document is skipped.
+    case doNothing = "DO NOTHING"
+    /// Every supplied field is written, others stay.
+    case doUpdate = "DO UPDATE"
+    /// Only fields that differ are written.
+    case doUpdateLocalDiff = "DO UPDATE_LOCAL_DIFF"
+}
+
+/// A field as the target of SET, UNSET or APPLY, or as an index key.
+public struct TargetSyntax: Equatable, Sendable {
+    /// The names, from the outermost.
+    public let segments: [String]
+    /// Where it was written.
+    public let span: SourceSpan
+
+    /// Same names by bytes.
+    public static func == (left: TargetSyntax, right: TargetSyntax) -> Bool {
+        left.segments.count == right.segments.count
+            && zip(left.segments, right.segments).allSatisfy(utf8Equal)
+    }
+}
+
+/// One change in SET.
+public struct AssignmentSyntax: Equatable, Sendable {
+    /// The field.
+    public let target: TargetSyntax
+    /// What is done to it.
+    public let action: AssignmentAction
+}
+
+/// What SET does to a field. All but `value` are the functional mutators of 4.x.
+public enum AssignmentAction: Equatable, Sendable {
+    /// `path = value`.
+    case value(ExpressionSyntax)
+    /// `path -> tombstone()`: as UNSET.
+    case tombstone
+    /// `path -> default()`: null for a REGISTER, an empty object for a MAP.
+    case reset
+    /// `path -> (sub = v, …)`: changes below a MAP; targets are relative to the path.
+    case children([AssignmentSyntax])
+}
+
+/// One change in APPLY.
+public struct ApplySyntax: Equatable, Sendable {
+    /// The counter.
+    public let target: TargetSyntax
+    /// What is done to it.
+    public let action: ApplyAction
+    /// From the target to the end of the action.
+    public let span: SourceSpan
+}
+
+/// What APPLY does to a counter.
+public enum ApplyAction: Equatable, Sendable {
+    /// `INCREMENT BY n`.
+    case increment(ExpressionSyntax)
+    /// `RESTART [WITH n]`; 0 without.
+    case restart(ExpressionSyntax?)
+    /// `PN_INCREMENT BY n`.
+    case pnIncrement(ExpressionSyntax)
+}
+
+/// UPDATE. At least one of APPLY, SET and UNSET is there.
+public struct UpdateStatement: Equatable, Sendable {
+    /// The collection.
+    public let source: SourceSyntax
+    /// APPLY.
+    public let applications: [ApplySyntax]
+    /// SET.
+    public let assignments: [AssignmentSyntax]
+    /// UNSET.
+    public let removals: [TargetSyntax]
+    /// WHERE, ORDER BY, LIMIT, OFFSET.
+    public let selection: SelectionSyntax
+    /// RETURNING.
+    public let returning: ReturningSyntax?
+}
+
+/// DELETE, TOMBSTONE or EVICT.
+public struct RemovalStatement: Equatable, Sendable {
+    /// The collection.
+    public let source: SourceSyntax
+    /// WHERE, ORDER BY, LIMIT, OFFSET.
+    public let selection: SelectionSyntax
+    /// RETURNING.
+    public let returning: ReturningSyntax?
+}

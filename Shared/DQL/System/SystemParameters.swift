@@ -1,0 +1,140 @@
+import CRDT
+
+/// The system parameters of one store, as a value: its owner keeps it, guards it and hands it to whoever
+/// executes statements.
+///
+/// Values last as long as the owner keeps this one (until the store closes); what was set with PERSIST the
+/// owner stores and gives back through `restore`. A value comes, in this order, from SET, from what was
+/// restored, from the environment, from the table. DEFAULT and RESET go back to the environment's.
+public struct SystemParameters: Sendable {
+    /// What the environment says, by the parameter's name.
+    private var initial: [String: Value] = [:]
+    /// What was set or restored.
+    private var current: [String: Value] = [:]
+
+    /// The defaults.
+    public init() {}
+
+    /// The defaults and what `DITTO_<NAME>` variables say. Variables that name no parameter are none of ours.
+    /// Throws `invalidArgument` with the name of a variable that says something the parameter cannot be.
+    public init(environment: [String: String]) throws(DQLError) {
+        for (variable, text) in environment.sorted(by: { $0.key < $1.key }) {
+            guard variable.hasPrefix(Self.environmentPrefix),
+                let parameter = ParameterTable.lookup(
+                    String(variable.dropFirst(Self.environmentPrefix.count)))
+            else { continue }
+            guard let value = parameter.type.parsed(text) else {
+                throw DQLError(
+                    .invalidArgument, "the environment variable \(variable) has to be \(parameter.type.description)",
+                    token: text)
+            }
+            initial[parameter.name] = value
+        }
+    }
+
+    /// What names of environment variables begin with.
+    public static let environmentPrefix = "DITTO_"
+
+    /// The value of a parameter, in any case; nil for a name that is none.
+    public subscript(name: String) -> Value? {
+        guard let parameter = ParameterTable.lookup(name) else { return nil }
+        return current[parameter.name] ?? initial[parameter.name] ?? parameter.defaultValue
+    }
+
+    /// Sets a parameter, or with nil goes back to its default. Returns the name and the value that holds now.
+    /// Throws `unknownParameter` and `invalidArgument`.
+    @discardableResult
+    public mutating func set(_ name: String, to value: Value?) throws(DQLError) -> ObjectValue.Entry {
+        let parameter = try Self.parameter(name)
+        if let value {
+            guard let accepted = parameter.type.accepted(value) else {
+                throw DQLError(
+                    .invalidArgument,
+                    "\(parameter.name) takes \(parameter.type.description), not \(Self.quoted(value))")
+            }
+            current[parameter.name] = accepted
+        } else {
+            current[parameter.name] = nil
+        }
+        return (key: parameter.name, value: self[parameter.name] ?? .null)
+    }
+
+    /// Takes back what was persisted. What is no longer a parameter, or not of its type, is left out (a store
+    /// that was written by another version opens all the same); returns the names of those.
+    public mutating func restore(_ values: ObjectValue) -> [String] {
+        values.entries.compactMap { entry in (try? set(entry.key, to: entry.value)) == nil ? entry.key : nil }
+    }
+
+    /// Puts all parameters back.
+    public mutating func resetAll() { current = [:] }
+
+    /// All parameters that a pattern lets through, in the order of their names. Names do not differ by case:
+    /// LIKE meets a name in lower or in upper case.
+    func all(like pattern: LikePattern?) -> ObjectValue {
+        let shown = ParameterTable.all.filter { parameter in
+            pattern.map { $0.matches(parameter.name) || $0.matches(parameter.name.uppercased()) } ?? true
+        }
+        return ObjectValue(
+            shown.sorted { $0.name < $1.name }.map { (key: $0.name, value: self[$0.name] ?? .null) })
+    }
+
+    static func parameter(_ name: String) throws(DQLError) -> ParameterDefinition {
+        guard let parameter = ParameterTable.lookup(name) else {
+            throw DQLError(
+                .unknownParameter, "unknown parameter '\(name)'", token: name,
+                suggestion: Suggestion.closest(to: name, among: ParameterTable.all.map(\.name)))
+        }
+        return parameter
+    }
+
+    private static func quoted(_ value: Value) -> String {
+        switch value {
+        case .array, .object, .binary: value.typeName
+        default: JSONText.print(value)
+        }
+    }
+}
+
+/// Those that modules of ours ask for.
+extension SystemParameters {
+    /// `dql_strict_mode`.
+    public var strictMode: Bool { flag("dql_strict_mode") }
+    /// `dql_restrict_subscriptions`.
+    public var restrictsSubscriptions: Bool { flag("dql_restrict_subscriptions") }
+    /// `dql_request_timeout_seconds`; nil is no limit.
+    public var requestTimeout: Duration? {
+        let seconds = number("dql_request_timeout_seconds")
+        return seconds > 0 ? .seconds(seconds) : nil
+    }
+    /// `dql_statement_cache_size`.
+    public var statementCacheSize: Int { Int(number("dql_statement_cache_size")) }
+    /// `document_size_soft_limit_bytes`.
+    public var documentSoftLimitBytes: Int { Int(number("document_size_soft_limit_bytes")) }
+    /// `document_size_hard_limit_bytes`.
+    public var documentHardLimitBytes: Int { Int(number("document_size_hard_limit_bytes")) }
+    /// `live_query_system_collection_refresh_interval`.
+    public var systemRefreshInterval: Duration {
+        .milliseconds(number("live_query_system_collection_refresh_interval"))
+    }
+
+    /// `user_collection_sync_scopes`: the collections that it names.
+    public var syncScopes: [(collection: String, scope: SyncScope)] {
+        (self["user_collection_sync_scopes"]?.objectValue?.entries ?? []).compactMap { entry in
+            entry.value.stringValue.flatMap(SyncScope.init(rawValue:)).map {
+                (collection: entry.key, scope: $0)
+            }
+        }
+    }
+
+    /// Whether reading is strict too.
+    var strictReads: Bool { strictMode && flag("dql_select_strict_mode") }
+
+    /// Whether an undeclared object is written as one unit.
+    var objectsAreRegisters: Bool {
+        guard strictMode, !flag("dql_select_strict_mode") else { return strictMode }
+        return self["dql_object_default"]?.stringValue == "REGISTER"
+    }
+
+    private func flag(_ name: String) -> Bool { self[name]?.boolValue ?? false }
+    private func number(_ name: String) -> Int64 { self[name]?.intValue ?? 0 }
+}

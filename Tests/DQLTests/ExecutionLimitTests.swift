@@ -1,0 +1,124 @@
+import CRDT
+import DQL
+import Testing
+
+@Suite("Cancellation and memory")
+struct ExecutionLimitTests {
+    private func store(_ count: Int) throws -> MemoryStore {
+        let store = MemoryStore()
+        let documents: [Value] = (0..<count).map { ["_id": .int(Int64($0)), "a": .int(Int64($0 % 50)), "l": [1, 2, 3]] }
+        _ = try store.execute("INSERT INTO c DOCUMENTS (:all)", ["all": .array(documents)])
+        return store
+    }
+
+    private func failure(_ statement: String, _ store: MemoryStore, _ options: ExecutionOptions) -> DQLError? {
+        do {
+            _ = try StatementCompiler.compile(statement).execute(in: store, options: options) {
+                try DocumentID(.string("x"))
+            }
+            return nil
+        } catch {
+            return error as? DQLError
+        }
+    }
+
+    static let long = [
+        "SELECT * FROM c", "SELECT * FROM c WHERE a = 99", "SELECT COUNT(*) FROM c",
+        "SELECT a, COUNT(*) FROM c GROUP BY a", "SELECT * FROM c ORDER BY a", "SELECT DISTINCT a FROM c",
+        "UPDATE c SET b = 1", "DELETE FROM c", "EVICT FROM c WHERE a = 99", "INSERT INTO d SELECT * FROM c",
+        "SELECT * FROM system:collections",
+        "SELECT RAW (ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z > 9 END END END) FROM c "
+            + "WHERE _id < 60",
+        "SELECT RAW ANY x WITHIN d SATISFIES x = 77 END FROM c AS d WHERE d._id < 200",
+    ]
+
+    @Test("a statement that goes on is cancelled", arguments: long)
+    func cancelled(_ statement: String) throws {
+        let store = try store(600)
+        var options = ExecutionOptions()
+        options.system = ManyRows()
+        #expect(failure(statement, store, options) == nil)
+        options.interruption = { .cancelled }
+        let error = failure(statement, try self.store(600), options)
+        #expect(error?.code == .cancelled, "\(statement)")
+        #expect(error?.message == "Query failed: the request was cancelled")
+    }
+
+    @Test("a statement that runs too long ends with the parameter's name")
+    func timeout() throws {
+        var options = ExecutionOptions()
+        options.interruption = { .timeout }
+        let error = failure("SELECT * FROM c", try store(600), options)
+        #expect(error?.code == .timeout)
+        #expect(error?.message.contains("DQL_REQUEST_TIMEOUT_SECONDS") == true)
+    }
+
+    @Test("a statement that is let go on gives all of its rows")
+    func goesOn() throws {
+        var options = ExecutionOptions()
+        options.interruption = { nil }
+        #expect(try StatementCompiler.compile("SELECT * FROM c").rows(in: store(600), options: options).count == 600)
+    }
+
+    @Test(
+        "what has to be held in memory is bounded",
+        arguments: [
+            "SELECT * FROM c ORDER BY a", "SELECT DISTINCT _id FROM c", "SELECT _id, COUNT(*) FROM c GROUP BY _id",
+            "SELECT MEDIAN(_id) FROM c", "SELECT COUNT(DISTINCT _id) FROM c", "INSERT INTO d SELECT * FROM c",
+            "DELETE FROM c RETURNING _id", "SELECT RAW ARRAY x FOR x IN :list END FROM system:dual",
+            "SELECT RAW OBJECT 'k' : x FOR x IN :list END FROM system:dual",
+        ])
+    func held(_ statement: String) throws {
+        var options = ExecutionOptions()
+        options.materializedRows = 99
+        let list: [Value] = (0..<100).map { .int($0) }
+        func run() throws -> Int {
+            let prepared = try StatementCompiler.compile(statement)
+            let arguments: ObjectValue = prepared.parameterNames.isEmpty ? [:] : ["list": .array(list)]
+            return try prepared.execute(in: store(100), arguments: arguments, options: options) {
+                try DocumentID(.string("x"))
+            }.rows.count
+        }
+        let error = #expect(throws: DQLError.self) { try run() }
+        #expect(error?.code == .tooManyRows)
+        options.materializedRows = 100
+        #expect(try run() >= 0)
+    }
+
+    @Test("LIMIT keeps sorting within the bound, and plain rows are not held at all")
+    func notHeld() throws {
+        var options = ExecutionOptions()
+        options.materializedRows = 20
+        let store = try store(500)
+        for statement in ["SELECT * FROM c ORDER BY a LIMIT 9", "SELECT * FROM c", "SELECT MAX(a) FROM c"] {
+            #expect(failure(statement, store, options) == nil, "\(statement)")
+        }
+    }
+
+    @Test("a subscription that multiplies the elements of a document is ended")
+    func subscription() throws {
+        let store = MemoryStore()
+        let list: Value = .array((0..<200).map { .int($0) })
+        _ = try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'l': :l})", ["l": list])
+        let nested = "ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z < 0 END END END"
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE \(nested)")
+        let error = #expect(throws: DQLError.self) {
+            try store.scan("c") { record in try query.matches(record) }
+        }
+        #expect(error?.code == .tooManySteps)
+        let modest = try SubscriptionQuery(statement: "SELECT * FROM c WHERE ANY x IN l SATISFIES x = 199 END")
+        var matches: [Bool] = []
+        try store.scan("c") { record in
+            matches.append(try modest.matches(record))
+            return true
+        }
+        #expect(matches == [true])
+    }
+}
+
+/// A system collection that is longer than the steps between two checks.
+private struct ManyRows: SystemCollections {
+    func rows(of collection: SystemCollection) -> [ObjectValue]? {
+        (0..<600).map { ["name": .int($0)] }
+    }
+}
