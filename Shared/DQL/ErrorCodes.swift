@@ -145,4 +145,6 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case countOfCondition = "DQL-W110"
     /// A comparison with null is never true.
     case nullComparison = "DQL-W111"
+    /// An increment of a field that holds a REGISTER: the counter begins at zero beside it.
+    case counterBesideRegister = "DQL-W112"
 }

@@ -78,17 +78,14 @@ struct FieldWriter {
             return isWritten
         }
         let isOfDeclaredKind = declared.map { $0.kind == newest } ?? true
-        if isOfDeclaredKind, editor.value(at: path) == Self.shown(value) { return false }
+        if isOfDeclaredKind, editor.value(at: path) == Self.shown(value, newest) { return false }
         try set(path, value, declared)
         return true
     }
 
-    /// The value as a reader sees it: an attachment is passed in with a mark around its token.
-    private static func shown(_ value: Value) -> Value {
-        guard let object = value.objectValue, object.count == 1, let token = object[AttachmentToken.marker] else {
-            return value
-        }
-        return AttachmentToken(token)?.value ?? value
+    /// The value as a reader of that kind sees it: of an attachment the whole token without its mark.
+    private static func shown(_ value: Value, _ kind: FieldKind?) -> Value {
+        kind == .attachment ? AttachmentToken(value)?.value ?? value : value
     }
 
     func refusal(_ error: CRDTError) -> DQLError {

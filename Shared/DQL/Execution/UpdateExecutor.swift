@@ -13,6 +13,7 @@ struct UpdateExecutor {
         var result = StatementResult()
         var returning = ReturningExecutor(plan.returning, context)
         var missing: Int?
+        var shadowed: Int?
         for id in ids {
             try context.meter.step()
             var values: [Value?] = []
@@ -26,6 +27,7 @@ struct UpdateExecutor {
                     editor: editor, source: context.source, span: SourceSpan(start: 0, end: 0),
                     options: context.options)
                 for (index, change) in plan.changes.enumerated() {
+                    if Self.startsCounterOverRegister(change, editor) { shadowed = shadowed ?? index }
                     let isDone = try perform(change, values[index], &writes)
                     if !isDone { missing = missing ?? index }
                 }
@@ -35,8 +37,15 @@ struct UpdateExecutor {
             try returning.add(plan.collection, id, in: writer)
         }
         result.rows = try returning.finish()
-        if let missing { result.warnings.append(warning(about: plan.changes[missing])) }
+        if let missing { result.warnings.append(missingWarning(plan.changes[missing])) }
+        if let shadowed { result.warnings.append(shadowWarning(plan.changes[shadowed])) }
         return result
+    }
+
+    /// An increment counts from the counter's value, not from a number that a plain write left in the field.
+    private static func startsCounterOverRegister(_ change: FieldChange, _ editor: DocumentEditor) -> Bool {
+        guard case .increment = change.action else { return false }
+        return editor.newestKind(at: change.path) == .register
     }
 
     /// Whether there was something to write: MISSING leaves the field as it is.
@@ -66,10 +75,19 @@ struct UpdateExecutor {
         }
     }
 
-    private func warning(about change: FieldChange) -> DQLWarning {
+    private func missingWarning(_ change: FieldChange) -> DQLWarning {
         context.source.warning(
             .missingAssignment,
             "the value for \(change.path.joined(separator: ".")) was MISSING; such documents keep theirs",
+            at: change.span)
+    }
+
+    private func shadowWarning(_ change: FieldChange) -> DQLWarning {
+        let name = change.path.joined(separator: ".")
+        return context.source.warning(
+            .counterBesideRegister,
+            "\(name) held a REGISTER; the counter does not count from its value (declare \(name) COUNTER when it is "
+                + "inserted)",
             at: change.span)
     }
 }
