@@ -1,4 +1,5 @@
 import CRDT
+import DQLCorpus
 import Foundation
 import Testing
 

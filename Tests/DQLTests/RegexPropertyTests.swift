@@ -1,3 +1,4 @@
+import DQLCorpus
 import Testing
 
 @testable import DQL
@@ -6,16 +7,16 @@ import Testing
 struct RegexPropertyTests {
     @Test("agrees with a naive matcher", arguments: 0..<200)
     func agrees(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 777)
+        var choices = Choices(seed: UInt64(seed) + 777)
         for _ in 0..<40 {
-            let sample = SamplePattern.random(&generator, depth: 3)
-            let ignoresCase = generator.number(below: 3) == 0
+            let sample = SamplePattern.random(&choices, depth: 3)
+            let ignoresCase = choices.below(3) == 0
             let flags = try RegexFlags(ignoresCase ? "i" : "")
             let constant = try RegexPattern(sample.text, flags: flags)
             let computed = try RegexPattern(sample.text, flags: flags, isConstant: false)
             for _ in 0..<6 {
-                let scalars = (0..<generator.number(below: 9)).map { _ in
-                    generator.pick(SamplePattern.alphabet)
+                let scalars = (0..<choices.below(9)).map { _ in
+                    choices.pick(SamplePattern.alphabet)
                 }
                 let text = String(String.UnicodeScalarView(scalars))
                 let naive = NaiveMatcher(text: scalars, ignoresCase: ignoresCase)
@@ -44,8 +45,8 @@ struct RegexPropertyTests {
 
     @Test("a pattern with more states than fit costs at most its size for each character")
     func manyStates() throws {
-        var generator = Generator(seed: 5)
-        let text = String((0..<24_000).map { _ in generator.pick(["a", "b"] as [Character]) })
+        var choices = Choices(seed: 5)
+        let text = String((0..<24_000).map { _ in choices.pick(["a", "b"] as [Character]) })
         let pattern = "(a|b)*a(a|b){40}c"
         let program = try RegexProgram(RegexParser.parse(pattern, RegexFlags()), isWhole: false)
         var matcher = RegexMatcher(program)
@@ -89,37 +90,37 @@ indirect enum SamplePattern {
 
     static let alphabet: [Unicode.Scalar] = ["a", "b", "A", " ", "\n", "ä", "Ä", "_", "1"]
 
-    static func random(_ generator: inout Generator, depth: Int) -> SamplePattern {
-        guard depth > 0 else { return leaf(&generator) }
-        switch generator.number(below: 5) {
+    static func random(_ choices: inout Choices, depth: Int) -> SamplePattern {
+        guard depth > 0 else { return leaf(&choices) }
+        switch choices.below(5) {
         case 0:
-            return .choice((0..<2).map { _ in random(&generator, depth: depth - 1) })
+            return .choice((0..<2).map { _ in random(&choices, depth: depth - 1) })
         case 1, 2:
             return .sequence(
-                (0..<(1 + generator.number(below: 3))).map { _ in random(&generator, depth: depth - 1) })
+                (0..<(1 + choices.below(3))).map { _ in random(&choices, depth: depth - 1) })
         case 3:
             let bounds: [(Int, Int?, String)] = [
                 (0, nil, "*"), (1, nil, "+"), (0, 1, "?"), (2, 2, "{2}"), (1, 3, "{1,3}"), (2, nil, "{2,}"),
                 (0, nil, "*?"), (0, 0, "{0}"),
             ]
-            let (minimum, maximum, text) = generator.pick(bounds)
+            let (minimum, maximum, text) = choices.pick(bounds)
             return .repetition(
-                random(&generator, depth: depth - 1), minimum: minimum, maximum: maximum, text: text)
-        default: return leaf(&generator)
+                random(&choices, depth: depth - 1), minimum: minimum, maximum: maximum, text: text)
+        default: return leaf(&choices)
         }
     }
 
-    private static func leaf(_ generator: inout Generator) -> SamplePattern {
-        switch generator.number(below: 12) {
+    private static func leaf(_ choices: inout Choices) -> SamplePattern {
+        switch choices.below(12) {
         case 0: return .any
         case 1: return .start
         case 2: return .end
         case 3: return .edge
         case 4: return .noEdge
         case 5, 6:
-            let members = (0..<(1 + generator.number(below: 3))).map { _ in generator.pick(alphabet) }
-            return .set(members, isInverted: generator.number(below: 2) == 0)
-        default: return .scalar(generator.pick(alphabet))
+            let members = (0..<(1 + choices.below(3))).map { _ in choices.pick(alphabet) }
+            return .set(members, isInverted: choices.below(2) == 0)
+        default: return .scalar(choices.pick(alphabet))
         }
     }
 

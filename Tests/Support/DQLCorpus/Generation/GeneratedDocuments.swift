@@ -10,7 +10,7 @@ public struct GeneratedDocuments: Sendable {
     /// Draws up to `most` documents and a few edits of them.
     public init(_ choices: inout Choices, most: Int) {
         let rotation = choices.below(ValuePool.ids.count)
-        while documents.count < most, choices.below(most) > 0 || documents.isEmpty {
+        while documents.count < most, choices.below(3 * most) > 0 || documents.isEmpty {
             let place = (rotation + documents.count) % ValuePool.ids.count
             documents.append(Self.document(id: ValuePool.ids[place], &choices))
         }

@@ -34,6 +34,12 @@ enum ValuePool {
         ["x": "a", "deep": ["z": 1]], ["\u{E9}": 1, "x y": 2],
     ]
 
+    /// Values that are compared with one another: numbers of both types, strings, everything.
+    static let comparable: [[Value]] = [
+        integers + floats, strings.map { .string($0) }, arrays, objects,
+        [.null, false, true] + binaries + [1, 1.0, "a", [1], ["x": 1]],
+    ]
+
     /// Ids, unique among themselves also to `=`.
     static let ids: [Value] = [
         1, 2, 3, "a", true, 4, "\u{E9}", "e\u{301}", [1, "b"], ["k": 1], -5, "B", .int(.max), [], "", false,

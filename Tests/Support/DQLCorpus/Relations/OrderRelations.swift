@@ -48,6 +48,13 @@ enum OrderRelations {
                 "\(Trial.text(window)) of \(Trial.text(whole))")
             try trial.holds(
                 window.allSatisfy(whole.contains), "\(Trial.text(window)) of \(Trial.text(whole))")
+            let distinct = "SELECT DISTINCT n, type(a) AS t FROM c WHERE \(condition)"
+            let all = try trial.rows(distinct)
+            let some = try trial.rows("\(distinct) LIMIT \(limit) OFFSET \(offset)")
+            let count = min(limit, max(0, all.count - offset))
+            try trial.holds(some.count == count, "\(Trial.text(some)) of the distinct \(Trial.text(all))")
+            let ordered = try trial.rows("\(distinct) ORDER BY \(trial.grammar.order())")
+            try trial.holds(ordered.count == all.count, "\(Trial.text(ordered)), \(Trial.text(all))")
         },
         Relation("DESC of every term turns the order round") { trial in
             let (one, two) = (trial.grammar.operand(), trial.grammar.operand())

@@ -12,6 +12,28 @@ enum ReferenceRelations {
                 try trial.holds(row["v"] == wanted, "\(a) \(symbol) \(b): \(row.words)")
             }
         },
+        Relation("pairs of values compare as the specification says") { trial in
+            for _ in 0..<8 {
+                let pool = trial.grammar.choices.pick(ValuePool.comparable)
+                let (a, b) = (trial.grammar.choices.pick(pool), trial.grammar.choices.pick(pool))
+                let (left, right) = (trial.grammar.bind(a), trial.grammar.bind(b))
+                let row = try trial.rows(
+                    """
+                    SELECT \(left) = \(right) AS e, \(left) < \(right) AS l, \(left) >= \(right) AS g,
+                    \(left) IN [\(right)] AS i, [\(left)] <= [\(right)] AS a FROM system:dual
+                    """
+                ).first ?? .null
+                let order = Reference.collate(a, b)
+                let wanted: [(String, Value?)] = [
+                    ("e", Reference.comparison("=", a, b)), ("l", Reference.comparison("<", a, b)),
+                    ("g", Reference.comparison(">=", a, b)), ("a", .bool(order <= 0)),
+                    ("i", a == .null ? .null : b == .null ? .null : .bool(order == 0)),
+                ]
+                for (name, value) in wanted {
+                    try trial.holds(row[name] == value, "\(name) of \(a.words) and \(b.words): \(row.words)")
+                }
+            }
+        },
         Relation("arithmetic of integers is exact or a float") { trial in
             let symbol = trial.grammar.choices.pick(["+", "-", "*", "/", "%"])
             let (a, b) = (
@@ -41,7 +63,8 @@ enum ReferenceRelations {
                 joined, try trial.rows("SELECT RAW concat(\(a), \(b)) FROM c WHERE \(strings)"), "||")
         },
         Relation("aggregates are what they are over the bare rows") { trial in
-            let argument = trial.grammar.operand()
+            let isTest = trial.grammar.choices.chance(30)
+            let argument = isTest ? "(\(trial.grammar.predicate(depth: 1)))" : trial.grammar.operand()
             let condition = trial.grammar.predicate()
             let values = try trial.rows("SELECT RAW \(argument) FROM c WHERE \(condition)")
             let row =

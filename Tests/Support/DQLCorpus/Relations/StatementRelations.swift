@@ -95,7 +95,9 @@ enum StatementRelations {
             }
         },
         Relation("an id is found by lookup as by scan") { trial in
-            let value = trial.grammar.choices.pick(ValuePool.ids + ValuePool.floats + ValuePool.integers)
+            let known = try trial.ids("TRUE")
+            let floats: [Value] = known.compactMap { $0.intValue.map { .double(Double($0)) } }
+            let value = trial.grammar.choices.pick(known + floats + ValuePool.floats + ValuePool.integers + [.null])
             let id = trial.grammar.literal(value)
             let condition = trial.grammar.predicate()
             let scan = try trial.ids("NOT (_id != \(id)) AND (\(condition))")
