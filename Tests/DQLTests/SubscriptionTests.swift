@@ -14,6 +14,11 @@ struct SubscriptionTests {
             ("SELECT * FROM c USE IDS 'a'", "Unsupported feature: USE IDS"),
             ("SELECT * FROM c ORDER BY a", "Unsupported feature: Limit or Order by"),
             ("SELECT * FROM c LIMIT 1", "Unsupported feature: Limit or Order by"),
+            ("SELECT * FROM c OFFSET 1", "Unsupported feature: Limit or Order by"),
+            ("SELECT * FROM c GROUP BY a", "Unsupported feature: Grouping"),
+            ("SELECT * FROM c HAVING true", "Unsupported feature: Grouping"),
+            ("SELECT * FROM c JOIN d ON c.a = d.a", "Unsupported feature: Joining"),
+            ("INSERT INTO c DOCUMENTS ({'a': 1})", "Unsupported feature: non-SELECT statement in sync subscription"),
             ("DELETE FROM c", "Unsupported feature: non-SELECT statement in sync subscription"),
         ])
     func refused(_ statement: String, _ message: String) {

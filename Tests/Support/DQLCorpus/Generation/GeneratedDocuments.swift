@@ -58,6 +58,8 @@ public struct GeneratedDocuments: Sendable {
             "UPDATE c UNSET o.x, s WHERE _id = :id", "DELETE FROM c WHERE _id = :id",
             "INSERT INTO c DOCUMENTS ({'_id': :id, 'b': :v}) ON ID CONFLICT DO UPDATE",
             "UPDATE COLLECTION c (a REGISTER) SET a = :v WHERE _id = :id", "EVICT FROM c WHERE _id = :id",
+            "UPDATE c APPLY n INCREMENT BY 2 WHERE _id = :id",
+            "UPDATE c APPLY o.x RESTART WITH 7 WHERE _id = :id",
         ])
         return (statement, ["id": id, "v": choices.value()])
     }

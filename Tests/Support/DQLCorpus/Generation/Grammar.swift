@@ -131,7 +131,7 @@ struct Grammar {
     mutating func simplePredicate() -> String {
         let value = operand(depth: 1)
         let negation = choices.chance(30) ? "NOT " : ""
-        switch choices.below(12) {
+        switch choices.below(13) {
         case 0...3: return "\(value) \(comparison()) \(operand(depth: 1))"
         case 4: return "\(value) \(negation)IN (\(list().joined(separator: ", ")))"
         case 5:
@@ -144,6 +144,9 @@ struct Grammar {
         case 10:
             let name = choices.pick(["contains", "starts_with", "ends_with", "array_contains"])
             return "\(name)(\(path()), \(scalar()))"
+        case 11:
+            let quantifier = choices.pick(["ANY", "EVERY", "ANY AND EVERY"])
+            return "\(quantifier) v IN \(path()) SATISFIES v \(comparison()) \(scalar()) END"
         default: return path()
         }
     }

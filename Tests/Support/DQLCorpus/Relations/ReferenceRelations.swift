@@ -17,12 +17,13 @@ enum ReferenceRelations {
                 let pool = trial.grammar.choices.pick(ValuePool.comparable)
                 let (a, b) = (trial.grammar.choices.pick(pool), trial.grammar.choices.pick(pool))
                 let (left, right) = (trial.grammar.bind(a), trial.grammar.bind(b))
-                let row = try trial.rows(
-                    """
-                    SELECT \(left) = \(right) AS e, \(left) < \(right) AS l, \(left) >= \(right) AS g,
-                    \(left) IN [\(right)] AS i, [\(left)] <= [\(right)] AS a FROM system:dual
-                    """
-                ).first ?? .null
+                let row =
+                    try trial.rows(
+                        """
+                        SELECT \(left) = \(right) AS e, \(left) < \(right) AS l, \(left) >= \(right) AS g,
+                        \(left) IN [\(right)] AS i, [\(left)] <= [\(right)] AS a FROM system:dual
+                        """
+                    ).first ?? .null
                 let order = Reference.collate(a, b)
                 let wanted: [(String, Value?)] = [
                     ("e", Reference.comparison("=", a, b)), ("l", Reference.comparison("<", a, b)),

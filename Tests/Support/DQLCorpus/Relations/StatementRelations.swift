@@ -97,7 +97,8 @@ enum StatementRelations {
         Relation("an id is found by lookup as by scan") { trial in
             let known = try trial.ids("TRUE")
             let floats: [Value] = known.compactMap { $0.intValue.map { .double(Double($0)) } }
-            let value = trial.grammar.choices.pick(known + floats + ValuePool.floats + ValuePool.integers + [.null])
+            let value = trial.grammar.choices.pick(
+                known + floats + ValuePool.floats + ValuePool.integers + [.null])
             let id = trial.grammar.literal(value)
             let condition = trial.grammar.predicate()
             let scan = try trial.ids("NOT (_id != \(id)) AND (\(condition))")
