@@ -113,7 +113,7 @@ let checks: [Target] = [
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ"]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus"]),
+    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests("ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),

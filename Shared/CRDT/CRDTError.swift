@@ -20,7 +20,7 @@ public enum CRDTErrorCode: String, Sendable, CaseIterable {
     case nullDocumentID = "CRDT-0302"
     /// A document id is of a type that ids cannot have, or too long.
     case invalidDocumentID = "CRDT-0303"
-    /// A change names a kind that this build cannot write.
+    /// A value does not fit the kind that it is declared or used as.
     case unsupportedKind = "CRDT-0401"
     /// A path steps through a field declared as REGISTER, or is empty.
     case invalidPath = "CRDT-0402"

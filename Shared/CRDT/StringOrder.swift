@@ -39,8 +39,17 @@ public func compareUTF8(_ left: String, _ right: String) -> Int {
 /// Lexicographic order of two byte runs; a prefix sorts first.
 public func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let common = min(left.count, right.count)
-    for index in 0..<common where left[index] != right[index] {
-        return Int(left[index]) - Int(right[index])
+    var index = 0
+    // Eight at a time: a word read as big-endian compares like its bytes.
+    while index + 8 <= common {
+        let one = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        let other = right.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        if one != other { return UInt64(bigEndian: one) < UInt64(bigEndian: other) ? -1 : 1 }
+        index += 8
+    }
+    while index < common {
+        if left[index] != right[index] { return Int(left[index]) - Int(right[index]) }
+        index += 1
     }
     return left.count - right.count
 }

@@ -1,27 +1,46 @@
 /// What is wrong with a statement or its arguments: bad input only, broken internal state is a precondition.
 public struct DQLError: Error, Equatable, Sendable {
-    /// The stable code.
-    public let code: DQLErrorCode
-    /// For a person. Quotes names and tokens of the statement, never a document's content beyond its id.
-    public let message: String
-    /// Where in the statement, if it can be said.
-    public let position: SourcePosition?
-    /// The offending token as written (cut when long).
-    public let token: String?
-    /// A word that is close to the offending one, or the supported spelling.
-    public let suggestion: String?
+    /// One reference wide: every call that can throw keeps room for the error on the stack, and the parser
+    /// recurses through many of them.
+    private let storage: Storage
+
+    private indirect enum Storage: Equatable, Sendable {
+        case content(Content)
+    }
+
+    private struct Content: Equatable, Sendable {
+        let code: DQLErrorCode
+        let message: String
+        let position: SourcePosition?
+        let token: String?
+        let suggestion: String?
+    }
 
     /// An error of this code.
     public init(
         _ code: DQLErrorCode, _ message: String, position: SourcePosition? = nil, token: String? = nil,
         suggestion: String? = nil
     ) {
-        self.code = code
-        self.message = message
-        self.position = position
-        self.token = token
-        self.suggestion = suggestion
+        storage = .content(
+            Content(code: code, message: message, position: position, token: token, suggestion: suggestion))
     }
+
+    private var content: Content {
+        switch storage {
+        case .content(let content): content
+        }
+    }
+
+    /// The stable code.
+    public var code: DQLErrorCode { content.code }
+    /// For a person. Quotes names and tokens of the statement, never a document's content beyond its id.
+    public var message: String { content.message }
+    /// Where in the statement, if it can be said.
+    public var position: SourcePosition? { content.position }
+    /// The offending token as written (cut when long).
+    public var token: String? { content.token }
+    /// A word that is close to the offending one, or the supported spelling.
+    public var suggestion: String? { content.suggestion }
 
     /// The line, from 1.
     public var line: Int? { position?.line }

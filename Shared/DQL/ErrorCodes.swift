@@ -71,7 +71,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"
-    /// A clause or operator that is part of the language and not supported yet.
+    /// A clause or operator that is part of the language and not supported yet, or of SQL and not of this
+    /// language.
     case unsupportedClause = "DQL-0302"
     /// A write to a field of a declared type that cannot be written yet.
     case unsupportedType = "DQL-0303"
@@ -143,8 +144,10 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case fieldForArgument = "DQL-W109"
     /// COUNT of a condition counts the rows where it is true.
     case countOfCondition = "DQL-W110"
-    /// A comparison with null is never true.
+    /// A comparison with null or MISSING is never true.
     case nullComparison = "DQL-W111"
     /// An increment of a field that holds a REGISTER: the counter begins at zero beside it.
     case counterBesideRegister = "DQL-W112"
+    /// A field compared with the text 'true' or 'false' rather than the boolean.
+    case booleanAsText = "DQL-W113"
 }

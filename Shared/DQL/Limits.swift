@@ -30,8 +30,8 @@ public enum DQLLimits {
     public static let cachedTextBytes = 65_536
     /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
     public static let cacheTextBytes = 16_777_216
-    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold in
-    /// memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
+    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold
+    /// in memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
     /// narrower condition is asked for.
     public static let materializedRows = 1_000_000
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
@@ -54,10 +54,13 @@ public enum DQLLimits {
     static let patternTableEntries = 65_536
     /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
     /// microseconds, which the second text already repays.
-    static let patternWarmingSteps = 8_192
+    static let patternWarmingSteps = 4_096
     /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
     /// is MISSING.
     public static let resultBytes = 5_242_880
-    /// The most elements that `date_range` and `split` make; more are MISSING.
+    /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
+    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
+    /// interrupted.
+    public static let callArguments = 1_024
 }

@@ -42,16 +42,42 @@ enum Exemplar {
 
     private static func describe(_ slot: Slot) -> Value {
         var result = ObjectValue()
-        let leaves = slot.register.map { leaf -> Value in
-            ["stamp": .string(describe(leaf.stamp)), "value": plain(leaf.value)]
-        }
-        result["register"] = leaves.isEmpty ? nil : .array(leaves)
+        result["register"] = slot.register.isEmpty ? nil : describe(slot.register)
         result["map"] = slot.map.map { describe($0) }
+        result["counter"] = slot.counter.map { describe($0) }
+        result["attachment"] = slot.attachment.isEmpty ? nil : describe(slot.attachment)
         return .object(result)
     }
 
+    private static func describe(_ leaves: Leaves) -> Value {
+        .array(
+            leaves.map { leaf -> Value in
+                ["stamp": .string(describe(leaf.stamp)), "value": plain(leaf.value)]
+            })
+    }
+
+    private static func describe(_ counter: CounterNode) -> Value {
+        let entries = counter.entries.map { entry -> Value in
+            var result = ObjectValue()
+            result["actor"] = .string(entry.actor.description)
+            result["entry"] = describe(entry.point)
+            result["baseline"] = entry.baseline.map { describe($0) }
+            return .object(result)
+        }
+        return ["restarts": describe(counter.restarts), "entries": .array(entries)]
+    }
+
+    private static func describe(_ point: CounterNode.Point) -> Value {
+        ["time": .string("\(point.time)"), "total": plain(point.total)]
+    }
+
     private static func describe(_ delta: Delta) -> Value {
-        ["base": describe(delta.base), "edit": describe(delta.root)]
+        var result = ObjectValue()
+        result["base"] = describe(delta.base)
+        result["seed"] = delta.seed.map { describe($0) }
+        result["seedStamp"] = delta.seedStamp.map { .string(describe($0)) }
+        result["edit"] = describe(delta.root)
+        return .object(result)
     }
 
     private static func describe(_ edit: MapEdit) -> Value {
@@ -67,6 +93,21 @@ enum Exemplar {
         result["clearsRegister"] = .bool(edit.clearsRegister)
         result["register"] = edit.register.map { plain($0) }
         result["map"] = edit.map.map { describe($0) }
+        result["counter"] = edit.counter.map { describe($0) }
+        result["clearsAttachment"] = edit.clearsAttachment ? true : nil
+        result["attachment"] = edit.attachment.map { plain($0) }
+        return .object(result)
+    }
+
+    private static func describe(_ edit: CounterEdit) -> Value {
+        let baselines = edit.baselines.map { baseline -> Value in
+            ["actor": .string(baseline.actor.description), "entry": describe(baseline.point)]
+        }
+        var result = ObjectValue()
+        result["baselines"] = .array(baselines)
+        result["clearsRestarts"] = .bool(edit.clearsRestarts)
+        result["restart"] = edit.restart.map { plain($0) }
+        result["amount"] = edit.amount.map { plain($0) }
         return .object(result)
     }
 

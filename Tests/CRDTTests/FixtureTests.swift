@@ -4,7 +4,8 @@ import Testing
 @testable import CRDT
 
 /// The first form of every encoding. These bytes are in stores and logs: each later version must load them.
-/// `Tests/Conformance/document_decoder.py` decodes the same file without any of our code.
+/// `first-form.json` is what the first version wrote; `kinds.json` was added with counters, attachments and
+/// seeds. `Tests/Conformance/document_decoder.py` decodes the same files without any of our code.
 @Suite("First-form fixtures")
 struct FixtureTests {
     /// One example: its bytes, the stamp it came under when it is a delta, and what it decodes to.
@@ -18,9 +19,11 @@ struct FixtureTests {
         var testDescription: String { "\(kind): \(name)" }
     }
 
-    static func load() throws -> [Fixture] {
+    static func load() throws -> [Fixture] { try load("first-form.json") + load("kinds.json") }
+
+    private static func load(_ name: String) throws -> [Fixture] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("Fixtures/first-form.json")
+            .appendingPathComponent("Fixtures").appendingPathComponent(name)
         let text = try JSONText.parse([UInt8](Data(contentsOf: file)))
         return try #require(text["fixtures"]?.arrayValue).map { fixture in
             let parts = (fixture["stamp"]?.stringValue ?? "0@0").split(separator: "@")

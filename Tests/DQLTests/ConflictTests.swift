@@ -57,6 +57,7 @@ struct ConflictTests {
         #expect(try rows("SELECT RAW _id FROM c WHERE array_length(conflicts(color)) > 1") == [1])
         #expect(try rows("SELECT RAW _id FROM c WHERE array_length(conflicts(size)) > 1") == [])
         #expect(
-            try rows("SELECT RAW _id FROM c WHERE ANY v IN conflicts(color) SATISFIES v = 'green' END") == [1])
+            try rows("SELECT RAW _id FROM c WHERE ANY v IN conflicts(color) SATISFIES v = 'green' END") == [1]
+        )
     }
 }

@@ -7,12 +7,15 @@ import Testing
 struct ExecutionLimitTests {
     private func store(_ count: Int) throws -> MemoryStore {
         let store = MemoryStore()
-        let documents: [Value] = (0..<count).map { ["_id": .int(Int64($0)), "a": .int(Int64($0 % 50)), "l": [1, 2, 3]] }
+        let documents: [Value] = (0..<count).map {
+            ["_id": .int(Int64($0)), "a": .int(Int64($0 % 50)), "l": [1, 2, 3]]
+        }
         _ = try store.execute("INSERT INTO c DOCUMENTS (:all)", ["all": .array(documents)])
         return store
     }
 
-    private func failure(_ statement: String, _ store: MemoryStore, _ options: ExecutionOptions) -> DQLError? {
+    private func failure(_ statement: String, _ store: MemoryStore, _ options: ExecutionOptions) -> DQLError?
+    {
         do {
             _ = try StatementCompiler.compile(statement).execute(in: store, options: options) {
                 try DocumentID(.string("x"))
@@ -28,8 +31,8 @@ struct ExecutionLimitTests {
         "SELECT a, COUNT(*) FROM c GROUP BY a", "SELECT * FROM c ORDER BY a", "SELECT DISTINCT a FROM c",
         "UPDATE c SET b = 1", "DELETE FROM c", "EVICT FROM c WHERE a = 99", "INSERT INTO d SELECT * FROM c",
         "SELECT * FROM system:collections",
-        "SELECT RAW (ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z > 9 END END END) FROM c "
-            + "WHERE _id < 60",
+        "SELECT RAW (ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z > 9 END END END) "
+            + "FROM c WHERE _id < 60",
         "SELECT RAW ANY x WITHIN d SATISFIES x = 77 END FROM c AS d WHERE d._id < 200",
     ]
 
@@ -58,13 +61,16 @@ struct ExecutionLimitTests {
     func goesOn() throws {
         var options = ExecutionOptions()
         options.interruption = { nil }
-        #expect(try StatementCompiler.compile("SELECT * FROM c").rows(in: store(600), options: options).count == 600)
+        #expect(
+            try StatementCompiler.compile("SELECT * FROM c").rows(in: store(600), options: options).count
+                == 600)
     }
 
     @Test(
         "what has to be held in memory is bounded",
         arguments: [
-            "SELECT * FROM c ORDER BY a", "SELECT DISTINCT _id FROM c", "SELECT _id, COUNT(*) FROM c GROUP BY _id",
+            "SELECT * FROM c ORDER BY a", "SELECT DISTINCT _id FROM c",
+            "SELECT _id, COUNT(*) FROM c GROUP BY _id",
             "SELECT MEDIAN(_id) FROM c", "SELECT COUNT(DISTINCT _id) FROM c", "INSERT INTO d SELECT * FROM c",
             "DELETE FROM c RETURNING _id", "SELECT RAW ARRAY x FOR x IN :list END FROM system:dual",
             "SELECT RAW OBJECT 'k' : x FOR x IN :list END FROM system:dual",
@@ -107,7 +113,8 @@ struct ExecutionLimitTests {
             try store.scan("c") { record in try query.matches(record) }
         }
         #expect(error?.code == .tooManySteps)
-        let modest = try SubscriptionQuery(statement: "SELECT * FROM c WHERE ANY x IN l SATISFIES x = 199 END")
+        let modest = try SubscriptionQuery(
+            statement: "SELECT * FROM c WHERE ANY x IN l SATISFIES x = 199 END")
         var matches: [Bool] = []
         try store.scan("c") { record in
             matches.append(try modest.matches(record))

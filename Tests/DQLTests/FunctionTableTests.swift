@@ -61,6 +61,65 @@ struct FunctionTableTests {
         #expect(prepared(unsuitable, Self.context) == function.evaluate(unsuitable, Self.context))
     }
 
+    @Test("a call of any number of arguments has its limit")
+    func argumentLimit() throws {
+        let most = Array(repeating: "1", count: DQLLimits.callArguments).joined(separator: ",")
+        #expect(try Self.rows("coalesce(\(most))") == [1])
+        #expect(failure(of: "SELECT RAW coalesce(\(most),1) FROM system:dual")?.code == .wrongArguments)
+    }
+
+    @Test("no function traps, whatever it is given", arguments: FunctionTable.all)
+    func anything(_ function: FunctionDefinition) throws {
+        var choices = Choices(seed: function.name.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
+        for _ in 0..<400 {
+            let most = min(function.maximumArguments, function.parameters.count + 2)
+            let count =
+                function.minimumArguments + choices.below(most - function.minimumArguments + 1)
+            let arguments = (0..<count).map { _ in choices.pick(Self.oddities) }
+            let known = arguments.enumerated().map { place, value in
+                place == 0 ? KnownArgument.unknown : .known(value)
+            }
+            let prepared = function.prepare(known) ?? function.evaluate
+            let result = function.evaluate(arguments, Self.context)
+            #expect(prepared(arguments, Self.context) == result, "\(arguments)")
+            #expect(result.map { JSONText.print($0).utf8.count } ?? 0 <= 2 * DQLLimits.resultBytes)
+            let problem = function.check(known)
+            #expect(problem == nil || result == nil || result == .some(.null), "\(arguments)")
+        }
+    }
+
+    private static let oddities: [Value?] = [
+        nil, .null, true, false, 0, 1, -1, 3, .int(.max), .int(.min), 1_709_208_000_000, 0.5, -0.0,
+        .double(.nan),
+        .double(.infinity), 1e300, "", "a", "äß😀", "e\u{301}", "\0", " x ", "2024-02-29T12:00:00+01:00",
+        "day", "month",
+        "YYYY-MM-DD", "%Y %j", "%", "i", "(a*)*b", "[", "Europe/Berlin", "UTC", "1h30m", "integer", "[1, {",
+        .binary([0xFF]),
+        [], [1, .null, "a"], [["a"], []], [:], ["a": 1, "b": ["a": .null]],
+        .string(String(repeating: "ab", count: 2_000)),
+    ]
+
+    @Test(
+        "the clock and named zones come from the context",
+        arguments: [
+            ("clock()", "1709208000000"), ("clock('')", "'2024-02-29T12:00:00+00:00'"),
+            ("clock('', 'Europe/Berlin')", "'2024-02-29T13:00:00+01:00'"),
+            ("clock('hh TZN', 'Europe/Berlin')", "'13 Europe/Berlin'"), ("clock('%H', '+05:30')", "'17'"),
+            ("date_format(1720000000000, 'hh:mm TZD', 'Europe/Berlin')", "'11:46 +02:00'"),
+            (
+                "date_add('2024-02-29T12:00:00Z', 'month', 6, '', 'Europe/Berlin')",
+                "'2024-08-29T14:00:00+02:00'"
+            ),
+            ("date_range(0, 2, 'ms', 1, 'hh', 'Europe/Berlin')", "['01', '01']"),
+            ("date_cast('2024-07-01 12:00 Europe/Berlin', '%F %R %Z')", "1719828000000"),
+            ("tz_offset('2024-07-01 Europe/Berlin', 'YYYY-MM-DD TZN')", "120"),
+            ("tz_offset('Europe/Berlin', 'TZN')", "60"), ("request_info().statement", "'SELECT'"),
+            ("clock('', 'Europe/Atlantis')", "MISSING"), ("clock('%')", "MISSING"),
+        ])
+    func inContext(_ call: String, _ result: String) throws {
+        #expect(try Self.rows(call) == Self.rows(result))
+    }
+
     @Test("without a context the clock, zones and the request are MISSING")
     func withoutContext() throws {
         let store = MemoryStore()

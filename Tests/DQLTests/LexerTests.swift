@@ -74,4 +74,25 @@ struct LexerTests {
     func shortWords() {
         #expect(Suggestion.closest(to: "ab", among: ["AS", "BY"]) == nil)
     }
+
+    @Test("a comment that begins with + is a hint of the token behind it, any other is none")
+    func hints() throws {
+        let source = SourceText(text: "--+ one\n/* two *//*+three*/a /*+*/ b --+ four")
+        var lexer = try Lexer(source)
+        let first = try lexer.next()
+        #expect(first.hints.map(source.slice) == [" one", "three"])
+        let second = try lexer.next()
+        #expect(second.hints.map(source.slice) == [""])
+        let end = try lexer.next()
+        #expect(end.kind == .end)
+        #expect(end.hints.map(source.slice) == [" four"])
+    }
+
+    @Test("what no token begins with suggests what is probably meant", arguments: ["$", "?", "@", "’", "!"])
+    func replacements(_ character: String) throws {
+        var lexer = try Lexer(SourceText(text: character))
+        let error = #expect(throws: DQLError.self) { try lexer.next() }
+        #expect(error?.code == .invalidCharacter)
+        #expect(error?.suggestion != nil)
+    }
 }

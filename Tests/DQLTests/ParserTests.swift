@@ -64,12 +64,58 @@ struct ParserTests {
             String(repeating: "+", count: 10_000),
             "a" + String(repeating: "[0]", count: 10_000), String(repeating: "a = NOT ", count: 10_000),
             String(repeating: "a IN +", count: 10_000), String(repeating: "a BETWEEN (", count: 10_000),
+            String(repeating: "ANY v IN ", count: 10_000), String(repeating: "ARRAY ", count: 10_000),
+            String(repeating: "OBJECT a : ", count: 10_000), String(repeating: "(SELECT ", count: 10_000),
+            String(repeating: "EXISTS (SELECT * FROM c WHERE ", count: 10_000),
+            String(repeating: "a IN (SELECT b FROM c WHERE ", count: 10_000),
+            String(repeating: "position(", count: 10_000), String(repeating: "trim(BOTH ", count: 10_000),
+            String(repeating: "a SIMILAR TO (", count: 10_000), String(repeating: "cast(", count: 10_000),
         ])
     func nesting(_ expression: String) throws {
         let error = #expect(throws: DQLError.self) {
             try StatementCompiler.compile("SELECT \(expression) FROM c")
         }
         #expect(error?.code == .nestingTooDeep)
+    }
+
+    @Test("mutators, paths and hints are bounded too, chains of EXPLAIN refused")
+    func nestedParts() {
+        func code(_ text: String) -> DQLErrorCode? {
+            #expect(throws: DQLError.self) { try StatementCompiler.parse(text) }?.code
+        }
+        #expect(code("UPDATE c SET " + String(repeating: "a -> (", count: 10_000)) == .nestingTooDeep)
+        let path = Array(repeating: "a", count: 10_000).joined(separator: ".")
+        #expect(code("UPDATE c UNSET \(path)") == .nestingTooDeep)
+        #expect(code("SELECT c.*, MISSING \(path) FROM c") == .nestingTooDeep)
+        #expect(code(String(repeating: "EXPLAIN ", count: 10_000)) == .syntax)
+        let array = "{\"a\":" + String(repeating: "[", count: 10_000)
+        #expect(code("SELECT * FROM c USE DIRECTIVES '\(array)'") == .invalidDirectives)
+        let hints = (0..<300).map { "/*+ {\"h\($0)\": 1} */" }.joined()
+        #expect(code("SELECT \(hints) * FROM c") == .tooManyTerms)
+        let joins = String(repeating: " JOIN d ON true", count: 5_000)
+        #expect(code("SELECT * FROM c\(joins)") == .tooManyTerms)
+    }
+
+    @Test("an error says what to write instead")
+    func advice() {
+        func message(_ text: String) -> String? {
+            #expect(throws: DQLError.self) { try StatementCompiler.parse(text) }?.message
+        }
+        #expect(
+            message("UPDATE c WHERE a SET b = 1")
+                == "Missing SET and/or UNSET clause: expected SET, found WHERE")
+        #expect(
+            message("DELETE FROM c LIMIT 1 WHERE a")
+                == "WHERE cannot come here; the order is FROM, WHERE, ORDER BY, LIMIT, OFFSET, RETURNING")
+        #expect(
+            message("INSERT INTO c DOCUMENTS (:d) RETURNING RAW a")
+                == "RAW projections are not supported in RETURNING")
+        #expect(
+            message("UPDATE c SET DOCUMENTS (:d)")
+                == "SET takes fields (SET field = value); a whole document is written by INSERT")
+        #expect(
+            message("INSERT INTO c DOCUMENTS ({a: 1})")
+                == "Cannot convert to a literal: the object key a must be a quoted string")
     }
 
     @Test("nested type definitions are bounded too")

@@ -55,6 +55,53 @@ struct RegexPropertyTests {
         #expect(matcher.steps <= (text.utf8.count + 1) * (program.instructions.count + 1))
     }
 
+    @Test("any run of characters is a pattern or refused", arguments: 0..<100)
+    func soup(seed: Int) throws {
+        var choices = Choices(seed: UInt64(seed) + 4_000)
+        let letters = Array("()[]{}|*+?\\^$.-,:<>=!PizxbBdw#ab019 \nä%_").map(String.init)
+        for _ in 0..<100 {
+            let text = (0..<choices.below(14)).map { _ in choices.pick(letters) }.joined()
+            let flags = try RegexFlags(choices.pick(["", "i", "x", "ms"]))
+            let constant = try? RegexPattern(text, flags: flags)
+            let computed = try? RegexPattern(text, flags: flags, isConstant: false)
+            #expect(constant == computed)
+            #expect(constant?.matches("ab\nä 0") == computed?.matches("ab\nä 0"), "\(text)")
+            let whole = try? SimilarPattern(text)
+            #expect((try? SimilarPattern(text, isConstant: false))?.matches("ab0") == whole?.matches("ab0"))
+        }
+    }
+
+    @Test("a SIMILAR TO of LIKE's wildcards alone is that LIKE", arguments: 0..<100)
+    func similarAndLike(seed: Int) throws {
+        var choices = Choices(seed: UInt64(seed) + 5_000)
+        for _ in 0..<50 {
+            let pattern = (0..<choices.below(7)).map { _ in
+                choices.pick(["%", "_", "a", "ä", "\\%", "."])
+            }
+            .joined()
+            let like = LikePattern(pattern, ignoresCase: false)
+            let similar = try SimilarPattern(pattern)
+            for _ in 0..<6 {
+                let text = (0..<choices.below(7)).map { _ in
+                    choices.pick(["a", "ä", "%", ".", "\n"])
+                }.joined()
+                #expect(similar.matches(text) == like.matches(text), "\(pattern) on \(text)")
+            }
+        }
+    }
+
+    @Test("a part is found where a naive search finds it", arguments: 0..<100)
+    func search(seed: Int) {
+        var choices = Choices(seed: UInt64(seed) + 6_000)
+        for _ in 0..<50 {
+            let part = (0..<choices.below(5)).map { _ in choices.pick(["a", "b", "ä"]) }.joined()
+            var text = (0..<choices.below(20)).map { _ in choices.pick(["a", "b", "ä"]) }.joined()
+            let bytes = Array(text.utf8)
+            let wanted = (0...bytes.count).first { bytes[$0...].starts(with: part.utf8) }
+            #expect(text.withUTF8 { ByteSearch(part).first(in: $0, from: 0) } == wanted, "\(part) in \(text)")
+        }
+    }
+
     @Test("the same holds for SIMILAR TO")
     func similar() throws {
         let program = try RegexProgram(SimilarParser.parse("(%a%)*(%b%)*c", escape: nil), isWhole: true)

@@ -49,6 +49,7 @@ struct RegexTests {
         ("\\q", 0, "no escape"),
         ("(a)\\1", 3, "references"), ("(?=a)", 0, "ahead"), ("(?!a)", 0, "ahead"), ("(?<=a)", 0, "behind"),
         ("(?<n", 4, "ends"), ("(?<n-)", 0, "name"), ("(?Px)", 0, "(?P"), ("(?q)", 2, "not supported"),
+        ("(?i)*", 4, "nothing"),
         ("a\\", 2, "ends"), ("\\x4", 0, "names no"), ("\\x{110000}", 0, "names no"),
         ("[[:nope:]]", 1, "no set"),
         ("[\\b]", 1, "no escape"), ("((a{50}){50}){50}", 0, "too large"),

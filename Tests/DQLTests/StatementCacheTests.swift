@@ -70,7 +70,8 @@ struct StatementCacheTests {
         let most = String(repeating: "x", count: DQLLimits.cachedTextBytes - 100)
         for number in 0..<300 { cache.insert(try statement("SELECT \(number), '\(most)' FROM c")) }
         #expect(cache.count < 300)
-        #expect(cache.count * DQLLimits.cachedTextBytes <= DQLLimits.cacheTextBytes + DQLLimits.cachedTextBytes)
+        #expect(
+            cache.count * DQLLimits.cachedTextBytes <= DQLLimits.cacheTextBytes + DQLLimits.cachedTextBytes)
         #expect(cache.lookup("SELECT 299, '\(most)' FROM c") != nil)
     }
 

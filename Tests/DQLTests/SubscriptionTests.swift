@@ -16,9 +16,14 @@ struct SubscriptionTests {
             ("SELECT * FROM c LIMIT 1", "Unsupported feature: Limit or Order by"),
             ("SELECT * FROM c OFFSET 1", "Unsupported feature: Limit or Order by"),
             ("SELECT * FROM c GROUP BY a", "Unsupported feature: Grouping"),
-            ("SELECT * FROM c HAVING true", "Unsupported feature: Grouping"),
-            ("SELECT * FROM c JOIN d ON c.a = d.a", "Unsupported feature: Joining"),
-            ("INSERT INTO c DOCUMENTS ({'a': 1})", "Unsupported feature: non-SELECT statement in sync subscription"),
+            ("SELECT * FROM c JOIN d ON c.a = d._id", "Unsupported feature: Joining"),
+            ("SELECT RAW a FROM c", "Unsupported feature: A projection other than wildcard (*)"),
+            ("SELECT c.* FROM c", "Unsupported feature: A projection other than wildcard (*)"),
+            ("SHOW ALL", "Unsupported feature: non-SELECT statement in sync subscription"),
+            (
+                "INSERT INTO c DOCUMENTS ({'a': 1})",
+                "Unsupported feature: non-SELECT statement in sync subscription"
+            ),
             ("DELETE FROM c", "Unsupported feature: non-SELECT statement in sync subscription"),
         ])
     func refused(_ statement: String, _ message: String) {
@@ -81,5 +86,87 @@ struct SubscriptionTests {
             let selected = try store.rows(text, arguments).map { $0["_id"] ?? .null }
             #expect(matching == selected, "\(text)")
         }
+    }
+
+    @Test("without the restriction ORDER BY and LIMIT say which documents come first, not which match")
+    func windowed() throws {
+        let store = MemoryStore()
+        _ = try store.execute(
+            "INSERT INTO c DOCUMENTS (:d)", ["d": [["_id": 1, "n": 3], ["_id": 2, "n": 1], ["_id": 3]]])
+        let text = "SELECT * FROM c WHERE n > 0 ORDER BY n LIMIT :k"
+        let query = try SubscriptionQuery(statement: text, arguments: ["k": 1], isRestricted: false)
+        #expect(query.isWindowed)
+        #expect(try query.initialDocumentIDs(in: store) == [DocumentID(2)])
+        var matching: [Value] = []
+        try store.scan("c") { record in
+            if try query.matches(record) { matching.append(record.id.value) }
+            return true
+        }
+        #expect(matching == [1, 2])
+        let plain = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
+        #expect(!plain.isWindowed)
+        #expect(try plain.initialDocumentIDs(in: store).count == 2)
+        let error = #expect(throws: DQLError.self) {
+            try SubscriptionQuery(statement: "SELECT a FROM c LIMIT 1", isRestricted: false)
+        }
+        #expect(error?.code == .unsupportedSubscription)
+    }
+
+    @Test("a query of the legacy language is the same subscription")
+    func legacy() throws {
+        let legacy = try SubscriptionQuery(
+            legacy: "make == $args.make && year > 2000", from: "cars", arguments: ["make": "Audi"])
+        let query = try SubscriptionQuery(
+            statement: "SELECT * FROM cars WHERE make = :make AND year > 2000", arguments: ["make": "Audi"])
+        #expect(legacy.canonicalKey == query.canonicalKey)
+        #expect(legacy.collection == "cars")
+        #expect(throws: DQLError.self) { try SubscriptionQuery(legacy: "make ==", from: "cars") }
+    }
+
+    @Test("equal values that every match has are told, with keys that are equal when = says so")
+    func equalities() throws {
+        let query = try SubscriptionQuery(
+            statement:
+                "SELECT * FROM c WHERE a = :a AND 'x' = o.k AND _id = 7 AND b > 1 AND (d = 1 OR e = 2)",
+            arguments: ["a": 1])
+        #expect(query.equalities.map(\.path) == [["a"], ["o", "k"], ["_id"]])
+        #expect(query.equalities.map(\.value) == [1, "x", 7])
+        let store = MemoryStore()
+        _ = try store.execute(
+            "INSERT INTO c DOCUMENTS (:d)",
+            ["d": [["_id": 7, "a": 1.0, "o": ["k": "x"]], ["_id": 8, "a": .null], ["_id": 9, "a": "1"]]])
+        var keys: [[Bool]] = []
+        try store.scan("c") { record in
+            keys.append(try query.equalities.map { try $0.key(of: record) == $0.key })
+            return true
+        }
+        #expect(keys == [[true, true, true], [false, false, false], [false, false, false]])
+    }
+
+    @Test(
+        "what does not confine a document to one value is no equality",
+        arguments: [
+            "SELECT * FROM c", "SELECT * FROM c WHERE a = 1 OR b = 2", "SELECT * FROM c WHERE NOT a = 1",
+            "SELECT * FROM c WHERE a = null", "SELECT * FROM c WHERE a = b",
+            "SELECT * FROM c WHERE lower(a) = 'x'",
+            "SELECT * FROM c WHERE a IN (1, 2)",
+        ])
+    func noEqualities(_ statement: String) throws {
+        #expect(try SubscriptionQuery(statement: statement).equalities.isEmpty)
+    }
+
+    @Test("a declared type is the one that is looked up")
+    func declaredEqualities() throws {
+        let store = MemoryStore()
+        _ = try store.execute("INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'_id': 1, 'n': 5})")
+        _ = try store.execute("UPDATE c SET n = 'text'")
+        let query = try SubscriptionQuery(statement: "SELECT * FROM COLLECTION c (n COUNTER) WHERE n = 5")
+        var found: [Bool] = []
+        try store.scan("c") { record in
+            found.append(try query.matches(record))
+            found.append(try query.equalities[0].key(of: record) == query.equalities[0].key)
+            return true
+        }
+        #expect(found == [true, true])
     }
 }

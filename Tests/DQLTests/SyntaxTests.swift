@@ -13,7 +13,7 @@ struct SyntaxTests {
         #expect(JSONText.print(statement.jsonValue).hasPrefix("{\"node\":"))
     }
 
-    private static let forms = selects + sources + inserts + updates + removals + system + expressions
+    static let forms = selects + sources + inserts + updates + removals + system + expressions
 
     private static let selects: [(String, String)] = [
         ("select distinct raw a from c", "SELECT DISTINCT RAW a FROM c"),
@@ -39,7 +39,8 @@ struct SyntaxTests {
     private static let sources: [(String, String)] = [
         ("SELECT * FROM COLLECTION c", "SELECT * FROM c"),
         (
-            "SELECT * FROM COLLECTION c (a MAP (b MAP (d REGISTER), `e f` COUNTER), g ATTACHMENT, h PN_COUNTER)",
+            "SELECT * FROM COLLECTION c (a MAP (b MAP (d REGISTER), `e f` COUNTER), g ATTACHMENT, "
+                + "h PN_COUNTER)",
             "SELECT * FROM COLLECTION c (a MAP(b MAP(d REGISTER), `e f` COUNTER), g ATTACHMENT, h PN_COUNTER)"
         ),
         ("SELECT * FROM \"room-1\"", "SELECT * FROM `room-1`"),
@@ -61,13 +62,16 @@ struct SyntaxTests {
             "SELECT * FROM c USE DIRECTIVES '{\"#index\":\"i\"}'"
         ),
         (
-            "/*+ {\"#a\": 1} */ SELECT --+ {\"#b\": \"*/\"}\n * FROM c /*+ {\"#c\": []} */ WHERE x /*+ ignored */ = 1",
+            "/*+ {\"#a\": 1} */ SELECT --+ {\"#b\": \"*/\"}\n * FROM c /*+ {\"#c\": []} */ WHERE "
+                + "x /*+ ignored */ = 1",
             "SELECT /*+ {\"#a\":1,\"#b\":\"*\\/\"} */ * FROM c USE DIRECTIVES '{\"#c\":[]}' WHERE x = 1"
         ),
         ("SELECT * FROM a JOIN b ON a.x = b.x", "SELECT * FROM a INNER JOIN b ON a.x = b.x"),
         (
-            "SELECT * FROM a x RIGHT OUTER JOIN b y USE INDEX '' ON x.i = y._id LEFT JOIN c ON true WHERE x.i > 1",
-            "SELECT * FROM a AS x RIGHT JOIN b AS y USE INDEX '' ON x.i = y._id LEFT JOIN c ON TRUE WHERE x.i > 1"
+            "SELECT * FROM a x RIGHT OUTER JOIN b y USE INDEX '' ON x.i = y._id LEFT JOIN c ON "
+                + "true WHERE x.i > 1",
+            "SELECT * FROM a AS x RIGHT JOIN b AS y USE INDEX '' ON x.i = y._id LEFT JOIN c ON "
+                + "TRUE WHERE x.i > 1"
         ),
     ]
 
@@ -107,7 +111,8 @@ struct SyntaxTests {
             "UPDATE c AS d SET a = 1, d.b.c = d.b.c + 1 UNSET e WHERE f ORDER BY g LIMIT 1 RETURNING *"
         ),
         (
-            "UPDATE COLLECTION c (n COUNTER) APPLY n INCREMENT BY -1, m RESTART, o RESTART WITH :v, p PN_INCREMENT BY 1.5",
+            "UPDATE COLLECTION c (n COUNTER) APPLY n INCREMENT BY -1, m RESTART, o RESTART WITH "
+                + ":v, p PN_INCREMENT BY 1.5",
             "UPDATE COLLECTION c (n COUNTER) APPLY n INCREMENT BY -1, m RESTART, o RESTART WITH :v, "
                 + "p PN_INCREMENT BY 1.5"
         ),
@@ -116,7 +121,8 @@ struct SyntaxTests {
             "UPDATE c USE IDS 'a' APPLY n INCREMENT BY 1 SET a = 1 UNSET b"
         ),
         (
-            "UPDATE c SET a -> tombstone(), b -> DEFAULT(), c -> (`d e` = 1, f -> (g -> tombstone())), h == 2",
+            "UPDATE c SET a -> tombstone(), b -> DEFAULT(), c -> (`d e` = 1, f -> (g -> "
+                + "tombstone())), h == 2",
             "UPDATE c SET a -> tombstone(), b -> default(), c -> (`d e` = 1, f -> (g -> tombstone())), h = 2"
         ),
         ("UPDATE c SET map.\"key\" = 1, documents = 2", "UPDATE c SET map.key = 1, documents = 2"),
@@ -138,7 +144,8 @@ struct SyntaxTests {
     private static let system: [(String, String)] = [
         ("CREATE INDEX i ON c (a)", "CREATE INDEX i ON c (a)"),
         (
-            "CREATE INDEX IF NOT EXISTS `my i` ON default:c (a.b DESC INCLUDE MISSING, c EXCLUDE MISSING ASC)",
+            "CREATE INDEX IF NOT EXISTS `my i` ON default:c (a.b DESC INCLUDE MISSING, c EXCLUDE "
+                + "MISSING ASC)",
             "CREATE INDEX IF NOT EXISTS `my i` ON c (a.b INCLUDE MISSING DESC, c EXCLUDE MISSING)"
         ),
         ("DROP INDEX IF EXISTS i ON c", "DROP INDEX IF EXISTS i ON c"),

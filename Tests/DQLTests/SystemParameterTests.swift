@@ -50,12 +50,15 @@ struct SystemParameterTests {
         var parameters = SystemParameters()
         #expect(try run("ALTER SYSTEM SET DQL_STRICT_MODE = true", &parameters) == ["dql_strict_mode": true])
         #expect(try run("SHOW dql_Strict_mode", &parameters) == ["dql_strict_mode": true])
-        #expect(try run("alter system set Tombstone_TTL_hours to 24", &parameters) == ["tombstone_ttl_hours": 24])
+        #expect(
+            try run("alter system set Tombstone_TTL_hours to 24", &parameters) == ["tombstone_ttl_hours": 24])
         #expect(
             try run("ALTER SYSTEM SET tombstone_ttl_hours = :h", &parameters, ["h": 48])
                 == ["tombstone_ttl_hours": 48])
         #expect(
-            try run("ALTER SYSTEM SET dql_object_default = 'map'", &parameters) == ["dql_object_default": "MAP"])
+            try run("ALTER SYSTEM SET dql_object_default = 'map'", &parameters) == [
+                "dql_object_default": "MAP"
+            ])
         #expect(
             try run("ALTER SYSTEM SET doc_id_filter_error_rate = 1", &parameters)
                 == ["doc_id_filter_error_rate": 1.0])
@@ -65,7 +68,8 @@ struct SystemParameterTests {
     func reset() throws {
         var parameters = SystemParameters()
         _ = try run("ALTER SYSTEM SET dql_strict_mode = true", &parameters)
-        #expect(try run("ALTER SYSTEM SET dql_strict_mode = DEFAULT", &parameters) == ["dql_strict_mode": false])
+        #expect(
+            try run("ALTER SYSTEM SET dql_strict_mode = DEFAULT", &parameters) == ["dql_strict_mode": false])
         _ = try run("ALTER SYSTEM SET dql_strict_mode = true", &parameters)
         #expect(try run("ALTER SYSTEM RESET dql_strict_mode", &parameters) == ["dql_strict_mode": false])
         _ = try run("ALTER SYSTEM SET dql_strict_mode = true", &parameters)
@@ -115,9 +119,11 @@ struct SystemParameterTests {
         #expect(error?.line == 1)
     }
 
-    @Test("an unknown parameter is named, and a close one suggested", arguments: [
-        "SHOW dql_strict_mod", "ALTER SYSTEM SET dql_strict_mod = 1", "ALTER SYSTEM RESET dql_strict_mod",
-    ])
+    @Test(
+        "an unknown parameter is named, and a close one suggested",
+        arguments: [
+            "SHOW dql_strict_mod", "ALTER SYSTEM SET dql_strict_mod = 1", "ALTER SYSTEM RESET dql_strict_mod",
+        ])
     func unknown(_ statement: String) {
         let error = failure(statement)
         #expect(error?.code == .unknownParameter)
@@ -175,7 +181,9 @@ struct SystemParameterTests {
         #expect(all != nil && all?.name == nil)
         #expect(try change("SHOW ALL") == nil)
         var restored = SystemParameters()
-        let unknown = restored.restore(["dql_strict_mode": true, "of_another_version": 1, "tombstone_ttl_hours": 0])
+        let unknown = restored.restore([
+            "dql_strict_mode": true, "of_another_version": 1, "tombstone_ttl_hours": 0,
+        ])
         #expect(restored.strictMode)
         #expect(unknown == ["of_another_version", "tombstone_ttl_hours"])
     }
@@ -211,5 +219,26 @@ struct SystemParameterTests {
         let show = try StatementCompiler.compile("SHOW ALL")
         #expect(show.isSystem && show.isReadOnly)
         #expect(try !StatementCompiler.compile("SELECT * FROM c").isSystem)
+    }
+
+    @Test("strict writing can go with reading that is not: then dql_object_default decides")
+    func objectDefault() throws {
+        var parameters = SystemParameters()
+        try parameters.set("dql_strict_mode", to: true)
+        try parameters.set("dql_select_strict_mode", to: false)
+        func kinds(_ value: Value) throws -> [Value] {
+            try parameters.set("dql_object_default", to: value)
+            let options = ExecutionOptions(parameters)
+            let store = MemoryStore()
+            func run(_ text: String) throws -> [Value] {
+                try StatementCompiler.compile(text).execute(in: store, options: options) {
+                    try DocumentID(.string("x"))
+                }.rows
+            }
+            _ = try run("INSERT INTO c DOCUMENTS ({'_id': 1, 'o': {'x': 1}})")
+            return try run("SELECT RAW o.x FROM c") + run("SELECT RAW o.x FROM COLLECTION c (o MAP)")
+        }
+        #expect(try kinds("REGISTER") == [1])
+        #expect(try kinds("MAP") == [1, 1])
     }
 }

@@ -9,17 +9,21 @@ struct ParseCommand: AsyncParsableCommand {
         commandName: "parse", abstract: "Print the syntax tree of DQL statements.",
         discussion: """
             One JSON line a statement: {"ok": true, "ast": …} or {"ok": false, "error": {"code", \
-            "message", "line", "column"}}. Names and functions are not checked. Exit code 1 if any \
-            statement is wrong.
+            "message", "line", "column"}}. Names and functions are not checked. With --legacy each text \
+            is a query of the language before DQL; its tree is that of the condition, and "dql" is the \
+            condition as DQL. Exit code 1 if any statement is wrong.
             """)
 
     @Argument(help: "A statement; - reads one a line, skipping empty lines and lines that begin with --.")
     var statement = "-"
 
+    @Flag(help: "The texts are queries of the legacy language: color == 'red' && year >= $args.year.")
+    var legacy = false
+
     func run() async throws {
         var anyFailed = false
         for try await text in StatementSource.statements(statement) {
-            let answer = Self.answer(text)
+            let answer = legacy ? Self.legacyAnswer(text) : Self.answer(text)
             anyFailed = anyFailed || answer["ok"] == false
             LineWriter.standardOutput.write(answer)
         }
@@ -29,6 +33,14 @@ struct ParseCommand: AsyncParsableCommand {
     static func answer(_ text: String) -> Value {
         do {
             return ["ok": true, "ast": try StatementCompiler.parse(text).jsonValue]
+        } catch {
+            return ["ok": false, "error": Answer.Problem(Failure(error)).json]
+        }
+    }
+    static func legacyAnswer(_ text: String) -> Value {
+        do {
+            let condition = try LegacyQuery.parse(text)
+            return ["ok": true, "ast": condition.jsonValue, "dql": .string(condition.text)]
         } catch {
             return ["ok": false, "error": Answer.Problem(Failure(error)).json]
         }

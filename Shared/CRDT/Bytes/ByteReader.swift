@@ -20,6 +20,15 @@ struct ByteReader {
     }
 
     mutating func varint() throws(CRDTError) -> UInt64 {
+        // Nearly all of them are one byte.
+        if place < bytes.count, bytes[place] < 0x80 {
+            defer { place += 1 }
+            return UInt64(bytes[place])
+        }
+        return try longVarint()
+    }
+
+    private mutating func longVarint() throws(CRDTError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while true {

@@ -79,6 +79,15 @@ extension ByteReader {
         }
     }
 
+    /// The bytes of a string, not decoded; nil for any other value.
+    mutating func textInPlace() throws(CRDTError) -> UnsafeRawBufferPointer? {
+        switch try byte() {
+        case 0x05: try run(try count())
+        case let tag where tag >> 6 == 1: try run(Int(tag & 0x3F))
+        default: nil
+        }
+    }
+
     /// Steps over one value without decoding it.
     mutating func skipValue() throws(CRDTError) {
         let start = place

@@ -15,10 +15,9 @@ struct CounterSum {
 
     /// Adds what an actor's total grew by since its baseline.
     mutating func add(_ total: Value, since baseline: Value?) {
-        switch (total, baseline ?? .int(0)) {
-        case (.int(let now), .int(let before)): whole += Int128(now &- before)
-        case (let now, let before):
-            fraction = Self.finite((fraction ?? 0) + Self.finite(Self.double(now) - Self.double(before)))
+        switch Self.difference(total, baseline ?? .int(0)) {
+        case .int(let number): whole += Int128(number)
+        case let number: fraction = Self.finite((fraction ?? 0) + Self.double(number))
         }
     }
 
@@ -32,6 +31,12 @@ struct CounterSum {
     static func total(_ total: Value, plus amount: Value) -> Value {
         if case .int(let before) = total, case .int(let more) = amount { return .int(before &+ more) }
         return .double(finite(double(total) + double(amount)))
+    }
+
+    /// What a total grew by: integers wrap, a double makes it a double.
+    static func difference(_ total: Value, _ before: Value) -> Value {
+        if case .int(let now) = total, case .int(let then) = before { return .int(now &- then) }
+        return .double(finite(double(total) - double(before)))
     }
 
     /// Whether a value can be an amount, a total or a RESTART's value: an integer or a finite double.

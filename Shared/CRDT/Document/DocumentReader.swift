@@ -41,9 +41,7 @@ public struct MapReader {
 
     init(_ start: ByteReader) throws(CRDTError) {
         var reader = start
-        let presence = try reader.count()
-        for _ in 0..<presence { _ = try reader.varint() }
-        greatest = try reader.stampIndex()
+        greatest = try Self.skipToFields(&reader)
         slots = try reader.count(unit: 3)
         bytes = reader.bytes
         width = slots > 0 ? Int(try reader.byte()) : 2
@@ -53,6 +51,18 @@ public struct MapReader {
         table = reader.place
         _ = try reader.run(slots * width)
         fields = reader.place
+    }
+
+    /// The greatest stamp of the map that begins here, as `greatest` gives it.
+    static func greatest(in reader: ByteReader) throws(CRDTError) -> Int {
+        var reader = reader
+        return try skipToFields(&reader)
+    }
+
+    private static func skipToFields(_ reader: inout ByteReader) throws(CRDTError) -> Int {
+        let presence = try reader.count()
+        for _ in 0..<presence { _ = try reader.varint() }
+        return try reader.stampIndex()
     }
 
     /// Whether the map is there: created, or holding anything that a reader sees.

@@ -36,7 +36,7 @@ public struct FieldReader {
         if head & SlotBits.map != 0 {
             let length = try reader.count()
             places.map = reader.place
-            note(.map, try MapReader(reader).greatest)
+            note(.map, try MapReader.greatest(in: reader))
             _ = try reader.run(length)
         }
         if head & SlotBits.counter != 0 {
@@ -71,6 +71,14 @@ public struct FieldReader {
     /// The REGISTER variant's value with the greatest stamp, nil when there is none.
     public func register() throws(CRDTError) -> Value? {
         try newestLeaf(registerPlace, SlotBits.ofRegister)
+    }
+
+    /// The UTF-8 bytes of the text that `register` gives, in place; nil when it gives none or something else.
+    /// For comparing: no string is made.
+    public func registerText() throws(CRDTError) -> UnsafeRawBufferPointer? {
+        guard registerPlace > 0 else { return nil }
+        var reader = try newestLeafReader(registerPlace, SlotBits.ofRegister)
+        return try reader.textInPlace()
     }
 
     /// The ATTACHMENT variant's token with the greatest stamp, nil when there is none.
@@ -128,6 +136,12 @@ public struct FieldReader {
 extension FieldReader {
     private func newestLeaf(_ place: Int, _ flags: UInt8) throws(CRDTError) -> Value? {
         guard place > 0 else { return nil }
+        var reader = try newestLeafReader(place, flags)
+        return try reader.value(depth: 0)
+    }
+
+    /// At the value of the greatest stamp.
+    private func newestLeafReader(_ place: Int, _ flags: UInt8) throws(CRDTError) -> ByteReader {
         var reader = ByteReader(bytes, at: place)
         let number = head & flags & SlotBits.several != 0 ? try reader.count(unit: 2) : 1
         let inherits = head & flags & SlotBits.inherits != 0
@@ -135,7 +149,7 @@ extension FieldReader {
             if !inherits { _ = try reader.varint() }
             if index + 1 < number { try reader.skipValue() }
         }
-        return try reader.value(depth: 0)
+        return reader
     }
 
     private func leaves(_ place: Int, _ flags: UInt8) throws(CRDTError) -> [Value] {

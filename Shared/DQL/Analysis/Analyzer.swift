@@ -47,7 +47,8 @@ struct Analyzer {
 
     private func unsupported(_ what: String) -> DQLError {
         DQLError(
-            .unsupportedStatement, "\(what) is not supported yet", position: SourcePosition(line: 1, column: 1),
+            .unsupportedStatement, "\(what) is not supported yet",
+            position: SourcePosition(line: 1, column: 1),
             token: what)
     }
 

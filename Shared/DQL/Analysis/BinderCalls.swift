@@ -16,7 +16,7 @@ extension Binder {
                 .wrongArguments, "\(function.name) takes neither DISTINCT nor *", at: span)
         }
         guard call.arguments.count >= function.minimumArguments,
-            call.arguments.count <= function.maximumArguments ?? .max
+            call.arguments.count <= function.maximumArguments
         else {
             throw source.error(
                 .wrongArguments,

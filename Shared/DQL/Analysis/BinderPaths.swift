@@ -15,7 +15,8 @@ extension Binder {
         if let projected = projection(named: name) {
             var inner = self
             inner.scope.projected = []
-            // What SELECT names does not see the variables of ORDER BY's expression; their numbers stay taken.
+            // What SELECT names does not see the variables of ORDER BY's expression; their numbers stay
+            // taken.
             inner.scope.locals = scope.locals.map { _ in nil }
             let bound = try inner.bind(projected)
             inner.scope.projected = scope.projected

@@ -51,19 +51,18 @@ extension Binder {
             if let type, let otherType = StaticType(other), type != otherType {
                 warn(
                     .neverEqual,
-                    "\(Self.article(type)) is compared with \(Self.article(otherType)): never true, never false",
+                    "\(Self.article(type)) is compared with \(Self.article(otherType)): that is never true",
                     at: span)
                 return
             }
             if Self.isQuotedBoolean(value, other) || Self.isQuotedBoolean(other, value) {
                 warn(
-                    .neverEqual,
-                    "true and false in quotes are strings and never equal to a boolean; leave out the quotes",
+                    .booleanAsText, "this compares with a text in quotes, not with the boolean true or false",
                     at: span)
                 return
             }
-            if case .constant(.null?) = other {
-                warn(.nullComparison, "a comparison with null is never true; write IS NULL", at: span)
+            if let test = Self.absence(value) ?? Self.absence(other) {
+                warn(.nullComparison, "a comparison with \(test) is never true; write IS \(test)", at: span)
                 return
             }
         }
@@ -80,7 +79,6 @@ extension Binder {
         case (.field, .documentID, .name(let written), _): name = written
         default: return
         }
-        guard name.text.lowercased().hasSuffix("id") else { return }
         warn(
             .fieldForArgument,
             "\(name.text) is read as a field of the document; an argument is written :\(name.text)",
@@ -89,6 +87,14 @@ extension Binder {
 
     private static func article(_ type: StaticType) -> String {
         (type == .array || type == .object ? "an " : "a ") + type.rawValue
+    }
+
+    private static func absence(_ literal: BoundExpression) -> String? {
+        switch literal {
+        case .constant(nil): "MISSING"
+        case .constant(.null?): "NULL"
+        default: nil
+        }
     }
 
     private static func isQuotedBoolean(_ field: BoundExpression, _ literal: BoundExpression) -> Bool {

@@ -5,8 +5,8 @@ import CRDT
 /// A value without a lock: its owner guards it and compiles outside of that lock. Compiling depends on the
 /// text only (settings matter when a statement is executed), so the text is the whole key.
 ///
-/// Invariants: `places` holds each node once; the nodes form one ring through the sentinel at 0, from the most
-/// to the least recently used; `textBytes` is the sum of the texts held.
+/// Invariants: `places` holds each node once; the nodes form one ring through the sentinel at 0, from the
+/// most to the least recently used; `textBytes` is the sum of the texts held.
 public struct StatementCache: Sendable {
     /// What the cache did since it was made.
     public struct Statistics: Equatable, Sendable {

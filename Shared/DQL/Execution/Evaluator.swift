@@ -12,9 +12,28 @@ struct Evaluator: Sendable {
         context = options.context
     }
 
-    /// Whether a condition lets a row through: only true does.
+    /// Whether a condition lets a row through: only true does. As `evaluate`, without making truth values on
+    /// the way: this runs once per document of every scan.
     func isTrue(_ condition: BoundExpression, _ row: borrowing Row) throws -> Bool {
-        if case .bool(true)? = try evaluate(condition, row) { true } else { false }
+        switch condition {
+        case .and(let operands):
+            for operand in operands where try !isTrue(operand, row) { return false }
+            return true
+        case .or(let operands):
+            for operand in operands where try isTrue(operand, row) { return true }
+            return false
+        case .comparison(let symbol, .field(let access), .constant(.string(let text)?)):
+            guard let document = row.documents[access.source]?.document,
+                let order = try fields.compare(access, text, in: document)
+            else { return false }
+            return Truth.holds(symbol, order)
+        case .comparison(let symbol, let left, let right):
+            let first = try evaluate(left, row)
+            guard let order = ValueOrder.comparison(first, try evaluate(right, row)) else { return false }
+            return Truth.holds(symbol, order)
+        case .isMissing(let operand): return try evaluate(operand, row) == nil
+        default: return if case .bool(true)? = try evaluate(condition, row) { true } else { false }
+        }
     }
 
     func evaluate(_ expression: BoundExpression, _ row: borrowing Row) throws -> Value? {
@@ -22,8 +41,8 @@ struct Evaluator: Sendable {
         case .constant(let value): return value
         case .parameter: preconditionFailure("parameters are replaced before execution")
         case .field(let access):
-            guard let record = row.documents[access.source] else { return nil }
-            return try fields.read(access, in: record)
+            guard let document = row.documents[access.source]?.document else { return nil }
+            return try fields.read(access, in: document)
         case .documentID(let source): return row.documents[source]?.id.value
         case .document(let source):
             guard let record = row.documents[source] else { return nil }

@@ -33,8 +33,8 @@ final class ExecutionMeter {
         if stepsLeft < 0 {
             throw DQLError(
                 .tooManySteps,
-                "the subscription's condition goes through more than \(DQLLimits.subscriptionSteps) elements of "
-                    + "one document")
+                "the subscription's condition goes through more than \(DQLLimits.subscriptionSteps) elements "
+                    + "of one document")
         }
         switch interruption?() {
         case nil: return
@@ -49,7 +49,7 @@ final class ExecutionMeter {
         guard rows > heldLimit else { return }
         throw DQLError(
             .tooManyRows,
-            "more than \(heldLimit) rows have to be held in memory for this statement; narrow the condition or "
-                + "add a LIMIT")
+            "more than \(heldLimit) rows have to be held in memory for this statement; narrow the condition "
+                + "or add a LIMIT")
     }
 }

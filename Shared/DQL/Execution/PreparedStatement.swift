@@ -108,7 +108,7 @@ public struct PreparedStatement: Sendable {
             guard let place = parameters.firstIndex(of: name), case .array = values[place] else { return nil }
             return source.warning(
                 .arrayInList,
-                "the list has one element, the array \(name.text); its elements are meant by IN :\(name.text)",
+                "the list has one element, the array \(name.text); IN :\(name.text) means its elements",
                 at: name.span)
         }
         return inLists + unusedArguments(arguments)

@@ -19,7 +19,8 @@ struct Projector {
                         entries.append((key: name, value: value))
                     }
                 case .allFields(let source): entries += try document(source, row).entries
-                case .missing(let path): entries = Self.removing(path[...], from: ObjectValue(entries)).entries
+                case .missing(let path):
+                    entries = Self.removing(path[...], from: ObjectValue(entries)).entries
                 }
             }
             return .object(ObjectValue(entries))

@@ -17,8 +17,14 @@ struct FieldResolver: Sendable {
     /// What is declared for each source.
     let types: [TypeDefinition]
 
-    func read(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
-        var map = record.document.root
+    func read(_ access: FieldAccess, in document: DocumentReader) throws -> Value? {
+        if access.path.count == 1 {
+            guard let field = try document.root.field(access.path[0]) else { return nil }
+            let kind = access.kinds[0] ?? (isStrict ? .register : field.newestKind)
+            return kind == .register
+                ? try field.register() : try value(of: field, kind, access.declaration)
+        }
+        var map = document.root
         for index in access.path.indices {
             guard let field = try map.field(access.path[index]) else { return nil }
             let kind = access.kinds[index] ?? (isStrict ? .register : field.newestKind)
@@ -40,11 +46,37 @@ struct FieldResolver: Sendable {
         return nil
     }
 
+    /// The order of a field's text and another one, compared in place; nil when there is no text. `read` with
+    /// less work for the commonest condition.
+    func compare(_ access: FieldAccess, _ text: String, in document: DocumentReader) throws -> Int? {
+        var map = document.root
+        for index in access.path.indices {
+            guard let field = try map.field(access.path[index]) else { return nil }
+            let kind = access.kinds[index] ?? (isStrict ? .register : field.newestKind)
+            if index == access.path.count - 1 {
+                guard kind == .register, let found = try field.registerText() else { return nil }
+                if let order = text.utf8.withContiguousStorageIfAvailable({
+                    compareBytes(found, UnsafeRawBufferPointer($0))
+                }) {
+                    return order
+                }
+                return compareUTF8(String(decoding: found, as: UTF8.self), text)
+            }
+            guard kind == .map, let below = try field.map() else {
+                return ValueOrder.comparison(try read(access, in: document), .string(text))
+            }
+            map = below
+        }
+        return nil
+    }
+
     /// The concurrent values of a field that is reached through MAPs; nil when there is no field.
     func conflicts(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
         var map = record.document.root
         for index in access.path.indices.dropLast() {
-            guard let field = try map.field(access.path[index]), let below = try field.map() else { return nil }
+            guard let field = try map.field(access.path[index]), let below = try field.map() else {
+                return nil
+            }
             map = below
         }
         guard let last = access.path.last, let field = try map.field(last) else { return nil }

@@ -73,7 +73,8 @@ struct RowRunner {
             guard case .array(let elements)? = value else {
                 guard let span else { return [] }
                 throw context.source.error(
-                    .invalidArgument, "USE IDS LIST takes an array, not \(value?.typeName ?? "missing")", at: span)
+                    .invalidArgument, "USE IDS LIST takes an array, not \(value?.typeName ?? "missing")",
+                    at: span)
             }
             values = elements
         }

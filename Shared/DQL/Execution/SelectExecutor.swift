@@ -108,7 +108,8 @@ struct Window: Equatable {
         guard case .constant(.int(let number)?) = value, number >= 0 else {
             let given = if case .constant(let given?) = value { ", not \(given.described)" } else { "" }
             throw context.source.error(
-                .invalidArgument, "\(clause) takes a whole number that is not negative\(given)", at: bound.span)
+                .invalidArgument, "\(clause) takes a whole number that is not negative\(given)",
+                at: bound.span)
         }
         return Int(clamping: number)
     }

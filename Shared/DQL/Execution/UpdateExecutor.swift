@@ -20,7 +20,9 @@ struct UpdateExecutor {
             values.reserveCapacity(operands.count)
             try writer.lookup(plan.collection, id) { record in
                 let row = Row(documents: [record], meter: context.meter)
-                for operand in operands { values.append(try operand.flatMap { try evaluator.evaluate($0, row) }) }
+                for operand in operands {
+                    values.append(try operand.flatMap { try evaluator.evaluate($0, row) })
+                }
             }
             try writer.edit(plan.collection, id) { editor in
                 var writes = FieldWriter(
@@ -86,8 +88,8 @@ struct UpdateExecutor {
         let name = change.path.joined(separator: ".")
         return context.source.warning(
             .counterBesideRegister,
-            "\(name) held a REGISTER; the counter does not count from its value (declare \(name) COUNTER when it is "
-                + "inserted)",
+            "\(name) held a REGISTER; the counter does not count from its value: declare it COUNTER when it "
+                + "is inserted",
             at: change.span)
     }
 }

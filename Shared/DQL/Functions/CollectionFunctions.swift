@@ -45,8 +45,8 @@ enum ObjectFunctions {
             "object_set",
             [.init("object", .object), .init("key", .string), .init("value"), .init("replace", .boolean)],
             optional: 1,
-            "The object with the value, which may be null, under the key. MISSING when the key exists already,"
-                + " unless `replace` is true.",
+            "The object with the value, which may be null, under the key. MISSING when the key exists"
+                + " already, unless `replace` is true.",
             example: ("object_set({'a': 1}, 'b', 2)", "{'a': 1, 'b': 2}")
         ) { arguments in
             guard let value = arguments[2] else { return nil }

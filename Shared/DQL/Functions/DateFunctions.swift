@@ -114,6 +114,7 @@ enum DateFunctions {
             step != 0, let output = DateOutput(arguments, formatAt: 4)
         else { return nil }
         var dates: [Value] = []
+        var bytes = 0
         // Each is counted from the start: the 31st comes back after February.
         var next = Optional(start.moment)
         while let moment = next {
@@ -126,6 +127,8 @@ enum DateFunctions {
                 let date = output.value(of: moment, isText: start.isText, context)
             else { return nil }
             dates.append(date)
+            bytes += date.stringValue?.utf8.count ?? 0
+            if bytes > DQLLimits.resultBytes { return nil }
             let (count, overflow) = step.multipliedReportingOverflow(by: Int64(dates.count))
             next = overflow ? nil : start.moment.adding(count, part)
         }

@@ -18,17 +18,17 @@ enum DateTextFunctions {
         },
         .contextual(
             "date_cast", [.init("text", .string), .init("format", .string)], optional: 1,
-            "The date that a text names, in milliseconds since 1970. Without a format the text is ISO 8601 with"
-                + " a zone; with one that has no zone it is UTC. MISSING when it is written otherwise or names"
-                + " no date.",
+            "The date that a text names, in milliseconds since 1970. Without a format the text is ISO 8601"
+                + " with a zone; with one that has no zone it is UTC. MISSING when it is written otherwise or"
+                + " names no date.",
             example: ("date_cast('29/02/2024', '%d/%m/%Y')", "1709164800000"),
             check: { DateFunctions.formatProblem($0, 1) }
         ) { arguments, context in moment(arguments, context).map { .int($0.milliseconds) } },
         .contextual(
             "tz_offset", [.init("date", .string), .init("format", .string)], optional: 1,
-            "How many minutes the clocks of the date's zone are ahead of UTC. With the format `'TZN'` the text"
-                + " is a zone's name, and the answer is for the time at which the statement began (1970 where"
-                + " no clock may be read).",
+            "How many minutes the clocks of the date's zone are ahead of UTC. With the format `'TZN'` the"
+                + " text is a zone's name, and the answer is for the time at which the statement began (1970"
+                + " where no clock may be read).",
             example: ("tz_offset('2024-02-29T12:00:00+05:30')", "330"),
             check: { DateFunctions.formatProblem($0, 1) }
         ) { arguments, context in

@@ -61,8 +61,7 @@ struct DateOutput {
             shown = moved
         }
         if let format {
-            let text = format.print(shown, zoneName: zone)
-            return text.utf8.count <= DQLLimits.resultBytes ? .string(text) : nil
+            return StringFunctions.bounded(format.print(shown, zoneName: zone))
         }
         return isText ? .string(shown.iso) : .int(moment.milliseconds)
     }

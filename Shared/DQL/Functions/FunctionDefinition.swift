@@ -106,8 +106,8 @@ public struct FunctionDefinition: Sendable {
 
     /// The fewest arguments a call has.
     public var minimumArguments: Int { parameters.count - optionalCount }
-    /// The most arguments a call has; nil when there is no limit.
-    public var maximumArguments: Int? { isVariadic ? nil : parameters.count }
+    /// The most arguments a call has.
+    public var maximumArguments: Int { isVariadic ? DQLLimits.callArguments : parameters.count }
 
     /// `substr(text, start[, length])`.
     public var signature: String {

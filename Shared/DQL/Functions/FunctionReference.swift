@@ -40,6 +40,7 @@ public enum FunctionReference {
         literal that a function never takes earns a warning. Brackets mark what may be left out. Lengths and
         places count characters (Unicode scalars), places from 0. A result longer than
         \(DQLLimits.resultBytes) bytes, or of more than \(DQLLimits.resultElements) elements, is MISSING.
+        `…` stands for more of the same, up to \(DQLLimits.callArguments) arguments.
         """
 
     private static let patterns = """

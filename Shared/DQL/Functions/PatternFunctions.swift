@@ -10,10 +10,10 @@ enum PatternFunctions {
         FunctionDefinition(
             "regexp_like", parameters, optional: 1, variadic: true,
             "Whether a part of the text matches the regular expression (`^…$` for the whole). Flags: `i`"
-                + " ignores case, `c` does not, `m` lets `^` and `$` match at lines, `s` lets `.` match a line"
-                + " feed, `x` ignores white space in the pattern. An invalid pattern is an error where it is"
-                + " written out, and MISSING where it is computed. Takes time linear in the text: look around"
-                + " and references to groups are not supported.",
+                + " ignores case, `c` does not, `m` lets `^` and `$` match at lines, `s` lets `.` match a"
+                + " line feed, `x` ignores white space in the pattern. An invalid pattern is an error where"
+                + " it is written out, and MISSING where it is computed. Takes time linear in the text: look"
+                + " around and references to groups are not supported.",
             example: ("regexp_like('Mimeo', '^m.+o$', 'i')", "true"),
             prepare: prepare, check: check
         ) { arguments, _ in
@@ -53,9 +53,9 @@ enum PatternFunctions {
                 return ArgumentProblem(index: index, message: error.message, isError: true)
             }
         }
-        guard let text = arguments[1].text else { return nil }
-        // Flags that are not known yet cannot make an invalid pattern valid, but for white space.
+        // Flags that are not known yet may change what the pattern means.
         let flags = arguments.dropFirst(2).compactMap(\.text)
+        guard let text = arguments[1].text, flags.count == arguments.count - 2 else { return nil }
         do throws(RegexError) {
             _ = try pattern([text] + flags, isConstant: false)
             return nil

@@ -6,12 +6,12 @@ enum StringFunctions {
         .strict(
             "lower", [.init("text", .string)], "The text in lower case.", example: ("lower('ÄB')", "'äb'")
         ) {
-            .string(text($0[0]).lowercased())
+            bounded(text($0[0]).lowercased())
         },
         .strict(
             "upper", [.init("text", .string)], "The text in upper case.", example: ("upper('äb')", "'ÄB'")
         ) {
-            .string(text($0[0]).uppercased())
+            bounded(text($0[0]).uppercased())
         },
         .strict(
             "contains", [.init("text", .string), .init("part", .string)],
@@ -62,6 +62,11 @@ enum StringFunctions {
     ]
 
     static func text(_ value: Value) -> String { value.stringValue ?? "" }
+
+    /// MISSING for a text longer than `DQLLimits.resultBytes`.
+    static func bounded(_ text: String) -> Value? {
+        text.utf8.count <= DQLLimits.resultBytes ? .string(text) : nil
+    }
 
     /// Texts with a separator between them; MISSING when that is longer than `DQLLimits.resultBytes`.
     static func joined(_ texts: [String], separator: String) -> Value? {

@@ -11,8 +11,8 @@ enum TextShapeFunctions {
         FunctionDefinition(
             "joinstr", [.init("separator", .string), .init("text")], variadic: true,
             "The texts with the separator between them. An array stands for its elements, which have to be"
-                + " strings. NULL when a text is null, MISSING when one is anything else or the result is too"
-                + " long.",
+                + " strings. NULL when a text is null, MISSING when one is anything else, or when there are"
+                + " too many or the result is too long.",
             example: ("joinstr('-', 'a', ['b', 'c'])", "'a-b-c'"), evaluate: join),
         .strict(
             "trim", [.init("text", .string), .init("characters", .string)], optional: 1,
@@ -105,6 +105,7 @@ enum TextShapeFunctions {
             } else {
                 texts.append(argument)
             }
+            if texts.count > DQLLimits.resultElements { return nil }
         }
         return FunctionDefinition.settled(texts, [.init("text", .string)]) { values in
             StringFunctions.joined(values.dropFirst().map(text), separator: text(values[0]))
@@ -135,6 +136,6 @@ enum TextShapeFunctions {
         if missing <= 0 { return .string(string(scalars.prefix(Int(length)))) }
         let fill = (0..<missing).lazy.map { filler[$0 % filler.count] }
         let result = join(string(scalars), string(fill))
-        return result.utf8.count <= DQLLimits.resultBytes ? .string(result) : nil
+        return StringFunctions.bounded(result)
     }
 }

@@ -49,7 +49,7 @@ enum TypeFunctions {
         FunctionDefinition(
             "serialize_json", [.init("value")], "The value as JSON text; MISSING stays MISSING.",
             example: ("serialize_json([1])", "'[1]'")
-        ) { arguments in arguments[0].map { .string(JSONText.print($0)) } },
+        ) { arguments in arguments[0].flatMap { StringFunctions.bounded(JSONText.print($0)) } },
         FunctionDefinition(
             "request_info", [],
             "What is known of the request that the statement came with, as an object; MISSING when nothing"

@@ -42,7 +42,8 @@ enum LegacyFunctions {
     }
 
     private static func check(
-        _ name: String, _ arguments: [ExpressionSyntax], _ count: Int, _ span: SourceSpan, _ source: SourceText
+        _ name: String, _ arguments: [ExpressionSyntax], _ count: Int, _ span: SourceSpan,
+        _ source: SourceText
     ) throws(DQLError) {
         guard arguments.count != count else { return }
         throw source.error(

@@ -2,8 +2,8 @@ import CRDT
 
 /// Paths, literals, arguments and calls of legacy queries.
 extension LegacyParser {
-    /// One operand. `readsKey`: whether `["full-name"]` is a field, as at the left of a comparison, rather than
-    /// an array of one string.
+    /// One operand. `readsKey`: whether `["full-name"]` is a field, as at the left of a comparison, rather
+    /// than an array of one string.
     mutating func operand(readsKey: Bool) throws(DQLError) -> ExpressionSyntax {
         let start = current.span
         switch current.kind {
@@ -30,7 +30,9 @@ extension LegacyParser {
         }
     }
 
-    private mutating func number(isNegative: Bool, from start: SourceSpan) throws(DQLError) -> ExpressionSyntax {
+    private mutating func number(isNegative: Bool, from start: SourceSpan) throws(DQLError)
+        -> ExpressionSyntax
+    {
         let value: Value
         switch current.kind {
         case .integer(let magnitude) where isNegative && magnitude <= 1 << 63:
@@ -81,7 +83,10 @@ extension LegacyParser {
             let name = NameSyntax(text: key, span: current.span)
             try advance()
             try expect(.rightBracket)
-            return try node(.member(base, name), base.span.through(lastSpan))
+            let span = base.span.through(lastSpan)
+            // A name cannot be empty, a key can.
+            if key.isEmpty { return try node(.element(base, node(.literal(.string(key)), name.span)), span) }
+            return try node(.member(base, name), span)
         }
         switch current.kind {
         case .integer, .symbol(.minus), .symbol(.dollar): break
@@ -98,7 +103,7 @@ extension LegacyParser {
         try advance()
         let elements = try nested { parser throws(DQLError) in try parser.elements() }
         if elements.count == 1, case .literal(.string(let key)) = elements[0].kind,
-            readsKey || isAt(.dot) || isAt(.leftBracket)
+            !key.isEmpty, readsKey || isAt(.dot) || isAt(.leftBracket)
         {
             let name = NameSyntax(text: key, span: elements[0].span)
             return try path(from: node(.name(name), start.through(lastSpan)))
@@ -113,7 +118,8 @@ extension LegacyParser {
             elements.append(try operand(readsKey: false))
             if elements.count > DQLLimits.inListElements {
                 throw source.error(
-                    .inListTooLong, "the list has more than \(DQLLimits.inListElements) elements", at: lastSpan)
+                    .inListTooLong, "the list has more than \(DQLLimits.inListElements) elements",
+                    at: lastSpan)
             }
         }
         try advance()
@@ -122,13 +128,15 @@ extension LegacyParser {
 
     // MARK: Arguments
 
-    /// `$args.name` or `$args['name']`; `$name` is short for it. A `$` by itself, at the right of a comparison
-    /// with a path, is the argument of the path's last name.
+    /// `$args.name` or `$args['name']`; `$name` is short for it. A `$` by itself, at the right of a
+    /// comparison with a path, is the argument of the path's last name.
     mutating func argument(comparedWith left: ExpressionSyntax?) throws(DQLError) -> ExpressionSyntax {
         let start = current.span
         try expect(.dollar)
         guard case .word(let word) = current.kind, current.span.start == lastSpan.end else {
-            guard let name = left.flatMap(Self.lastName) else { throw unexpected("args.name directly after $") }
+            guard let name = left.flatMap(Self.lastName) else {
+                throw unexpected("args.name directly after $")
+            }
             return try node(.parameter(name), start)
         }
         try advance()

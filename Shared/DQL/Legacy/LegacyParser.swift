@@ -82,7 +82,8 @@ struct LegacyParser {
     }
 
     private func tooDeep(_ span: SourceSpan) -> DQLError {
-        source.error(.nestingTooDeep, "the query nests deeper than \(DQLLimits.nestingDepth) levels", at: span)
+        source.error(
+            .nestingTooDeep, "the query nests deeper than \(DQLLimits.nestingDepth) levels", at: span)
     }
 
     // MARK: Operators

@@ -1,18 +1,34 @@
 import CRDT
 
-/// The query language from before DQL: `color == 'red' && year >= $args.year`. It gives the same syntax tree as
-/// a WHERE clause, so what it means is what that clause means.
+/// The query language from before DQL: `color == 'red' && year >= $args.year`. It gives the same syntax
+/// tree as a WHERE clause, so what it means is what that clause means.
 ///
 /// Spec section 4.3. Besides the documented form it takes AND, OR, NOT, `=` and `<>` as DQL writes them:
 /// permissions are written in either language.
 public enum LegacyQuery {
     /// The condition that a query is. Throws with the position of what is wrong.
     public static func parse(_ text: String) throws(DQLError) -> ExpressionSyntax {
-        var parser = try LegacyParser(text)
-        return try parser.query()
+        do {
+            var parser = try LegacyParser(text)
+            return try parser.query()
+        } catch {
+            guard let word = statementWord(text) else { throw error }
+            throw SourceText(text: text).error(
+                .syntax, "a legacy query is a condition, not a statement", at: word)
+        }
     }
 
-    /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and what parsing throws.
+    /// The word that begins a DQL statement, if the text begins with one.
+    private static func statementWord(_ text: String) -> SourceSpan? {
+        guard var lexer = try? Lexer(SourceText(text: text)), let token = try? lexer.next(),
+            case .word(_, let keyword?) = token.kind,
+            [.select, .insert, .update, .delete, .evict].contains(keyword)
+        else { return nil }
+        return token.span
+    }
+
+    /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and what parsing
+    /// throws.
     public static func select(_ text: String, from collection: String) throws(DQLError) -> SelectStatement {
         let condition = try parse(text)
         guard !collection.isEmpty, collection.utf8.count <= Limits.collectionNameBytes else {
@@ -26,7 +42,8 @@ public enum LegacyQuery {
             selection: SelectionSyntax(condition: condition))
     }
 
-    /// The same as DQL text, to be compiled, executed or subscribed to. `$args.name` is the parameter `:name`.
+    /// The same as DQL text, to be compiled, executed or subscribed to. `$args.name` is the parameter
+    /// `:name`.
     public static func statement(_ text: String, from collection: String) throws(DQLError) -> String {
         StatementPrinter.print(.select(try select(text, from: collection)))
     }

@@ -61,7 +61,9 @@ enum LegacySymbol: String, Sendable {
             }
         }
         if first == UInt8(ascii: "=") { return (.equal, 1) }
-        guard first < 0x80, let symbol = LegacySymbol(rawValue: String(UnicodeScalar(first))) else { return nil }
+        guard first < 0x80, let symbol = LegacySymbol(rawValue: String(UnicodeScalar(first))) else {
+            return nil
+        }
         return (symbol, 1)
     }
 }

@@ -64,13 +64,23 @@ indirect enum BoundExpression: Equatable, Sendable {
 }
 
 /// A path into a document and the declared kind of each step (nil where nothing is declared).
-struct FieldAccess: Equatable, Sendable {
+///
+/// A class because it is taken out of its expression for every document: one reference instead of three.
+final class FieldAccess: Equatable, Sendable {
     let source: Int
     let path: [String]
     /// As many as there are steps.
     let kinds: [FieldKind?]
     /// The declaration of the last step, whose children a whole MAP is read with.
     let declaration: TypeDeclaration?
+
+    init(source: Int, path: [String], kinds: [FieldKind?], declaration: TypeDeclaration?) {
+        precondition(!path.isEmpty && kinds.count == path.count, "a path has steps, each with its kind")
+        self.source = source
+        self.path = path
+        self.kinds = kinds
+        self.declaration = declaration
+    }
 
     static func == (left: FieldAccess, right: FieldAccess) -> Bool {
         left.source == right.source && left.path.count == right.path.count

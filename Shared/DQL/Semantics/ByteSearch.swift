@@ -21,12 +21,19 @@ struct ByteSearch: Sendable {
 
     /// Where the part first begins at or after a place; nil when it does not occur.
     func first(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
-        if part.isEmpty { return start }
+        guard let first = part.first else { return start }
+        var place = start
         var length = 0
-        for place in start..<max(start, text.count) {
+        while place < text.count {
+            // Most of a text is nowhere near the part.
+            if length == 0 {
+                while place < text.count, text[place] != first { place += 1 }
+                if place == text.count { return nil }
+            }
             while length > 0, text[place] != part[length] { length = overlaps[length - 1] }
             if text[place] == part[length] { length += 1 }
-            if length == part.count { return place - length + 1 }
+            place += 1
+            if length == part.count { return place - length }
         }
         return nil
     }

@@ -25,6 +25,7 @@ enum Conversion {
         switch value {
         case .string: value
         case .bool(let flag): .string(flag ? "true" : "false")
+        case .double(let number) where !number.isFinite: nil
         case .int, .double: .string(JSONText.print(value))
         case .binary(let bytes): String(validating: bytes, as: UTF8.self).map { .string($0) }
         default: nil

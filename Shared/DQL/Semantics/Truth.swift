@@ -56,13 +56,18 @@ enum Truth {
 
     static func compare(_ symbol: BinaryOperator, _ left: Value?, _ right: Value?) -> Value? {
         guard let order = ValueOrder.comparison(left, right) else { return incomparable(left, right) }
-        return switch symbol {
-        case .equal: .bool(order == 0)
-        case .notEqual: .bool(order != 0)
-        case .less: .bool(order < 0)
-        case .lessOrEqual: .bool(order <= 0)
-        case .greater: .bool(order > 0)
-        case .greaterOrEqual: .bool(order >= 0)
+        return .bool(holds(symbol, order))
+    }
+
+    /// Whether a comparison holds of two values in this order.
+    static func holds(_ symbol: BinaryOperator, _ order: Int) -> Bool {
+        switch symbol {
+        case .equal: order == 0
+        case .notEqual: order != 0
+        case .less: order < 0
+        case .lessOrEqual: order <= 0
+        case .greater: order > 0
+        case .greaterOrEqual: order >= 0
         default: preconditionFailure("not a comparison")
         }
     }

@@ -53,7 +53,9 @@ public struct SubscriptionQuery: Sendable {
         }
         try Self.check(select, isRestricted)
         self.statement = try PreparedStatement(statement, of: text)
-        guard case .select(let plan) = self.statement.plan else { preconditionFailure("a SELECT is planned as one") }
+        guard case .select(let plan) = self.statement.plan else {
+            preconditionFailure("a SELECT is planned as one")
+        }
         let values = try self.statement.bind(arguments)
         self.arguments = arguments
         collection = select.source.collection.qualifiedName
@@ -86,7 +88,9 @@ public struct SubscriptionQuery: Sendable {
     public func initialDocumentIDs(
         in documents: any DocumentSource, options: ExecutionOptions = ExecutionOptions()
     ) throws -> [DocumentID] {
-        guard case .select(let plan) = statement.plan else { preconditionFailure("a SELECT is planned as one") }
+        guard case .select(let plan) = statement.plan else {
+            preconditionFailure("a SELECT is planned as one")
+        }
         var options = options
         options.strictReads = false
         let context = ExecutionContext(statement.source, options, try statement.bind(arguments))

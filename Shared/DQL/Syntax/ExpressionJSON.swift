@@ -2,7 +2,7 @@ import CRDT
 
 extension ExpressionSyntax {
     /// The expression as a value; see `Statement.jsonValue`.
-    var jsonValue: Value {
+    public var jsonValue: Value {
         switch kind {
         case .literal(let value): .node("literal", ("value", value))
         case .missing: .node("missing")

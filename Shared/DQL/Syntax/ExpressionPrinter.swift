@@ -227,7 +227,14 @@ struct ExpressionPrinter {
         let isPlain =
             name.utf8.first.map { $0 == UInt8(ascii: "_") || Lexer.isLetter($0) } ?? false
             && name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || Lexer.isLetter($0) || Lexer.isDigit($0) }
-        if isPlain, !(Keyword.lookup(name)?.isReserved ?? false) { return name }
+        if isPlain {
+            switch Keyword.lookup(name) {
+            case nil: return name
+            // They mean something where an expression or an index's name begins.
+            case .list, .default, .if: break
+            case let keyword?: if !keyword.isReserved { return name }
+            }
+        }
         return "`" + name.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
             + "`"
     }

@@ -96,8 +96,11 @@ public struct ExpressionSyntax: Equatable, Sendable {
     init(_ kind: Kind, _ span: SourceSpan) {
         self.kind = kind
         self.span = span
-        depth = 1 + max(kind.children.map(\.depth).max() ?? 0, kind.query?.depth ?? 0)
+        depth = 1 + kind.depthBelow
     }
+
+    /// The expression in canonical form, as `StatementPrinter` writes it.
+    public var text: String { ExpressionPrinter.print(self) }
 }
 
 /// A call of a function or aggregate.
@@ -186,6 +189,21 @@ enum Precedence {
 }
 
 extension ExpressionSyntax.Kind {
+    /// The levels of the deepest child, a subquery included; 0 for a leaf.
+    ///
+    /// Never inlined: it would make every frame of the recursive parser as large as its largest case.
+    @inline(never)
+    fileprivate var depthBelow: Int {
+        switch self {
+        case .literal, .missing, .parameter, .name: 0
+        case .member(let base, _), .negate(let base), .not(let base), .isTest(let base, _, _): base.depth
+        case .element(let left, let right), .binary(_, let left, let right): max(left.depth, right.depth)
+        case .subquery(let query), .exists(let query): query.depth
+        case .inSubquery(let value, let query, _): max(value.depth, query.depth)
+        default: children.map(\.depth).max() ?? 0
+        }
+    }
+
     /// The query of a subquery.
     var query: SelectStatement? {
         switch self {

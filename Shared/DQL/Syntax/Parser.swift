@@ -6,6 +6,9 @@ import CRDT
 /// expressions are in the files beside it. `level` guards the stack against nesting in the text,
 /// `ExpressionSyntax.depth` bounds the tree that comes out (a chain `a + b + …` nests the tree, not the
 /// text).
+///
+/// What is marked as never inlined is so for the sake of the stack: inlined, a production that many others
+/// call makes each of their frames as large as itself, and 128 levels have to fit 512 KiB.
 struct Parser {
     let source: SourceText
     private var lexer: Lexer
@@ -45,11 +48,13 @@ struct Parser {
 
     var current: Token { window[0] }
 
+    @inline(never)
     mutating func peek(_ ahead: Int = 1) throws(DQLError) -> Token {
         while window.count <= ahead { window.append(try lexer.next()) }
         return window[ahead]
     }
 
+    @inline(never)
     @discardableResult
     mutating func advance() throws(DQLError) -> Token {
         let token = window.removeFirst()
@@ -63,7 +68,10 @@ struct Parser {
     }
 
     func isAt(_ keyword: Keyword) -> Bool { currentKeyword == keyword }
-    func isAt(_ symbol: Symbol) -> Bool { current.kind == .symbol(symbol) }
+
+    func isAt(_ symbol: Symbol) -> Bool {
+        if case .symbol(symbol) = window[0].kind { true } else { false }
+    }
 
     mutating func isFollowed(by keyword: Keyword) throws(DQLError) -> Bool {
         if case .word(_, keyword?) = try peek().kind { true } else { false }
@@ -75,24 +83,28 @@ struct Parser {
 
     /// Takes the token if it is this keyword. A lexical error further on is found when it becomes the current
     /// token.
+    @inline(never)
     mutating func take(_ keyword: Keyword) throws(DQLError) -> Bool {
         guard isAt(keyword) else { return false }
         try advance()
         return true
     }
 
+    @inline(never)
     mutating func take(_ symbol: Symbol) throws(DQLError) -> Bool {
         guard isAt(symbol) else { return false }
         try advance()
         return true
     }
 
+    @inline(never)
     @discardableResult
     mutating func expect(_ keyword: Keyword) throws(DQLError) -> SourceSpan {
         guard isAt(keyword) else { throw unexpected(keyword.rawValue, candidates: [keyword]) }
         return try advance().span
     }
 
+    @inline(never)
     @discardableResult
     mutating func expect(_ symbol: Symbol) throws(DQLError) -> SourceSpan {
         guard isAt(symbol) else { throw unexpected("'\(symbol.rawValue)'") }
@@ -111,6 +123,7 @@ struct Parser {
         }
     }
 
+    @inline(never)
     mutating func name(_ what: String = "identifier", allowDoubleQuotes: Bool = false) throws(DQLError)
         -> NameSyntax
     {
@@ -126,9 +139,16 @@ struct Parser {
     }
 
     /// A name after a dot, or in a type definition: reserved words and double quotes are fine there.
+    @inline(never)
     mutating func memberName() throws(DQLError) -> NameSyntax {
         if case .word(let text, _) = current.kind { return NameSyntax(text: text, span: try advance().span) }
-        return try name("a field name", allowDoubleQuotes: true)
+        return try fieldName("a field name")
+    }
+
+    /// A field where no string can stand: double quotes are fine, but not around nothing.
+    mutating func fieldName(_ what: String) throws(DQLError) -> NameSyntax {
+        if case .string("", _) = current.kind { throw error(.syntax, "a quoted name cannot be empty") }
+        return try name(what, allowDoubleQuotes: true)
     }
 
     /// Items separated by commas, at least one.
@@ -179,12 +199,14 @@ struct Parser {
     }
 
     /// A node of the tree, if the tree is not too deep with it.
+    @inline(never)
     func node(_ kind: ExpressionSyntax.Kind, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
         let node = ExpressionSyntax(kind, span)
         if node.depth > DQLLimits.nestingDepth { throw tooDeep(at: lastSpan) }
         return node
     }
 
+    @inline(never)
     private func tooDeep(at span: SourceSpan) -> DQLError {
         source.error(
             .nestingTooDeep, "the statement nests deeper than \(DQLLimits.nestingDepth) levels", at: span)
@@ -192,11 +214,13 @@ struct Parser {
 
     // MARK: Errors
 
+    @inline(never)
     func error(_ code: DQLErrorCode, _ message: String, suggestion: String? = nil) -> DQLError {
         source.error(code, message, at: current.span, suggestion: suggestion)
     }
 
     /// The current token is not what has to come here.
+    @inline(never)
     func unexpected(_ expected: String, candidates: [Keyword] = []) -> DQLError {
         guard current.kind != .end else {
             return error(.unexpectedEnd, "expected \(expected), found the end of the statement")
@@ -209,6 +233,7 @@ struct Parser {
         return error(.syntax, "expected \(expected), found \(token)", suggestion: suggestion)
     }
 
+    @inline(never)
     func unsupportedClause(_ what: String) -> DQLError {
         error(.unsupportedClause, "\(what) is not supported yet")
     }

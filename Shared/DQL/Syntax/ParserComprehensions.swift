@@ -5,6 +5,7 @@ extension Parser {
     // MARK: ANY, EVERY, ARRAY, OBJECT
 
     /// `ANY v IN source SATISFIES condition END`, also EVERY and ANY AND EVERY.
+    @inline(never)
     mutating func quantified() throws(DQLError) -> ExpressionSyntax {
         let start = current.span
         var quantifier = isAt(.any) ? Quantifier.any : .every
@@ -23,6 +24,7 @@ extension Parser {
     }
 
     /// `ARRAY result FOR v IN source [WHEN condition] END`.
+    @inline(never)
     mutating func arrayComprehension() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.array)
         let result = try expression()
@@ -37,6 +39,7 @@ extension Parser {
     }
 
     /// `OBJECT key : value FOR v IN source [WHEN condition] END`.
+    @inline(never)
     mutating func objectComprehension() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.object)
         let key = try expression()
@@ -53,6 +56,7 @@ extension Parser {
     }
 
     /// `[i:]v IN | WITHIN source`.
+    @inline(never)
     private mutating func binding() throws(DQLError) -> BindingSyntax {
         var value = try name("a variable")
         var index: NameSyntax?
@@ -71,6 +75,7 @@ extension Parser {
     // MARK: Subqueries
 
     /// A query up to its closing parenthesis; the opening one is taken.
+    @inline(never)
     mutating func subquery() throws(DQLError) -> SelectStatement {
         let query = try nested { parser throws(DQLError) in
             let readsDistinctAsName = parser.readsDistinctAsName
@@ -83,6 +88,7 @@ extension Parser {
         return query
     }
 
+    @inline(never)
     mutating func exists() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.exists)
         try expect(.leftParenthesis)
@@ -93,6 +99,7 @@ extension Parser {
     // MARK: Calls with words
 
     /// `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)` is a call of trim, ltrim or rtrim.
+    @inline(never)
     mutating func trim() throws(DQLError) -> ExpressionSyntax {
         let start = current
         try expect(.trim)
@@ -123,6 +130,7 @@ extension Parser {
 
     /// The arguments of `POSITION(part IN text)` as those of `pos`; nil when it is written as a usual call.
     /// Either way the arguments up to the parenthesis are taken.
+    @inline(never)
     mutating func positionArguments() throws(DQLError) -> (arguments: [ExpressionSyntax], hasIn: Bool) {
         let first = try operand(above: Precedence.comparison)
         if try take(.in) { return ([try expression(), first], true) }

@@ -21,6 +21,7 @@ extension Parser {
     }
 
     /// `left` with the operator that follows it; nil when none follows that binds tightly enough.
+    @inline(never)
     private mutating func infixContinuation(
         _ left: ExpressionSyntax, atLeast minimum: Int
     ) throws(DQLError) -> ExpressionSyntax? {
@@ -51,6 +52,7 @@ extension Parser {
     }
 
     /// `a AND b AND c` becomes one node, so that long conditions are not deep ones.
+    @inline(never)
     private mutating func logical(
         _ left: ExpressionSyntax, _ keyword: Keyword, _ precedence: Int
     ) throws(DQLError) -> ExpressionSyntax {
@@ -60,6 +62,7 @@ extension Parser {
         return try node(keyword == .and ? .and(operands) : .or(operands), span)
     }
 
+    @inline(never)
     private mutating func isTest(_ left: ExpressionSyntax) throws(DQLError) -> ExpressionSyntax {
         try expect(.is)
         let negated = try take(.not)
@@ -74,6 +77,7 @@ extension Parser {
     }
 
     /// `[NOT] IN`, `[NOT] BETWEEN`, `[NOT] LIKE`.
+    @inline(never)
     private mutating func predicate(
         _ left: ExpressionSyntax, atLeast minimum: Int
     ) throws(DQLError) -> ExpressionSyntax? {
@@ -111,6 +115,7 @@ extension Parser {
         }
     }
 
+    @inline(never)
     private mutating func inPredicate(
         _ left: ExpressionSyntax, _ negated: Bool
     ) throws(DQLError) -> ExpressionSyntax {
@@ -138,13 +143,20 @@ extension Parser {
     // MARK: Prefix and postfix
 
     mutating func prefix() throws(DQLError) -> ExpressionSyntax {
+        if isAt(.not) || isAt(.plus) || isAt(.minus) { return try prefixed() }
+        return try postfix(try primary())
+    }
+
+    /// An operand with the sign or NOT that begins it.
+    @inline(never)
+    private mutating func prefixed() throws(DQLError) -> ExpressionSyntax {
         let start = current.span
         if try take(.not) {
             let operand = try operand(above: Precedence.not - 1)
             return try node(.not(operand), start.through(operand.span))
         }
         if try take(.plus) { return try nested { parser throws(DQLError) in try parser.prefix() } }
-        guard try take(.minus) else { return try postfix(try primary()) }
+        try expect(.minus)
         switch current.kind {
         case .integer(let magnitude) where magnitude <= 1 << 63:
             try advance()
@@ -163,6 +175,7 @@ extension Parser {
     }
 
     /// `.name` and `[index]`, any number of times.
+    @inline(never)
     private mutating func postfix(_ base: ExpressionSyntax) throws(DQLError) -> ExpressionSyntax {
         var result = base
         while true {

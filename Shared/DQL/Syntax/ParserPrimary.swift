@@ -30,6 +30,7 @@ extension Parser {
         }
     }
 
+    @inline(never)
     private mutating func reserved(_ keyword: Keyword, _ text: String) throws(DQLError) -> ExpressionSyntax {
         let span = current.span
         let value: ExpressionSyntax.Kind
@@ -61,6 +62,7 @@ extension Parser {
     }
 
     /// A reserved word where an operand has to be.
+    @inline(never)
     func notAnExpression(_ token: Token) -> DQLError {
         let text = source.token(of: token.span) ?? ""
         return source.error(
@@ -68,6 +70,7 @@ extension Parser {
             suggestion: "`\(text)`")
     }
 
+    @inline(never)
     private mutating func nameOrCall(
         _ name: String, _ start: SourceSpan, isQuoted: Bool = true
     ) throws(DQLError) -> ExpressionSyntax {
@@ -94,6 +97,7 @@ extension Parser {
     }
 
     /// `:name`, without a blank between.
+    @inline(never)
     private mutating func parameter() throws(DQLError) -> ExpressionSyntax {
         let colon = try expect(.colon)
         guard case .word(let name, _) = current.kind, current.span.start == colon.end else {
@@ -103,6 +107,7 @@ extension Parser {
         return try node(.parameter(NameSyntax(text: name, span: end)), colon.through(end))
     }
 
+    @inline(never)
     private mutating func parenthesized() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.leftParenthesis)
         if isAt(.select) { return try node(.subquery(try subquery()), start.through(lastSpan)) }
@@ -111,6 +116,7 @@ extension Parser {
         return inner
     }
 
+    @inline(never)
     private mutating func arrayLiteral() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.leftBracket)
         let elements =
@@ -119,6 +125,7 @@ extension Parser {
         return try node(.array(elements), start.through(lastSpan))
     }
 
+    @inline(never)
     private mutating func objectLiteral() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.leftBrace)
         let entries =
@@ -127,6 +134,7 @@ extension Parser {
         return try node(.object(entries), start.through(lastSpan))
     }
 
+    @inline(never)
     private mutating func objectEntry() throws(DQLError) -> ExpressionSyntax.Entry {
         if takesUnquotedKeys, case .word(let key, _) = current.kind {
             try advance()
@@ -147,6 +155,7 @@ extension Parser {
         return ExpressionSyntax.Entry(key: key, value: try expression())
     }
 
+    @inline(never)
     private mutating func conditional() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.case)
         let operand = isAt(.when) ? nil : try expression()
@@ -164,6 +173,7 @@ extension Parser {
     }
 
     /// `CAST(x AS type)` is the call `cast(x, 'type')`.
+    @inline(never)
     private mutating func cast() throws(DQLError) -> ExpressionSyntax {
         let start = try expect(.cast)
         try expect(.leftParenthesis)

@@ -111,7 +111,14 @@ extension Parser {
     /// `name`, `COLLECTION name [(types)]`, `system:name`. In an index statement a parenthesis is not a type
     /// definition.
     mutating func collection(takesTypes: Bool = true) throws(DQLError) -> CollectionSyntax {
+        let word = current.span
         let isExplicit = try take(.collection)
+        if isExplicit, current.kind == .end || isAt(.semicolon) || currentKeyword?.beginsClause ?? false {
+            let text = source.token(of: word) ?? ""
+            throw source.error(
+                .reservedWord, "expected identifier, found the reserved word \(text)", at: word,
+                suggestion: "`\(text)`")
+        }
         if isAt(.leftParenthesis) { throw unsupportedClause("a subquery as a source") }
         var name = try name(allowDoubleQuotes: true)
         var isSystem = false
@@ -140,6 +147,10 @@ extension Parser {
 
     /// What is wrong with `cars (…)`: the word COLLECTION is missing, or somebody lists columns.
     private mutating func parenthesisAfterName(_ name: NameSyntax) throws(DQLError) -> DQLError {
+        if try isFollowed(by: .select) {
+            return error(
+                .syntax, "a SELECT stands without parentheses here", suggestion: "INSERT INTO … SELECT …")
+        }
         if case .word(_, let type?) = try peek(2).kind, DeclaredType(rawValue: type.rawValue) != nil {
             return error(
                 .syntax,

@@ -36,6 +36,7 @@ extension Parser {
     }
 
     /// SELECT up to where its clauses end; what may come then is the caller's business.
+    @inline(never)
     mutating func select() throws(DQLError) -> SelectStatement {
         var directives = try merge(nil, current.hints)
         try expect(.select)
@@ -74,6 +75,7 @@ extension Parser {
         return .elements(try terms { parser throws(DQLError) in try parser.projectionElement() })
     }
 
+    @inline(never)
     private mutating func projectionElement() throws(DQLError) -> ProjectionElementSyntax {
         if isAt(.star) { return .star(try advance().span) }
         if isAt(.missing), try isNameNext() {

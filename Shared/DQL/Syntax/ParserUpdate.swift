@@ -130,7 +130,7 @@ extension Parser {
 
     /// `a.b.c`, at least one name.
     mutating func path(_ what: String) throws(DQLError) -> [NameSyntax] {
-        var names = [try name(what, allowDoubleQuotes: true)]
+        var names = [try fieldName(what)]
         while try take(.dot) { names.append(try memberName()) }
         guard names.count <= DQLLimits.nestingDepth else {
             throw source.error(

@@ -31,9 +31,6 @@ extension Parser {
             if isInitial { throw error(.syntax, "INITIAL takes DOCUMENTS, not SELECT") }
             return .query(try select())
         }
-        if isAt(.leftParenthesis), try isFollowed(by: .select) {
-            throw error(.syntax, "the SELECT of an INSERT stands without parentheses", suggestion: "SELECT")
-        }
         guard isAt(.documents) || isAt(.values) else {
             throw unexpected(
                 isInitial ? "DOCUMENTS" : "DOCUMENTS, VALUES or SELECT",

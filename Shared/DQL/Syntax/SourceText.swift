@@ -72,6 +72,7 @@ struct SourceText: Sendable {
         return token.count <= limit ? String(token) : String(token.prefix(limit)) + "…"
     }
 
+    @inline(never)
     func error(
         _ code: DQLErrorCode, _ message: String, at span: SourceSpan, suggestion: String? = nil
     ) -> DQLError {

@@ -1,7 +1,7 @@
 import CRDT
 
 /// One statement as written. Compares ignoring where things were written.
-public enum Statement: Equatable, Sendable {
+public indirect enum Statement: Equatable, Sendable {
     /// SELECT.
     case select(SelectStatement)
     /// INSERT.
@@ -17,7 +17,7 @@ public enum Statement: Equatable, Sendable {
     /// DROP INDEX.
     case dropIndex(DropIndexStatement)
     /// EXPLAIN, PROFILE and ADVISE with the statement they are about.
-    indirect case explain(ExplainStatement)
+    case explain(ExplainStatement)
     /// ALTER SYSTEM.
     case alterSystem(AlterSystemStatement)
     /// SHOW.

@@ -161,7 +161,9 @@ public enum StatementPrinter {
         if let alias = source.alias { text += " AS " + ExpressionPrinter.name(alias.text) }
         switch source.ids {
         case nil: break
-        case .list(let ids): text += " USE IDS " + ids.map(ExpressionPrinter.print).joined(separator: ", ")
+        case .list(let ids):
+            let list = ids.map(ExpressionPrinter.print).joined(separator: ", ")
+            text += " USE IDS " + (list.hasPrefix("(") ? "+" : "") + list
         case .array(let array): text += " USE IDS LIST " + ExpressionPrinter.print(array)
         }
         if let index = source.indexHint { text += " USE INDEX " + ExpressionPrinter.string(index.text) }

@@ -16,7 +16,7 @@ public struct InsertStatement: Equatable, Sendable {
 }
 
 /// Where the documents of an INSERT come from.
-public enum InsertSource: Equatable, Sendable {
+public indirect enum InsertSource: Equatable, Sendable {
     /// The expressions in DOCUMENTS or VALUES, each a document or an array of them.
     case documents([ExpressionSyntax])
     /// `INSERT INTO c SELECT …`: each row is a document.

@@ -6,8 +6,8 @@ extension ParameterTable {
     static let synchronization: [ParameterDefinition] = [
         ParameterDefinition(
             "user_collection_sync_scopes", .syncScopes, .object(ObjectValue()),
-            "To whom the documents of collections are sent. Each SET replaces the whole map; collections that "
-                + "it does not name are sent to all."),
+            "To whom the documents of collections are sent. Each SET replaces the whole map; collections "
+                + "that it does not name are sent to all."),
         .count("doc_sync_initial_update_diff_limit", 500, "Documents of the first update of a session."),
         .count("doc_sync_resync_on_reconnect_mins", 360, "Minutes apart after which a session starts anew."),
         ParameterDefinition(
@@ -18,7 +18,7 @@ extension ParameterTable {
         .count("replication_session_request_timeout_secs", 120, "How long a session waits for an answer."),
         .flag("replication_throttle_outbound_updates", false, "Whether updates are sent at a lower rate."),
         .count(
-            "replication_throttled_outbound_updates_delay_ms", 250, "The time between them, in milliseconds."),
+            "replication_throttled_outbound_updates_delay_ms", 250, "The time between them (ms)."),
         .count("replication_gc_ttl_secs", 604_800, "How long sessions are remembered, in seconds."),
         .count("replication_gc_base_interval_secs", 2_700, "How often they are looked through, in seconds."),
         .count("doc_id_filter_max_capacity", 1_000_000, in: 1...Int64.max, "The ids a filter of ids holds."),
@@ -71,7 +71,8 @@ extension ParameterTable {
 
     static let transports: [ParameterDefinition] = [
         ParameterDefinition("transports_discovered_peers", .strings, .array([]), "Addresses of peers."),
-        .count("tcp_server_bind_mdns_server_port", 0, in: 0...65_535, "The port that mDNS announces; 0 is any."),
+        .count(
+            "tcp_server_bind_mdns_server_port", 0, in: 0...65_535, "The port that mDNS announces; 0 is any."),
         .count("multicast_discovery_port", 5_000, in: 0...65_535, "The port of multicast discovery."),
         .count("multicast_discovery_interval_secs", 3_000, "How often it calls, in milliseconds."),
         .flag("transports_dns_sd_browse_enabled", true, "Whether services are looked for."),

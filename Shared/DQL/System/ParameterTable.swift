@@ -32,8 +32,8 @@ public enum ParameterTable {
                 + "strict mode too."),
         ParameterDefinition(
             "dql_object_default", .choice(["REGISTER", "MAP"]), "REGISTER", works: true,
-            "What an undeclared object is written as when dql_strict_mode is on and dql_select_strict_mode is "
-                + "off. With both on it is a REGISTER, in non-strict mode a MAP."),
+            "What an undeclared object is written as when dql_strict_mode is on and dql_select_strict_mode "
+                + "is off. With both on it is a REGISTER, in non-strict mode a MAP."),
         .flag(
             "dql_restrict_subscriptions", true, works: true,
             "Whether ORDER BY, LIMIT and OFFSET are refused in subscriptions."),
@@ -56,7 +56,7 @@ public enum ParameterTable {
         .count(
             "dql_slow_request_warn_seconds", 60, "From how many seconds on a statement is logged as slow."),
         .count(
-            "dql_concurrent_request_limit", 0, "How many statements may run at the same time; 0 is no limit."),
+            "dql_concurrent_request_limit", 0, "How many statements may run at a time; 0 is no limit."),
         .count(
             "dql_concurrent_request_wait_timeout_ms", 60_000,
             "How long a statement waits for its turn, in milliseconds."),
@@ -86,7 +86,8 @@ public enum ParameterTable {
             "tombstone_reap_batch_size", 10_000, in: 1...Int64.max,
             "How many tombstones are removed in one transaction."),
         .flag("enable_reaper_preferred_hour_scheduling", false, "Whether reaper_preferred_hour holds."),
-        .count("reaper_preferred_hour", 0, in: 0...23, "The hour of the day at which tombstones are removed."),
+        .count(
+            "reaper_preferred_hour", 0, in: 0...23, "The hour of the day at which tombstones are removed."),
         .count(
             "reaper_timing_random_variation_seconds", 600,
             "How far apart peers spread that work, in seconds."),

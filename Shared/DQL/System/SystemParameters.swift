@@ -25,7 +25,8 @@ public struct SystemParameters: Sendable {
             else { continue }
             guard let value = parameter.type.parsed(text) else {
                 throw DQLError(
-                    .invalidArgument, "the environment variable \(variable) has to be \(parameter.type.description)",
+                    .invalidArgument,
+                    "the environment variable \(variable) has to be \(parameter.type.description)",
                     token: text)
             }
             initial[parameter.name] = value

@@ -37,7 +37,9 @@ extension PreparedStatement {
                 try parameters.set(name.text, to: value)
             }
             row = ObjectValue([entry])
-            if persists { change = PersistentChange(name: entry.key, value: value == nil ? nil : entry.value) }
+            if persists {
+                change = PersistentChange(name: entry.key, value: value == nil ? nil : entry.value)
+            }
         case .alterSystem(.reset(let name)):
             let entry = try located(name.span) { () throws(DQLError) in
                 try parameters.set(name.text, to: nil)

@@ -37,15 +37,14 @@ struct DateFormat: Equatable, Sendable {
 
     /// Nil for a `%` that begins nothing known.
     init?(_ text: String) {
-        let scalars = Array(text.unicodeScalars)
-        if scalars.isEmpty {
+        if text.isEmpty {
             items = [.iso]
-        } else if scalars.contains("%") {
-            var parser = PercentFormatParser(scalars: scalars)
+        } else if text.utf8.contains(UInt8(ascii: "%")) {
+            var parser = PercentFormatParser(scalars: Array(text.unicodeScalars))
             guard let items = parser.items() else { return nil }
             self.items = items
         } else {
-            items = LetterFormatParser.items(scalars)
+            items = LetterFormatParser.items(Array(text.utf8))
         }
     }
 

@@ -1,22 +1,25 @@
 /// Reads `YYYY-MM-DD hh:mm:ss.sss TZD`: runs of letters that mean something, all else being literal.
 enum LetterFormatParser {
-    private static let words: [(String, DateFormat.Item)] = [
-        ("YYYY", .year), ("YY", .shortYear), ("MM", .month), ("DD", .day), ("hh", .hour),
-        ("HH", .hourOfHalf), ("mm", .minute), ("PP", .half(isUpper: true)), ("pp", .half(isUpper: false)),
-        ("TZD", .offset(hasColon: true)), ("TZN", .zoneName),
+    private static let words: [(letters: [UInt8], item: DateFormat.Item)] = [
+        (Array("YYYY".utf8), .year), (Array("YY".utf8), .shortYear), (Array("MM".utf8), .month),
+        (Array("DD".utf8), .day), (Array("hh".utf8), .hour), (Array("HH".utf8), .hourOfHalf),
+        (Array("mm".utf8), .minute), (Array("PP".utf8), .half(isUpper: true)),
+        (Array("pp".utf8), .half(isUpper: false)), (Array("TZD".utf8), .offset(hasColon: true)),
+        (Array("TZN".utf8), .zoneName),
     ]
 
-    static func items(_ scalars: [Unicode.Scalar]) -> [DateFormat.Item] {
+    static func items(_ text: [UInt8]) -> [DateFormat.Item] {
         var items: [DateFormat.Item] = []
         var place = 0
-        while place < scalars.count {
-            let rest = scalars[place...]
-            if let word = words.first(where: { rest.starts(with: $0.0.unicodeScalars) }) {
-                items.append(word.1)
-                place += word.0.unicodeScalars.count
+        while place < text.count {
+            let rest = text[place...]
+            let word = words.first { $0.letters[0] == text[place] && rest.starts(with: $0.letters) }
+            if let word {
+                items.append(word.item)
+                place += word.letters.count
                 continue
             }
-            let run = rest.prefix { $0 == "s" }.count
+            let run = rest.prefix { $0 == UInt8(ascii: "s") }.count
             let isAfterPoint = items.last == .literal(0x2E) || items.last == .literal(0x2C)
             let isFraction = run > 2 || run > 0 && isAfterPoint && items.dropLast().last == .second
             if isFraction {
@@ -26,7 +29,7 @@ enum LetterFormatParser {
                 items.append(.second)
                 place += run
             } else {
-                items += String(scalars[place]).utf8.map { .literal($0) }
+                items.append(.literal(text[place]))
                 place += 1
             }
         }

@@ -107,7 +107,12 @@ struct RegexParser {
         defer { depth -= 1 }
         let outside = flags
         if input.take("?") {
-            guard try openGroup(place) else { return .empty }
+            guard try openGroup(place) else {
+                if let next = input.peek, next == "*" || next == "+" || next == "?" {
+                    throw input.failure("\(next) has nothing to repeat")
+                }
+                return .empty
+            }
         }
         let tree = try choice()
         flags = outside

@@ -1,0 +1,72 @@
+extension Delta {
+    /// The same edit under another actor's stamp: how a store that has to close its actor moves the writes
+    /// that nobody has seen (rules 9, 20, 21).
+    ///
+    /// `document` is the state as the others have it, with this store's earlier writes moved already.
+    /// `admitted` is the greatest time of the closing actor that the others took, nil when they took none.
+    /// What the edit had observed of the closing actor beyond that, it observes of the new one. The stamp
+    /// must exceed the base: a precondition.
+    public func restamped(_ new: Stamp, on document: Document, admitted: Timestamp?) -> Delta {
+        var entries = base.entries.compactMap { entry -> VersionVector.Entry? in
+            guard entry.actor == stamp.actor else { return entry }
+            return admitted.map { VersionVector.Entry(actor: entry.actor, time: min(entry.time, $0)) }
+        }
+        if let moved = document.vector[new.actor] {
+            entries.append(VersionVector.Entry(actor: new.actor, time: moved))
+        }
+        return restamped(new, on: document, base: VersionVector(entries))
+    }
+
+    /// As `restamped(_:on:admitted:)` on a base that the caller worked out, where several actors of one store
+    /// close at once: each of them lowered to what the others took, the new actor's last stamp added. What
+    /// the edit had observed beyond that base, it observes of `document` as far as the base goes.
+    public func restamped(_ new: Stamp, on document: Document, base given: VersionVector) -> Delta {
+        let edit = Moving(new: new.actor, base: given).edit(root, document.root)
+        var needed = given
+        if let seedStamp { needed.insert(seedStamp) }
+        // A delta that only seeds rests on nothing.
+        if seed != nil, edit.isEmpty { needed = VersionVector() }
+        precondition(
+            needed.greatestTime.map { $0 < new.time } ?? true,
+            "a stamp must exceed everything its author has seen")
+        return Delta(stamp: new, base: needed, root: edit, seed: seed)
+    }
+}
+
+/// Rewrites what an edit's removals saw of counters: the closing actors' increments that nobody took are the
+/// new actor's now.
+private struct Moving {
+    let new: ActorID
+    let base: VersionVector
+
+    func edit(_ edit: MapEdit, _ node: MapNode?) -> MapEdit {
+        var result = edit
+        for index in result.fields.indices
+        where !result.fields[index].slot.isPlain || result.fields[index].slot.map != nil {
+            let slot = node?[result.fields[index].key]
+            if let below = result.fields[index].slot.map {
+                result.fields[index].slot.map = self.edit(below, slot?.map)
+            }
+            if var counter = result.fields[index].slot.counter {
+                counter.baselines = baselines(counter.baselines, slot?.counter)
+                result.fields[index].slot.counter = counter.isEmpty ? nil : counter
+            }
+        }
+        result.fields.removeAll { $0.slot.isEmpty }
+        return result
+    }
+
+    private func baselines(_ seen: [CounterEdit.Baseline], _ counter: CounterNode?) -> [CounterEdit.Baseline]
+    {
+        let isKnown = { (baseline: CounterEdit.Baseline) in
+            base.covers(Stamp(time: baseline.point.time, actor: baseline.actor))
+        }
+        var result = seen.filter(isKnown)
+        guard result.count < seen.count else { return seen }
+        for actor in seen.filter({ !isKnown($0) }).map(\.actor) + [new] {
+            guard let entry = counter?[actor], base.covers(entry.stamp) else { continue }
+            result.append(CounterEdit.Baseline(actor: actor, point: entry.point))
+        }
+        return result.sorted { $0.actor < $1.actor }
+    }
+}

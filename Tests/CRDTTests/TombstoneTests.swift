@@ -1,0 +1,195 @@
+import Testing
+
+@testable import CRDT
+
+@Suite("Tombstones, reaping and the return after it")
+struct TombstoneTests {
+    private func start() throws -> Document {
+        try edited(at: 10, by: 1) {
+            $0.create()
+            try $0.set(["a"], 1)
+            try $0.increment(["n"], by: 5)
+        }
+    }
+
+    // MARK: Tombstones
+
+    @Test("a deleted document is a tombstone of its last write; nothing else is one")
+    func tombstones() throws {
+        let deleted = try edited(try start(), at: 20, by: 2) { $0.delete() }
+        #expect(deleted.isTombstone && deleted.deletedAt == 20)
+        #expect(try !start().isTombstone)
+        #expect(try start().deletedAt == nil)
+        #expect(!Document().isTombstone && Document().deletedAt == nil)
+        try deleted.encoded().withUnsafeBytes { raw in
+            let reader = try DocumentReader(raw)
+            #expect(!reader.isLive)
+            #expect(try reader.root.count() == 0)
+            #expect(try reader.root.field("n") == nil)
+        }
+    }
+
+    @Test("reaping leaves nothing, or the seeds that were there")
+    func reaping() throws {
+        let deleted = try edited(try start(), at: 20, by: 2) { $0.delete() }
+        #expect(deleted.reaped() == nil)
+        let content = object(["a": 1])
+        let seeded = try edited(at: 10, by: 1) { _ = try $0.seed(content) }
+        let gone = try #require(try edited(seeded, at: 20, by: 2) { $0.delete() }.reaped())
+        #expect(gone.vector == seeded.vector && !gone.isLive)
+        #expect(try edited(gone, at: 30, by: 1) { _ = try $0.seed(content) } == gone)
+        #expect(gone.reaped() == gone)
+    }
+
+    // MARK: Return
+
+    @Test("what the frontier covers is dropped, a store's unseen writes survive as against a deletion")
+    func gone() throws {
+        let known = try start()
+        let frontier = VersionVector([.init(actor: ActorID(1), time: 10), .init(actor: ActorID(3), time: 99)])
+        let first = try delta(on: known, at: 20, by: 1) {
+            try $0.set(["b"], 2)
+            try $0.increment(["n"], by: 2)
+        }
+        let second = try delta(on: known.applied(first), at: 30, by: 1) {
+            try $0.increment(["n"], by: 1)
+            try $0.set(["c", "d"], 3)
+        }
+        let mine = known.applied(first).applied(second)
+        let left = mine.gone(frontier: frontier, replaying: [first, second])
+        #expect(Value.object(left.value) == ["b": 2, "c": ["d": 3], "n": 3])
+        // The log, which has nothing of this document, makes the same of the deltas alone.
+        let empty = Document(vector: frontier, root: MapNode())
+        #expect(empty.applied(first).applied(second) == left)
+        #expect(try Document(decoding: left.encoded()) == left)
+    }
+
+    @Test("what the frontier covers whole leaves an empty document, and a second time nothing changes")
+    func goneWhole() throws {
+        let mine = try start()
+        let left = mine.gone(frontier: mine.vector, replaying: [])
+        #expect(!left.isLive && left.root.isEmpty && left.vector == mine.vector)
+        #expect(left.gone(frontier: mine.vector, replaying: []) == left)
+    }
+
+    @Test("removals and RESTARTs among the unseen writes keep their effect on what is unseen")
+    func goneWithRemovals() throws {
+        let known = try start()
+        let frontier = VersionVector([.init(actor: ActorID(1), time: 10)])
+        var mine = known
+        var own: [Delta] = []
+        let steps: [(inout DocumentEditor) throws -> Void] = [
+            { try $0.increment(["n"], by: 7) }, { try $0.restart(["n"], with: 100) },
+            { try $0.increment(["n"], by: 1) }, { try $0.increment(["m", "k"], by: 1) },
+            { try $0.unset(["m"]) }, { try $0.increment(["m", "k"], by: 0.5) },
+        ]
+        for (number, step) in steps.enumerated() {
+            own.append(try delta(on: mine, at: 20 + UInt64(number), by: 1, step))
+            mine = mine.applied(own[number])
+        }
+        let left = mine.gone(frontier: frontier, replaying: own)
+        #expect(Value.object(left.value) == ["m": ["k": 0.5], "n": 101])
+        let empty = Document(vector: frontier, root: MapNode())
+        #expect(own.reduce(empty) { $0.applied($1) } == left)
+    }
+
+    @Test("what a third store wrote unseen survives too, and what it saw of this store's increments")
+    func goneWithThirdStore() throws {
+        let known = try start()
+        let frontier = VersionVector([.init(actor: ActorID(1), time: 10)])
+        let first = try delta(on: known, at: 20, by: 1) { try $0.increment(["n"], by: 7) }
+        let third = try delta(on: known.applied(first), at: 30, by: 3) {
+            try $0.set(["c"], 1)
+            try $0.restart(["n"], with: 50)
+        }
+        let last = try delta(on: known.applied(first).applied(third), at: 40, by: 1) {
+            try $0.increment(["n"], by: 1)
+        }
+        let mine = known.applied(first).applied(third).applied(last)
+        let left = mine.gone(frontier: frontier, replaying: [first, last])
+        #expect(Value.object(left.value) == ["c": 1, "n": 51])
+        #expect(left.vector == mine.vector)
+        #expect(left.root["n"]?.counter?[ActorID(1)]?.point.total == 8)
+        #expect(left.root["n"]?.counter?[ActorID(1)]?.baseline?.total == 7)
+    }
+
+    // MARK: Another actor
+
+    @Test("unseen writes move to another actor and do there what they did")
+    func restamped() throws {
+        let known = try start()
+        let steps: [(inout DocumentEditor) throws -> Void] = [
+            { try $0.increment(["n"], by: 7) }, { try $0.set(["a"], 2) },
+            {
+                try $0.set(["a"], 3)
+                try $0.restart(["n"], with: 100)
+            },
+            { try $0.increment(["n"], by: 1) }, { try $0.unset(["a"]) },
+            {
+                $0.delete()
+                try $0.set(["z"], 1)
+            },
+        ]
+        var mine = known
+        // As the others have it: they took nothing after time 10.
+        var theirs = known
+        for (number, step) in steps.enumerated() {
+            let written = try delta(on: mine, at: 20 + UInt64(number), by: 1, step)
+            mine = mine.applied(written)
+            let stamp = Stamp(time: 50 + UInt64(number), actor: ActorID(8))
+            let moved = written.restamped(stamp, on: theirs, admitted: 10)
+            let decoded = try Delta(decoding: moved.encoded(), stamp: stamp)
+            #expect(theirs.apply(decoded) == .applied)
+            #expect(theirs.value == mine.value, "step \(number)")
+            #expect(theirs.vector[ActorID(1)] == 10)
+        }
+    }
+
+    @Test("an actor of which nothing was taken leaves the base; a seed keeps its stamp")
+    func restampedFromNothing() throws {
+        let content = object(["a": 1])
+        let seed = try delta(on: Document(), at: 5, by: 1) { _ = try $0.seed(content) }
+        let update = try delta(on: Document().applied(seed), at: 6, by: 1) {
+            try $0.increment(["m", "n"], by: 1)
+        }
+        let removal = try delta(on: Document().applied(seed).applied(update), at: 7, by: 1) {
+            try $0.unset(["m"])
+        }
+        var document = Document()
+        for (number, written) in [seed, update, removal].enumerated() {
+            let stamp = Stamp(time: 50 + UInt64(number), actor: ActorID(8))
+            let moved = written.restamped(stamp, on: document, admitted: nil)
+            #expect(moved.base[ActorID(1)] == nil)
+            #expect(try Delta(decoding: moved.encoded(), stamp: stamp) == moved)
+            #expect(document.apply(moved) == .applied)
+        }
+        #expect(Value.object(document.value) == ["a": 1])
+        #expect(document.vector[ActorID(8)] == 52 && document.vector[ActorID(1)] == nil)
+        let counter = document.root["m"]?.map?["n"]?.counter
+        #expect(counter?.entries.map(\.survives) == [false])
+    }
+
+    @Test("several actors of one store close at once, on a base worked out for all of them")
+    func restampedFromSeveral() throws {
+        let known = try start()
+        let one = try delta(on: known, at: 20, by: 1) { try $0.increment(["n"], by: 7) }
+        let two = try delta(on: known.applied(one), at: 30, by: 2) { try $0.increment(["n"], by: 2) }
+        let third = try delta(on: known.applied(one).applied(two), at: 40, by: 2) {
+            try $0.restart(["n"], with: 100)
+        }
+        let last = try delta(on: known.applied(one).applied(two).applied(third), at: 41, by: 2) {
+            try $0.increment(["n"], by: 1)
+        }
+        var theirs = known
+        for (number, written) in [one, two, third, last].enumerated() {
+            let stamp = Stamp(time: 50 + UInt64(number), actor: ActorID(8))
+            let moved = written.restamped(stamp, on: theirs, base: theirs.vector)
+            #expect(try Delta(decoding: moved.encoded(), stamp: stamp) == moved)
+            #expect(theirs.apply(moved) == .applied)
+        }
+        #expect(theirs.value["n"] == 101)
+        #expect(
+            theirs.vector
+                == VersionVector([.init(actor: ActorID(1), time: 10), .init(actor: ActorID(8), time: 53)]))
+    }
+}

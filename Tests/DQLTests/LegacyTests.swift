@@ -1,0 +1,94 @@
+import CRDT
+import DQL
+import DQLCorpus
+import Testing
+
+/// Legacy queries as statements, and what they do at their limits. What they mean is in Samples/legacy.txt.
+@Suite("Legacy queries")
+struct LegacyTests {
+    @Test("a legacy query subscribes to what the same DQL statement subscribes to")
+    func subscription() throws {
+        let legacy = try SubscriptionQuery(
+            statement: LegacyQuery.statement("color == $args.color && !sold", from: "cars"),
+            arguments: ["color": "red"])
+        let dql = try SubscriptionQuery(
+            statement: "SELECT * FROM cars WHERE color = :color AND NOT sold", arguments: ["color": "red"])
+        #expect(legacy.canonicalKey == dql.canonicalKey)
+        #expect(legacy.collection == "cars")
+    }
+
+    @Test("a legacy query finds what its words say, null where a field is null or not there")
+    func execution() throws {
+        let store = MemoryStore()
+        _ = try store.execute(
+            "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': null}), ({'_id': 2}), ({'_id': 3, 'a': 'x', "
+                + "'b': ['x', 'y']})"
+        )
+        func ids(_ query: String) throws -> [Value] {
+            try store.rows(LegacyQuery.statement(query, from: "c")).compactMap { $0["_id"] }
+        }
+        #expect(try ids("a == null") == [1, 2])
+        #expect(try ids("a != null") == [3])
+        #expect(try ids("contains(['x', 'z'], a) && b[1] == 'y'") == [3])
+        #expect(try ids("startsWith(a, 'x')") == [3])
+        #expect(try ids("\"true\"") == [1, 2, 3])
+    }
+
+    @Test("a collection's name is quoted where it has to be, and refused where no collection can have it")
+    func collections() throws {
+        #expect(try LegacyQuery.statement("true", from: "my cars") == "SELECT * FROM `my cars` WHERE TRUE")
+        let error = #expect(throws: DQLError.self) { try LegacyQuery.select("true", from: "") }
+        #expect(error?.code == .invalidCollectionName)
+    }
+
+    @Test(
+        "whatever nests too deeply ends at once with an error",
+        arguments: [
+            String(repeating: "(", count: 10_000), String(repeating: "!", count: 10_000),
+            String(repeating: "[", count: 10_000), String(repeating: "keys(", count: 10_000),
+            "a" + String(repeating: "[0]", count: 10_000), "a" + String(repeating: ".a", count: 10_000),
+            Array(repeating: "a", count: 10_000).joined(separator: " == "),
+            String(repeating: "a[", count: 10_000), String(repeating: "not ", count: 10_000),
+        ])
+    func nesting(_ query: String) {
+        let error = #expect(throws: DQLError.self) { try LegacyQuery.parse(query) }
+        #expect([.nestingTooDeep, .syntax].contains(error?.code))
+    }
+
+    @Test("a query as long as allowed ends quickly, a longer one at once")
+    func long() throws {
+        let conditions = Array(repeating: "a==1", count: 100_000).joined(separator: " || ")
+        #expect(throws: Never.self) { try LegacyQuery.parse(conditions) }
+        let list = "a in [" + Array(repeating: "1", count: 100_000).joined(separator: ",") + "]"
+        let tooMany = #expect(throws: DQLError.self) { try LegacyQuery.parse(list) }
+        #expect(tooMany?.code == .inListTooLong)
+        let tooLong = #expect(throws: DQLError.self) {
+            try LegacyQuery.parse(String(repeating: " ", count: DQLLimits.statementBytes + 1))
+        }
+        #expect(tooLong?.code == .statementTooLong)
+    }
+
+    @Test("an unknown function suggests the known one, an empty query says that it is empty")
+    func messages() {
+        let unknown = #expect(throws: DQLError.self) { try LegacyQuery.parse("startWith(a, 'b')") }
+        #expect(unknown?.suggestion == "startsWith")
+        let empty = #expect(throws: DQLError.self) { try LegacyQuery.parse(" \n") }
+        #expect(empty?.code == .unexpectedEnd)
+        #expect(empty?.position == SourcePosition(line: 1, column: 1))
+    }
+
+    @Test("a damaged query is refused inside the text or reads back from its statement", arguments: 0..<50)
+    func damaged(seed: Int) throws {
+        var choices = Choices(seed: UInt64(seed) + 70_000)
+        let queries = SampleStatementTests.legacyLines.map { $0.components(separatedBy: " ==> ")[0] }
+        for _ in 0..<40 {
+            let text = Damage.damage(choices.pick(queries), with: choices.pick(queries), &choices)
+            let outcome = Damage.outcome(of: text) { text throws(DQLError) in
+                try LegacyQuery.statement(text, from: "c")
+            }
+            #expect(outcome.isPositionInside, "\(text)")
+            let again = try outcome.result.map { try StatementPrinter.print(StatementCompiler.parse($0)) }
+            #expect(again == outcome.result, "\(text)")
+        }
+    }
+}
