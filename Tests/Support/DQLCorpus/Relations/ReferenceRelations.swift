@@ -72,7 +72,8 @@ enum ReferenceRelations {
                 try trial.rows(
                     """
                     SELECT COUNT(\(argument)) AS n, MIN(\(argument)) AS low, MAX(\(argument)) AS high,
-                    SUM(\(argument)) AS s, AVG(\(argument)) AS a, COUNT(*) AS all_rows FROM c WHERE \(condition)
+                    SUM(\(argument)) AS s, AVG(\(argument)) AS a, COUNT(*) AS all_rows FROM c
+                    WHERE \(condition)
                     """
                 ).first ?? .null
             let known = values.filter { $0 != .null }

@@ -48,7 +48,7 @@ enum WordingRelations {
             let condition = trial.grammar.predicate()
             let plain = try trial.ids(condition)
             let declared = try trial.rows(
-                "SELECT RAW _id FROM COLLECTION c (unused REGISTER, other MAP(deep COUNTER)) WHERE \(condition)"
+                "SELECT RAW _id FROM COLLECTION c (unused REGISTER, other MAP(x COUNTER)) WHERE \(condition)"
             )
             try trial.same(declared, plain, "a declaration")
         },
