@@ -114,11 +114,14 @@ let checks: [Target] = [
         swiftSettings: strict),
     .testTarget(
         name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
+    .target(
+        name: "DQLCorpus", dependencies: ["DQL", "CRDT", "TestSupport"], path: "Tests/Support/DQLCorpus",
+        swiftSettings: strict),
     tests("TidyTests", []),
     tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("DQLTests", ["DQL", "CRDT"], exclude: ["Corpus", "Samples"]),
-    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "TestSupport", logging]),
+    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
+    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "TestSupport", logging]),
     tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Testing
 
 @Suite("Corpus")
@@ -13,9 +14,15 @@ struct CorpusTests {
         }
     }
 
-    @Test("there are at least 150 cases")
+    @Test("there are clearly more cases than the 600 that are asked for")
     func isLarge() {
-        #expect(Corpus.cases.count >= 150)
+        #expect(Corpus.cases.count >= 1_500)
+    }
+
+    @Test("no two cases of a file have one name")
+    func namesAreUnique() {
+        let names = Dictionary(grouping: Corpus.cases.map(\.description)) { $0 }
+        #expect(names.filter { $0.value.count > 1 }.keys.sorted() == [])
     }
 
     @Test("printing and parsing again gives the same tree", arguments: Corpus.cases)
@@ -27,56 +34,5 @@ struct CorpusTests {
             #expect(again == statement, "\(printed)")
             #expect(StatementPrinter.print(again) == printed)
         }
-    }
-}
-
-/// What a step gave, compared with what it should have given.
-struct Outcome {
-    let result: Result<StatementResult, DQLError>
-
-    init(of step: CorpusCase.Step, on store: MemoryStore, strict: Bool) {
-        do {
-            result = .success(try store.execute(step.statement, step.arguments, strict: strict))
-        } catch {
-            result = .failure(error as? DQLError ?? DQLError(.unreadableDocument, "not a DQLError: \(error)"))
-        }
-    }
-
-    func differences(from step: CorpusCase.Step) -> [String] {
-        switch (result, step.expectation) {
-        case (.failure(let error), .error(let code, let position, let text)):
-            let place = error.position.map { "\($0.line):\($0.column)" } ?? ""
-            var differences: [String] = []
-            if error.code.rawValue != code { differences.append("\(error), not \(code)") }
-            if !position.isEmpty, place != position {
-                differences.append("\(error) at \(place), not \(position)")
-            }
-            if !text.isEmpty, !error.message.contains(text) {
-                differences.append("\(error) does not say: \(text)")
-            }
-            return differences
-        case (.failure(let error), _): return ["\(error)"]
-        case (.success, .error(let code, _, _)): return ["succeeded, should be \(code)"]
-        case (.success(let result), .success): return warnings(result, step)
-        case (.success(let result), .ids(let expected)):
-            let ids = JSONText.print(.array(result.mutatedDocumentIDs.map(\.value)))
-            return (ids == expected ? [] : ["ids \(ids), not \(expected)"]) + warnings(result, step)
-        case (.success(let result), .rows(let expected, let inOrder)):
-            return rows(result.rows, expected, inOrder) + warnings(result, step)
-        }
-    }
-
-    private func warnings(_ result: StatementResult, _ step: CorpusCase.Step) -> [String] {
-        let given = result.warnings.map(\.code.rawValue)
-        return given == step.warnings ?? [] ? [] : ["warnings \(given), not \(step.warnings ?? [])"]
-    }
-
-    private func rows(_ given: [Value], _ expected: [String], _ inOrder: Bool) -> [String] {
-        let printed = given.map { JSONText.print($0, sortedKeys: true) }
-        let wanted = expected.map { text in
-            (try? JSONText.parse(text)).map { JSONText.print($0, sortedKeys: true) } ?? "not JSON: \(text)"
-        }
-        let isEqual = inOrder ? printed == wanted : printed.sorted() == wanted.sorted()
-        return isEqual ? [] : ["rows \(printed), not \(wanted)"]
     }
 }

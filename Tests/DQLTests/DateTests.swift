@@ -1,4 +1,5 @@
 import CRDT
+import DQLCorpus
 import Testing
 
 @testable import DQL
@@ -29,10 +30,10 @@ struct DateTests {
 
     @Test("milliseconds and clocks are one to one over the whole range", arguments: 0..<200)
     func roundTrip(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 31)
+        var choices = Choices(seed: UInt64(seed) + 31)
         let span = Moment.range.upperBound - Moment.range.lowerBound
-        let milliseconds = Moment.range.lowerBound + Int64(generator.number(below: Int(span)))
-        let offset = (generator.number(below: 57) - 28) * 1_800
+        let milliseconds = Moment.range.lowerBound + Int64(choices.below(Int(span)))
+        let offset = (choices.below(57) - 28) * 1_800
         let moment = try #require(Moment(milliseconds, offset: offset) ?? Moment(milliseconds))
         #expect(moment.civil.isValid)
         #expect(Moment(moment.civil, offset: moment.offset) == moment)
@@ -81,9 +82,9 @@ struct DateTests {
 
     @Test("a difference is the greatest count that does not go beyond", arguments: 0..<300)
     func difference(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 63)
+        var choices = Choices(seed: UInt64(seed) + 63)
         func moment() throws -> Moment {
-            try #require(Moment(Int64(generator.number(below: 4_000_000_000_000)) - 2_000_000_000_000))
+            try #require(Moment(Int64(choices.below(4_000_000_000_000)) - 2_000_000_000_000))
         }
         let one = try moment()
         let two = try moment()

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Testing
 
 @Suite("Cancellation and memory")

@@ -1,4 +1,5 @@
 import CRDT
+import DQLCorpus
 import Foundation
 import Testing
 
@@ -69,12 +70,12 @@ struct FunctionTableTests {
 
     @Test("no function traps, whatever it is given", arguments: FunctionTable.all)
     func anything(_ function: FunctionDefinition) throws {
-        var generator = Generator(seed: function.name.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
+        var choices = Choices(seed: function.name.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
         for _ in 0..<400 {
             let most = min(function.maximumArguments, function.parameters.count + 2)
             let count =
-                function.minimumArguments + generator.number(below: most - function.minimumArguments + 1)
-            let arguments = (0..<count).map { _ in generator.pick(Self.oddities) }
+                function.minimumArguments + choices.below(most - function.minimumArguments + 1)
+            let arguments = (0..<count).map { _ in choices.pick(Self.oddities) }
             let known = arguments.enumerated().map { place, value in
                 place == 0 ? KnownArgument.unknown : .known(value)
             }

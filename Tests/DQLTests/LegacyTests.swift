@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Testing
 
 /// Legacy queries as statements, and what they do at their limits. What they mean is in Samples/legacy.txt.
@@ -78,10 +79,10 @@ struct LegacyTests {
 
     @Test("a damaged query is refused inside the text or reads back from its statement", arguments: 0..<50)
     func damaged(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 70_000)
+        var choices = Choices(seed: UInt64(seed) + 70_000)
         let queries = SampleStatementTests.legacyLines.map { $0.components(separatedBy: " ==> ")[0] }
         for _ in 0..<40 {
-            let text = Damage.damage(generator.pick(queries), with: generator.pick(queries), &generator)
+            let text = Damage.damage(choices.pick(queries), with: choices.pick(queries), &choices)
             let outcome = Damage.outcome(of: text) { text throws(DQLError) in
                 try LegacyQuery.statement(text, from: "c")
             }

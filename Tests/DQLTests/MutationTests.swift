@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Foundation
 import Testing
 
@@ -17,10 +18,10 @@ struct MutationTests {
         "a damaged statement is refused inside the text or prints to its own tree, and never traps",
         arguments: 0..<100)
     func damaged(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 30_000)
+        var choices = Choices(seed: UInt64(seed) + 30_000)
         for _ in 0..<40 {
             let text = Damage.damage(
-                generator.pick(Self.statements), with: generator.pick(Self.statements), &generator)
+                choices.pick(Self.statements), with: choices.pick(Self.statements), &choices)
             let outcome = Damage.outcome(of: text, StatementCompiler.parse)
             #expect(outcome.isPositionInside, "\(text)")
             let printed = outcome.result.map(StatementPrinter.print) ?? ""

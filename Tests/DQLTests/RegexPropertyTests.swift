@@ -1,3 +1,4 @@
+import DQLCorpus
 import Testing
 
 @testable import DQL
@@ -6,16 +7,16 @@ import Testing
 struct RegexPropertyTests {
     @Test("agrees with a naive matcher", arguments: 0..<200)
     func agrees(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 777)
+        var choices = Choices(seed: UInt64(seed) + 777)
         for _ in 0..<40 {
-            let sample = SamplePattern.random(&generator, depth: 3)
-            let ignoresCase = generator.number(below: 3) == 0
+            let sample = SamplePattern.random(&choices, depth: 3)
+            let ignoresCase = choices.below(3) == 0
             let flags = try RegexFlags(ignoresCase ? "i" : "")
             let constant = try RegexPattern(sample.text, flags: flags)
             let computed = try RegexPattern(sample.text, flags: flags, isConstant: false)
             for _ in 0..<6 {
-                let scalars = (0..<generator.number(below: 9)).map { _ in
-                    generator.pick(SamplePattern.alphabet)
+                let scalars = (0..<choices.below(9)).map { _ in
+                    choices.pick(SamplePattern.alphabet)
                 }
                 let text = String(String.UnicodeScalarView(scalars))
                 let naive = NaiveMatcher(text: scalars, ignoresCase: ignoresCase)
@@ -44,8 +45,8 @@ struct RegexPropertyTests {
 
     @Test("a pattern with more states than fit costs at most its size for each character")
     func manyStates() throws {
-        var generator = Generator(seed: 5)
-        let text = String((0..<24_000).map { _ in generator.pick(["a", "b"] as [Character]) })
+        var choices = Choices(seed: 5)
+        let text = String((0..<24_000).map { _ in choices.pick(["a", "b"] as [Character]) })
         let pattern = "(a|b)*a(a|b){40}c"
         let program = try RegexProgram(RegexParser.parse(pattern, RegexFlags()), isWhole: false)
         var matcher = RegexMatcher(program)
@@ -56,11 +57,11 @@ struct RegexPropertyTests {
 
     @Test("any run of characters is a pattern or refused", arguments: 0..<100)
     func soup(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 4_000)
+        var choices = Choices(seed: UInt64(seed) + 4_000)
         let letters = Array("()[]{}|*+?\\^$.-,:<>=!PizxbBdw#ab019 \nä%_").map(String.init)
         for _ in 0..<100 {
-            let text = (0..<generator.number(below: 14)).map { _ in generator.pick(letters) }.joined()
-            let flags = try RegexFlags(generator.pick(["", "i", "x", "ms"]))
+            let text = (0..<choices.below(14)).map { _ in choices.pick(letters) }.joined()
+            let flags = try RegexFlags(choices.pick(["", "i", "x", "ms"]))
             let constant = try? RegexPattern(text, flags: flags)
             let computed = try? RegexPattern(text, flags: flags, isConstant: false)
             #expect(constant == computed)
@@ -72,17 +73,17 @@ struct RegexPropertyTests {
 
     @Test("a SIMILAR TO of LIKE's wildcards alone is that LIKE", arguments: 0..<100)
     func similarAndLike(seed: Int) throws {
-        var generator = Generator(seed: UInt64(seed) + 5_000)
+        var choices = Choices(seed: UInt64(seed) + 5_000)
         for _ in 0..<50 {
-            let pattern = (0..<generator.number(below: 7)).map { _ in
-                generator.pick(["%", "_", "a", "ä", "\\%", "."])
+            let pattern = (0..<choices.below(7)).map { _ in
+                choices.pick(["%", "_", "a", "ä", "\\%", "."])
             }
             .joined()
             let like = LikePattern(pattern, ignoresCase: false)
             let similar = try SimilarPattern(pattern)
             for _ in 0..<6 {
-                let text = (0..<generator.number(below: 7)).map { _ in
-                    generator.pick(["a", "ä", "%", ".", "\n"])
+                let text = (0..<choices.below(7)).map { _ in
+                    choices.pick(["a", "ä", "%", ".", "\n"])
                 }.joined()
                 #expect(similar.matches(text) == like.matches(text), "\(pattern) on \(text)")
             }
@@ -91,10 +92,10 @@ struct RegexPropertyTests {
 
     @Test("a part is found where a naive search finds it", arguments: 0..<100)
     func search(seed: Int) {
-        var generator = Generator(seed: UInt64(seed) + 6_000)
+        var choices = Choices(seed: UInt64(seed) + 6_000)
         for _ in 0..<50 {
-            let part = (0..<generator.number(below: 5)).map { _ in generator.pick(["a", "b", "ä"]) }.joined()
-            var text = (0..<generator.number(below: 20)).map { _ in generator.pick(["a", "b", "ä"]) }.joined()
+            let part = (0..<choices.below(5)).map { _ in choices.pick(["a", "b", "ä"]) }.joined()
+            var text = (0..<choices.below(20)).map { _ in choices.pick(["a", "b", "ä"]) }.joined()
             let bytes = Array(text.utf8)
             let wanted = (0...bytes.count).first { bytes[$0...].starts(with: part.utf8) }
             #expect(text.withUTF8 { ByteSearch(part).first(in: $0, from: 0) } == wanted, "\(part) in \(text)")
@@ -136,37 +137,37 @@ indirect enum SamplePattern {
 
     static let alphabet: [Unicode.Scalar] = ["a", "b", "A", " ", "\n", "ä", "Ä", "_", "1"]
 
-    static func random(_ generator: inout Generator, depth: Int) -> SamplePattern {
-        guard depth > 0 else { return leaf(&generator) }
-        switch generator.number(below: 5) {
+    static func random(_ choices: inout Choices, depth: Int) -> SamplePattern {
+        guard depth > 0 else { return leaf(&choices) }
+        switch choices.below(5) {
         case 0:
-            return .choice((0..<2).map { _ in random(&generator, depth: depth - 1) })
+            return .choice((0..<2).map { _ in random(&choices, depth: depth - 1) })
         case 1, 2:
             return .sequence(
-                (0..<(1 + generator.number(below: 3))).map { _ in random(&generator, depth: depth - 1) })
+                (0..<(1 + choices.below(3))).map { _ in random(&choices, depth: depth - 1) })
         case 3:
             let bounds: [(Int, Int?, String)] = [
                 (0, nil, "*"), (1, nil, "+"), (0, 1, "?"), (2, 2, "{2}"), (1, 3, "{1,3}"), (2, nil, "{2,}"),
                 (0, nil, "*?"), (0, 0, "{0}"),
             ]
-            let (minimum, maximum, text) = generator.pick(bounds)
+            let (minimum, maximum, text) = choices.pick(bounds)
             return .repetition(
-                random(&generator, depth: depth - 1), minimum: minimum, maximum: maximum, text: text)
-        default: return leaf(&generator)
+                random(&choices, depth: depth - 1), minimum: minimum, maximum: maximum, text: text)
+        default: return leaf(&choices)
         }
     }
 
-    private static func leaf(_ generator: inout Generator) -> SamplePattern {
-        switch generator.number(below: 12) {
+    private static func leaf(_ choices: inout Choices) -> SamplePattern {
+        switch choices.below(12) {
         case 0: return .any
         case 1: return .start
         case 2: return .end
         case 3: return .edge
         case 4: return .noEdge
         case 5, 6:
-            let members = (0..<(1 + generator.number(below: 3))).map { _ in generator.pick(alphabet) }
-            return .set(members, isInverted: generator.number(below: 2) == 0)
-        default: return .scalar(generator.pick(alphabet))
+            let members = (0..<(1 + choices.below(3))).map { _ in choices.pick(alphabet) }
+            return .set(members, isInverted: choices.below(2) == 0)
+        default: return .scalar(choices.pick(alphabet))
         }
     }
 

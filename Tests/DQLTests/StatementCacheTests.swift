@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Testing
 
 @Suite("Statement cache")
@@ -87,11 +88,11 @@ struct StatementCacheTests {
 
     @Test("it agrees with a list that is searched", arguments: 0..<20)
     func model(seed: Int) throws {
-        var random = Generator(seed: UInt64(seed) + 77)
+        var random = Choices(seed: UInt64(seed) + 77)
         var cache = StatementCache(capacity: 5)
         var model: [String] = []
         for _ in 0..<300 {
-            let text = "SELECT \(random.number(below: 9)) FROM c"
+            let text = "SELECT \(random.below(9)) FROM c"
             let isHeld = model.contains(text)
             #expect((cache.lookup(text) != nil) == isHeld)
             model.removeAll { $0 == text }

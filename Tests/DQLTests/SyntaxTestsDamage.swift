@@ -1,4 +1,5 @@
 import DQL
+import DQLCorpus
 import Testing
 
 /// Damaged texts, and what parsing them may do: throw with a position inside the text, or succeed.
@@ -27,20 +28,20 @@ enum Damage {
     }
 
     /// Takes out, doubles, exchanges or brings in tokens, or cuts the text off.
-    static func damage(_ text: String, with other: String, _ generator: inout Generator) -> String {
+    static func damage(_ text: String, with other: String, _ choices: inout Choices) -> String {
         var tokens = tokens(text)
         let foreign = self.tokens(other)
-        for _ in 0...generator.number(below: 3) where !tokens.isEmpty {
-            let place = generator.number(below: tokens.count)
-            switch generator.number(below: 5) {
+        for _ in 0...choices.below(3) where !tokens.isEmpty {
+            let place = choices.below(tokens.count)
+            switch choices.below(5) {
             case 0: tokens.remove(at: place)
             case 1: tokens.insert(tokens[place], at: place)
-            case 2: tokens.swapAt(place, generator.number(below: tokens.count))
+            case 2: tokens.swapAt(place, choices.below(tokens.count))
             case 3: tokens.removeSubrange(place...)
-            default: tokens.insert(generator.pick(foreign), at: place)
+            default: tokens.insert(choices.pick(foreign), at: place)
             }
         }
-        return tokens.joined(separator: generator.pick([" ", "", "\n"]))
+        return tokens.joined(separator: choices.pick([" ", "", "\n"]))
     }
 
     /// Runs of letters and digits, and every other character by itself.

@@ -8,7 +8,7 @@ struct SyntaxTestsRoundTrip {
     func statements(seed: Int) throws {
         var trees = TreeGenerator(seed: seed)
         for _ in 0..<40 {
-            let tree = trees.statement(trees.generator.number(below: 4))
+            let tree = trees.statement(trees.choices.below(4))
             let text = StatementPrinter.print(tree)
             let outcome = Damage.outcome(of: text, StatementCompiler.parse)
             #expect(outcome.result == tree, "\(text)")

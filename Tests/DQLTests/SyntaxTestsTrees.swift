@@ -1,24 +1,25 @@
 import CRDT
+import DQLCorpus
 
 @testable import DQL
 
 /// Random syntax trees of every kind of node, none that the parser could not have made.
 struct TreeGenerator {
-    var generator: Generator
+    var choices: Choices
     private let span = SourceSpan(start: 0, end: 0)
 
-    init(seed: Int) { generator = Generator(seed: UInt64(seed) + 90_000) }
+    init(seed: Int) { choices = Choices(seed: UInt64(seed) + 90_000) }
 
-    private mutating func flag() -> Bool { generator.number(below: 2) == 0 }
+    private mutating func flag() -> Bool { choices.below(2) == 0 }
 
     private mutating func maybe<Item>(_ item: (inout TreeGenerator) -> Item) -> Item? {
-        generator.number(below: 3) == 0 ? item(&self) : nil
+        choices.below(3) == 0 ? item(&self) : nil
     }
 
     private mutating func some<Item>(
         from minimum: Int = 1, _ item: (inout TreeGenerator) -> Item
     ) -> [Item] {
-        (0..<(minimum + generator.number(below: 3))).map { _ in item(&self) }
+        (0..<(minimum + choices.below(3))).map { _ in item(&self) }
     }
 
     // MARK: Names and literals
@@ -30,17 +31,17 @@ struct TreeGenerator {
         "nulls", "value", "distinct", "persist", "provision", "with", "order",
     ]
 
-    mutating func name() -> NameSyntax { NameSyntax(text: generator.pick(Self.names), span: span) }
+    mutating func name() -> NameSyntax { NameSyntax(text: choices.pick(Self.names), span: span) }
 
     private mutating func literal() -> Value {
-        switch generator.number(below: 6) {
+        switch choices.below(6) {
         case 0: .null
         case 1: .bool(flag())
-        case 2: .int(generator.pick([0, 1, -1, 42, .max, .min]))
-        case 3: .double(generator.pick([0.5, -2.5, 1e300, .leastNonzeroMagnitude, 1e21, -0.0, 100]))
+        case 2: .int(choices.pick([0, 1, -1, 42, .max, .min]))
+        case 3: .double(choices.pick([0.5, -2.5, 1e300, .leastNonzeroMagnitude, 1e21, -0.0, 100]))
         default:
             .string(
-                generator.pick(["", "a", "it's", "\\", "\n\r\t\u{0}", "\"", "😀", "--", "/*", "true", "`"]))
+                choices.pick(["", "a", "it's", "\\", "\n\r\t\u{0}", "\"", "😀", "--", "/*", "true", "`"]))
         }
     }
 
@@ -52,7 +53,7 @@ struct TreeGenerator {
 
     mutating func expression(_ depth: Int) -> ExpressionSyntax {
         guard depth > 0 else { return leaf() }
-        switch generator.number(below: 8) {
+        switch choices.below(8) {
         case 0: return leaf()
         case 1: return node(path(depth - 1))
         case 2: return node(operation(depth - 1))
@@ -65,10 +66,10 @@ struct TreeGenerator {
     }
 
     private mutating func leaf() -> ExpressionSyntax {
-        switch generator.number(below: 5) {
+        switch choices.below(5) {
         case 0: node(.literal(literal()))
         case 1: node(.missing)
-        case 2: node(.parameter(NameSyntax(text: generator.pick(["p", "select", "_1"]), span: span)))
+        case 2: node(.parameter(NameSyntax(text: choices.pick(["p", "select", "_1"]), span: span)))
         default: node(.name(name()))
         }
     }
@@ -78,17 +79,17 @@ struct TreeGenerator {
     }
 
     private mutating func operation(_ depth: Int) -> ExpressionSyntax.Kind {
-        switch generator.number(below: 6) {
+        switch choices.below(6) {
         case 0: .negate(expression(depth))
         case 1: .not(expression(depth))
         case 2: .and(some(from: 2) { $0.expression(depth) })
         case 3: .or(some(from: 2) { $0.expression(depth) })
-        default: .binary(generator.pick(BinaryOperator.allCases), expression(depth), expression(depth))
+        default: .binary(choices.pick(BinaryOperator.allCases), expression(depth), expression(depth))
         }
     }
 
     private mutating func predicate(_ depth: Int) -> ExpressionSyntax.Kind {
-        switch generator.number(below: 4) {
+        switch choices.below(4) {
         case 0:
             .between(expression(depth), low: expression(depth), high: expression(depth), negated: flag())
         case 1: .inList(expression(depth), some { $0.expression(depth) }, negated: flag())
@@ -109,7 +110,7 @@ struct TreeGenerator {
     }
 
     private mutating func compound(_ depth: Int) -> ExpressionSyntax.Kind {
-        switch generator.number(below: 4) {
+        switch choices.below(4) {
         case 0:
             .conditional(
                 operand: maybe { $0.expression(depth) },
@@ -127,12 +128,12 @@ struct TreeGenerator {
     }
 
     private mutating func call(_ depth: Int) -> CallSyntax {
-        let name = generator.pick(["count", "cast", "trim", "position", "pos", "list", "x y", "abs", "value"])
+        let name = choices.pick(["count", "cast", "trim", "position", "pos", "list", "x y", "abs", "value"])
         if name == "cast" {
             let arguments = [expression(depth), expression(depth)]
             return CallSyntax(name: name, arguments: arguments, isDistinct: false, isStar: false)
         }
-        switch generator.number(below: 4) {
+        switch choices.below(4) {
         case 0: return CallSyntax(name: name, arguments: [], isDistinct: false, isStar: true)
         case 1:
             let arguments = some { $0.expression(depth) }
@@ -147,11 +148,11 @@ struct TreeGenerator {
         let binding = BindingSyntax(
             index: maybe { $0.name() }, value: name(), isWithin: flag(), source: expression(depth))
         let condition = maybe { $0.expression(depth) }
-        switch generator.number(below: 3) {
+        switch choices.below(3) {
         case 0:
             return .quantified(
                 QuantifiedSyntax(
-                    quantifier: generator.pick(Quantifier.allCases), binding: binding,
+                    quantifier: choices.pick(Quantifier.allCases), binding: binding,
                     condition: expression(depth)))
         case 1:
             return .arrayComprehension(
@@ -165,7 +166,7 @@ struct TreeGenerator {
 
     private mutating func subquery(_ depth: Int) -> ExpressionSyntax.Kind {
         let query = select(min(depth, 1))
-        switch generator.number(below: 3) {
+        switch choices.below(3) {
         case 0: return .subquery(query)
         case 1: return .exists(query)
         default: return .inSubquery(expression(depth), query, negated: flag())
@@ -176,7 +177,7 @@ struct TreeGenerator {
 
     mutating func select(_ depth: Int) -> SelectStatement {
         let projection: ProjectionSyntax =
-            generator.number(below: 4) == 0 ? .raw(expression(depth)) : elements(depth)
+            choices.below(4) == 0 ? .raw(expression(depth)) : elements(depth)
         return SelectStatement(
             directives: maybe { $0.directives() }, isDistinct: flag(), projection: projection,
             source: source(depth, joins: true), groupKeys: some(from: 0) { $0.expression(depth) },
@@ -184,10 +185,10 @@ struct TreeGenerator {
     }
 
     private mutating func elements(_ depth: Int) -> ProjectionSyntax {
-        guard generator.number(below: 4) > 0 else { return .all(span) }
+        guard choices.below(4) > 0 else { return .all(span) }
         return .elements(
             some(from: 2) { tree in
-                switch tree.generator.number(below: 5) {
+                switch tree.choices.below(5) {
                 case 0: .allFields(tree.name())
                 case 1: .missing(tree.some { $0.name() })
                 case 2: .star(tree.span)
@@ -199,7 +200,7 @@ struct TreeGenerator {
     private mutating func directives() -> DirectivesSyntax {
         let values: [Value] = [1, 0.5, "*/", "it's \n", [1, nullValue], ["a": true], false]
         let entries = some(from: 0) { tree in
-            (key: tree.name().text, value: tree.generator.pick(values))
+            (key: tree.name().text, value: tree.choices.pick(values))
         }
         return DirectivesSyntax(values: ObjectValue(entries), span: span)
     }
@@ -207,9 +208,9 @@ struct TreeGenerator {
     private var nullValue: Value { .null }
 
     private mutating func collection() -> CollectionSyntax {
-        let fields = generator.number(below: 3) == 0 ? self.fields(2) : []
-        if generator.number(below: 5) == 0 {
-            let name = NameSyntax(text: generator.pick(["dual", "indexes", "x y"]), span: span)
+        let fields = choices.below(3) == 0 ? self.fields(2) : []
+        if choices.below(5) == 0 {
+            let name = NameSyntax(text: choices.pick(["dual", "indexes", "x y"]), span: span)
             return CollectionSyntax(name: name, isSystem: true, fields: fields)
         }
         return CollectionSyntax(name: name(), isSystem: false, fields: fields)
@@ -217,7 +218,7 @@ struct TreeGenerator {
 
     private mutating func fields(_ depth: Int) -> [FieldDeclarationSyntax] {
         some { tree in
-            let type = tree.generator.pick(DeclaredType.allCases)
+            let type = tree.choices.pick(DeclaredType.allCases)
             let hasChildren = type == .map && depth > 0 && tree.flag()
             return FieldDeclarationSyntax(
                 name: tree.name(), type: type, children: hasChildren ? tree.fields(depth - 1) : [])
@@ -229,9 +230,9 @@ struct TreeGenerator {
             tree.flag() ? .list(tree.some { $0.expression(depth) }) : .array(tree.expression(depth))
         }
         var list: [JoinSyntax] = []
-        if joins, generator.number(below: 3) == 0 {
-            for index in 0..<(1 + generator.number(below: 2)) {
-                let kind = generator.pick(index == 0 ? JoinKind.allCases : [.inner, .left])
+        if joins, choices.below(3) == 0 {
+            for index in 0..<(1 + choices.below(2)) {
+                let kind = choices.pick(index == 0 ? JoinKind.allCases : [.inner, .left])
                 list.append(
                     JoinSyntax(
                         kind: kind, source: source(depth, joins: false), condition: expression(depth),
@@ -262,7 +263,7 @@ struct TreeGenerator {
     // MARK: Other statements
 
     mutating func statement(_ depth: Int) -> Statement {
-        switch generator.number(below: 10) {
+        switch choices.below(10) {
         case 0, 1: return .select(select(depth))
         case 2, 3: return .insert(insert(depth))
         case 4, 5: return .update(update(depth))
@@ -270,7 +271,7 @@ struct TreeGenerator {
         case 7: return index()
         case 8: return system(depth)
         default:
-            let kind = generator.pick([
+            let kind = choices.pick([
                 ExplainKind.explain, .profile, .advise(provision: true), .advise(provision: false),
             ])
             return .explain(ExplainStatement(kind: kind, statement: .select(select(depth))))
@@ -282,12 +283,12 @@ struct TreeGenerator {
     }
 
     private mutating func insert(_ depth: Int) -> InsertStatement {
-        let isInitial = generator.number(below: 3) == 0
+        let isInitial = choices.below(3) == 0
         let source: InsertSource =
             isInitial || flag() ? .documents(some { $0.expression(depth) }) : .query(select(depth))
         return InsertStatement(
             collection: collection(), isInitial: isInitial, source: source,
-            policy: isInitial ? .doNothing : generator.pick(ConflictPolicy.allCases),
+            policy: isInitial ? .doNothing : choices.pick(ConflictPolicy.allCases),
             returning: returning(depth))
     }
 
@@ -297,7 +298,7 @@ struct TreeGenerator {
 
     private mutating func assignment(_ depth: Int) -> AssignmentSyntax {
         let action: AssignmentAction =
-            switch generator.number(below: 5) {
+            switch choices.below(5) {
             case 0: .tombstone
             case 1: .reset
             case 2 where depth > 0: .children(some { $0.assignment(depth - 1) })
@@ -308,7 +309,7 @@ struct TreeGenerator {
 
     private mutating func application(_ depth: Int) -> ApplySyntax {
         let action: ApplyAction =
-            switch generator.number(below: 3) {
+            switch choices.below(3) {
             case 0: .increment(expression(depth))
             case 1: .restart(maybe { $0.expression(depth) })
             default: .pnIncrement(expression(depth))
@@ -341,7 +342,7 @@ struct TreeGenerator {
     }
 
     private mutating func system(_ depth: Int) -> Statement {
-        switch generator.number(below: 5) {
+        switch choices.below(5) {
         case 0: return .show(.parameter(name()))
         case 1:
             let pattern = maybe { $0.node(.literal(.string("it's"))) }

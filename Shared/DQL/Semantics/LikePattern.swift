@@ -35,14 +35,25 @@ struct LikePattern: Equatable, Sendable {
     }
 
     private mutating func append(_ scalar: Unicode.Scalar) {
-        let text = String(scalar)
-        for byte in (ignoresCase ? text.lowercased() : text).utf8 { parts.append(.byte(byte)) }
+        for byte in String(ignoresCase ? Self.folded(scalar) : scalar).utf8 { parts.append(.byte(byte)) }
     }
 
     /// Whether the whole text matches.
     func matches(_ text: String) -> Bool {
-        var text = ignoresCase ? text.lowercased() : text
+        var text = text
+        if ignoresCase {
+            var folded = String.UnicodeScalarView()
+            for scalar in text.unicodeScalars { folded.append(Self.folded(scalar)) }
+            text = String(folded)
+        }
         return text.withUTF8 { matches($0) }
+    }
+
+    /// A character's lower case where that is one character: `_` counts the characters of the text as it is,
+    /// and `İ` in lower case would be two.
+    private static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        let lower = scalar.properties.lowercaseMapping.unicodeScalars
+        return lower.count == 1 ? lower.first ?? scalar : scalar
     }
 
     private func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {

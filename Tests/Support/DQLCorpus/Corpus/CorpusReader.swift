@@ -1,50 +1,5 @@
 import CRDT
-import DQL
 import Foundation
-
-/// The corpus: `.dqltest` files, each case a run of statements with what they have to give. See
-/// Corpus/README.md for the format. Every executor has to pass all of it.
-struct CorpusCase: Sendable, CustomStringConvertible {
-    let file: String
-    let name: String
-    var isStrict = false
-    var steps: [Step] = []
-
-    var description: String { "\(file): \(name)" }
-
-    struct Step: Sendable {
-        var statement: String
-        var arguments = ObjectValue()
-        var expectation: Expectation = .success
-        var warnings: [String]?
-    }
-
-    enum Expectation: Sendable {
-        case success
-        case rows([String], inOrder: Bool)
-        case ids(String)
-        case error(code: String, position: String, text: String)
-    }
-}
-
-enum Corpus {
-    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-        "Corpus")
-
-    static let cases: [CorpusCase] = load()
-
-    private static func load() -> [CorpusCase] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        return names.filter { $0.hasSuffix(".dqltest") }.sorted().flatMap { name in
-            let text = (try? String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)) ?? ""
-            var reader = CorpusReader(file: name)
-            for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-                reader.read(String(line))
-            }
-            return reader.finish()
-        }
-    }
-}
 
 /// Reads one corpus file, line by line.
 struct CorpusReader {

@@ -1,0 +1,41 @@
+import CRDT
+
+/// One case of the corpus: a run of statements on an empty store, with what they have to give. See
+/// Corpus/README.md in DQLTests for the format. Every executor has to pass all of it.
+public struct CorpusCase: Sendable, CustomStringConvertible {
+    /// The file's name.
+    public let file: String
+    /// The case's name; of a `=` line the line.
+    public let name: String
+    /// Whether the case is about `DQL_STRICT_MODE`.
+    public var isStrict = false
+    /// The statements, in order.
+    public var steps: [Step] = []
+
+    /// File and name.
+    public var description: String { "\(file): \(name)" }
+
+    /// One statement.
+    public struct Step: Sendable {
+        /// The text.
+        public var statement: String
+        /// Its arguments.
+        public var arguments = ObjectValue()
+        /// What it has to give.
+        public var expectation: Expectation = .success
+        /// The codes of its warnings, in order; nil for none.
+        public var warnings: [String]?
+    }
+
+    /// What a step has to give.
+    public enum Expectation: Sendable {
+        /// Anything but an error.
+        case success
+        /// These rows, as JSON texts.
+        case rows([String], inOrder: Bool)
+        /// These mutated ids, as a JSON array.
+        case ids(String)
+        /// This error, at `line:column` unless empty, whose message holds the text.
+        case error(code: String, position: String, text: String)
+    }
+}

@@ -1,0 +1,48 @@
+import CRDT
+import DQL
+
+/// Two engines that have to give the same for every statement: rows in their order, mutated ids, warnings,
+/// errors. Both scan in the order in which documents arrived.
+public final class EnginePair: StatementEngine {
+    private let judge: any StatementEngine
+    private let other: any StatementEngine
+
+    /// A pair of engines of which neither has documents.
+    public init(_ judge: any StatementEngine, _ other: any StatementEngine) {
+        self.judge = judge
+        self.other = other
+    }
+
+    /// What the judge gives, after the other one gave the same.
+    public func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult
+    {
+        let wanted = Result { try judge.execute(statement, arguments, strict: strict) }
+        let given = Result { try other.execute(statement, arguments, strict: strict) }
+        let (one, two) = (Self.words(wanted), Self.words(given))
+        guard one == two else {
+            throw Trial.Violation(message: "the engines disagree: \(one), the other one: \(two)")
+        }
+        return try wanted.get()
+    }
+
+    /// The judge's documents.
+    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try judge.scan(collection, visit)
+    }
+
+    /// Undoes it on both.
+    public func undoing<Result>(_ body: () throws -> Result) throws -> Result {
+        try judge.undoing { try other.undoing(body) }
+    }
+
+    private static func words(_ outcome: Result<StatementResult, any Error>) -> String {
+        switch outcome {
+        case .failure(let error): "\(error)"
+        case .success(let result):
+            """
+            rows \(Trial.text(result.rows)), ids \(Trial.text(result.mutatedDocumentIDs.map(\.value))), \
+            warnings \(result.warnings)
+            """
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import CRDT
+import DQL
+
+/// Something that executes statements on documents: what the corpus and the relations are run on.
+public protocol StatementEngine: AnyObject {
+    /// Executes a statement, a writing one in a transaction of its own; a failing one leaves no trace. Ids of
+    /// documents without one are `generated-1`, `generated-2` and so on.
+    func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult
+
+    /// Visits the live documents of a collection, in the transaction that is to be undone if there is one.
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+
+    /// Runs `body` and then undoes whatever the statements in it wrote.
+    func undoing<Result>(_ body: () throws -> Result) throws -> Result
+}
+
+extension StatementEngine {
+    /// The rows of a statement.
+    public func rows(
+        _ statement: String, _ arguments: ObjectValue = ObjectValue(), strict: Bool = false
+    ) throws -> [Value] {
+        try execute(statement, arguments, strict: strict).rows
+    }
+}
