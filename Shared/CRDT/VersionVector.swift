@@ -82,7 +82,28 @@ public struct VersionVector: Hashable, Sendable {
 
     /// Joins another vector: per actor the greater time.
     public mutating func formUnion(_ other: VersionVector) {
-        for entry in other.entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
+        // A few go in one by one. Each moves what stands behind it, so many go in one walk.
+        guard other.entries.count > 16 else {
+            for entry in other.entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
+            return
+        }
+        var joined: [Entry] = []
+        joined.reserveCapacity(max(entries.count, other.entries.count))
+        var place = 0
+        for entry in other.entries {
+            while place < entries.count, entries[place].actor < entry.actor {
+                joined.append(entries[place])
+                place += 1
+            }
+            if place < entries.count, entries[place].actor == entry.actor {
+                joined.append(entries[place].time < entry.time ? entry : entries[place])
+                place += 1
+            } else {
+                joined.append(entry)
+            }
+        }
+        joined.append(contentsOf: entries[place...])
+        entries = joined
     }
 
     /// The join of two vectors.

@@ -64,6 +64,19 @@ struct TombstoneTests {
         #expect(try Document(decoding: left.encoded()) == left)
     }
 
+    @Test(
+        "a seed that was reaped elsewhere does not survive a return: reaping has left its part of the vector")
+    func goneSeed() throws {
+        let content = object(["a": 1])
+        let seeded = try edited(at: 10, by: 1) { _ = try $0.seed(content) }
+        let mine = try edited(seeded, at: 11, by: 1) { try $0.set(["b"], 2) }
+        let left = try #require(try edited(mine, at: 20, by: 2) { $0.delete() }.reaped())
+        let log = VersionVector([.init(actor: ActorID(1), time: 11), .init(actor: ActorID(2), time: 20)])
+        let returned = mine.gone(frontier: log.union(left.vector), replaying: [])
+        #expect(!returned.isLive)
+        #expect(try edited(returned, at: 30, by: 1) { _ = try $0.seed(content) } == returned)
+    }
+
     @Test("what the frontier covers whole leaves an empty document, and a second time nothing changes")
     func goneWhole() throws {
         let mine = try start()
@@ -111,6 +124,36 @@ struct TombstoneTests {
         #expect(left.vector == mine.vector)
         #expect(left.root["n"]?.counter?[ActorID(1)]?.point.total == 8)
         #expect(left.root["n"]?.counter?[ActorID(1)]?.baseline?.total == 7)
+    }
+
+    @Test("what was removed of a third store's counter is not taken from what it counts anew")
+    func goneWithBaseline() throws {
+        let removed = try edited(try start(), at: 20, by: 2) { $0.delete() }
+        // The log has reaped it; the third store begins anew, here the tombstone was kept.
+        let anew = try delta(on: Document(), at: 30, by: 1) { try $0.increment(["n"], by: 1) }
+        let more = try delta(on: Document().applied(anew), at: 31, by: 1) { try $0.increment(["n"], by: 1) }
+        let log = Document(vector: removed.vector, root: MapNode()).applied(anew)
+        let left = removed.applied(anew).gone(frontier: removed.vector, replaying: [])
+        #expect(left == log)
+        #expect(Value.object(left.merged(log.applied(more)).value) == ["n": 2])
+    }
+
+    /// As actor 1 it would read -3 in both: a total that began anew against a baseline of 5.
+    @Test("a store that counts on after reaping does so as another actor: no old baseline is taken from it")
+    func actorAfterReaping() throws {
+        let kept = try edited(try start(), at: 20, by: 2) { $0.delete() }
+        let first = try delta(on: Document(), at: 30, by: 3) { try $0.increment(["n"], by: 1) }
+        let second = try delta(on: Document().applied(first), at: 31, by: 3) {
+            try $0.increment(["n"], by: 1)
+        }
+        let anew = Document().applied(first).applied(second)
+        // Where the tombstone was kept, and the state in between comes late.
+        #expect(Value.object(anew.merged(kept.applied(first)).value) == ["n": 2])
+        #expect(anew.merged(kept.applied(first)) == kept.applied(first).applied(second))
+        // Where it was not, and the removal of a store that was away names the old total.
+        let late = try delta(on: try start(), at: 25, by: 4) { $0.delete() }
+        let reaped = Document(vector: kept.vector, root: MapNode()).applied(first).applied(second)
+        #expect(Value.object(reaped.applied(late).value) == ["n": 2])
     }
 
     // MARK: Another actor

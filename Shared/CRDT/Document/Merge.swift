@@ -33,10 +33,20 @@ extension MapNode {
         _ left: [Stamp], _ leftVector: VersionVector, _ right: [Stamp], _ rightVector: VersionVector
     ) -> [Stamp] {
         if left == right { return left }
-        let kept =
-            left.filter { right.contains($0) || !rightVector.covers($0) }
-            + right.filter { !left.contains($0) && !leftVector.covers($0) }
-        return kept.sorted()
+        var kept: [Stamp] = []
+        // One walk, for both ascend.
+        var place = 0
+        for stamp in left {
+            while place < right.count, right[place] < stamp {
+                if !leftVector.covers(right[place]) { kept.append(right[place]) }
+                place += 1
+            }
+            let isShared = place < right.count && right[place] == stamp
+            if isShared { place += 1 }
+            if isShared || !rightVector.covers(stamp) { kept.append(stamp) }
+        }
+        for stamp in right[place...] where !leftVector.covers(stamp) { kept.append(stamp) }
+        return kept
     }
 }
 

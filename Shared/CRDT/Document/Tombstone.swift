@@ -11,6 +11,10 @@ extension Document {
 
     /// What reaping leaves of a tombstone: nothing, or, where a seed had been written, the seeds' part of the
     /// vector, so that no seed returns after its deletion (rule 7). Only for tombstones: a precondition.
+    ///
+    /// The baselines of counters go too. So, as after an eviction (rule 10), a store must not write here
+    /// again with an actor that this vector held: where the tombstone is kept, the actor's old baseline
+    /// would be taken from a total that began anew.
     public func reaped() -> Document? {
         precondition(!isLive, "only tombstones are reaped")
         let seeds = vector.entries.filter { $0.time == 0 }
@@ -20,10 +24,13 @@ extension Document {
     /// What a store keeps of a document that was reaped elsewhere while it was away: what the frontier covers
     /// is dropped, everything else survives as a delete against a concurrent update leaves it (rules 13, 14).
     ///
+    /// `frontier` is the log's, joined with the vector of what reaping left of this document there: a log
+    /// counts actors, and no actor wrote the seeds. Without it they would come back.
+    ///
     /// `own` are the store's own deltas of this document, in their order; those that the frontier covers are
     /// skipped. They tell what of the store's counters the others have not seen: a counter keeps one running
-    /// total. Of counters that a third store incremented unseen the whole total stays, because nothing here
-    /// tells its parts.
+    /// total. Of counters that a third store incremented unseen what grew since its baseline stays, because
+    /// nothing here tells more of its parts.
     public func gone(frontier: VersionVector, replaying own: [Delta]) -> Document {
         let back = Return(frontier: frontier, own: own)
         // Not `merge`: an empty tree under the frontier says that all it covers was removed.
@@ -61,7 +68,7 @@ private struct Return {
         -> CounterNode.Entry?
     {
         if frontier.covers(entry.stamp) { return nil }
-        guard actors.contains(entry.actor), let replayed else { return entry }
+        guard actors.contains(entry.actor), let replayed else { return sinceBaseline(entry) }
         var result = CounterNode.Entry(actor: entry.actor, point: replayed.point)
         guard let baseline = entry.baseline,
             !frontier.covers(Stamp(time: baseline.time, actor: entry.actor))
@@ -73,6 +80,17 @@ private struct Return {
             ? replayed.point
             : replay(until: baseline.time)[path[...]]?.counter?[entry.actor]?.point
         return result
+    }
+
+    /// A third store's entry. What was removed of it under the frontier is no part of the total that the
+    /// others have begun anew: kept as a baseline, it would be taken from that one.
+    private func sinceBaseline(_ entry: CounterNode.Entry) -> CounterNode.Entry {
+        guard let baseline = entry.baseline,
+            frontier.covers(Stamp(time: baseline.time, actor: entry.actor))
+        else { return entry }
+        let grown = CounterSum.difference(entry.point.total, baseline.total)
+        return CounterNode.Entry(
+            actor: entry.actor, point: CounterNode.Point(time: entry.point.time, total: grown))
     }
 }
 
