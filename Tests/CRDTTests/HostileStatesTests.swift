@@ -90,7 +90,23 @@ struct HostileStatesTests {
         #expect(start.applied(lie).root["c"]?.counter?.entries.map(\.baseline?.total) == [5])
     }
 
-    @Test("deltas of strangers never trap and touch only what their base covers", arguments: 0..<20)
+    @Test(
+        "a baseline with a total that never was parts those who hear of it in another order, until they meet")
+    func inventedTotal() throws {
+        let one = try delta(on: Document(), at: 5, by: 1) { try $0.increment(["c"], by: 5) }
+        let start = Document().applied(one)
+        let two = try delta(on: start, at: 6, by: 1) { try $0.increment(["c"], by: 2) }
+        var slot = SlotEdit()
+        slot.counter = CounterEdit(
+            baselines: [.init(actor: ActorID(1), point: .init(time: 5, total: 100))])
+        let edit = MapEdit(fields: [MapEdit.FieldEdit(key: "c", slot: slot)])
+        let lie = Delta(stamp: Stamp(time: 20, actor: ActorID(2)), base: start.vector, root: edit)
+        let (left, right) = (start.applied(lie).applied(two), start.applied(two).applied(lie))
+        #expect(Value.object(left.value) == ["c": 2] && Value.object(right.value) == ["c": -93])
+        #expect(left.merged(right) == right && right.merged(left) == right)
+    }
+
+    @Test("deltas of strangers never trap, and what they leave is a state", arguments: 0..<20)
     func strangers(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         var document = Document()
