@@ -29,6 +29,16 @@ struct TombstoneTests {
         }
     }
 
+    @Test("a tombstone outlives its time by the clock of its last writer, and a live document never")
+    func timeToLive() throws {
+        let hour: UInt64 = 3_600_000
+        let deleted = try edited(try start(), at: 5 * hour << 16, by: 2) { $0.delete() }
+        #expect(!deleted.hasOutlived(.seconds(3_600), wallMilliseconds: 6 * hour))
+        #expect(deleted.hasOutlived(.seconds(3_600), wallMilliseconds: 6 * hour + 1))
+        #expect(!deleted.hasOutlived(.seconds(3_600), wallMilliseconds: hour))
+        #expect(try !start().hasOutlived(.zero, wallMilliseconds: 6 * hour))
+    }
+
     @Test("reaping leaves nothing, or the seeds that were there")
     func reaping() throws {
         let deleted = try edited(try start(), at: 20, by: 2) { $0.delete() }

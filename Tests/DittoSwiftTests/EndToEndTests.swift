@@ -104,6 +104,40 @@ struct EndToEndTests {
         }
     }
 
+    @Test("every type of value survives the way over the log to another peer, 1 and 1.0 apart")
+    func types() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                let values: [String: Any?] = [
+                    "_id": "all", "int": Int64.max, "one": 1, "float": 1.0, "tiny": -0.0, "text": "e\u{301}",
+                    "yes": true, "nothing": nil, "bytes": Data([0, 255]), "list": [1, 1.0, "1", [true]],
+                    "map": ["inner": ["deep": Int64.min]],
+                ]
+                try await a.store.execute(
+                    query: "INSERT INTO cars DOCUMENTS (:d)", arguments: ["d": values])
+                try b.sync.registerSubscription(query: "SELECT * FROM cars")
+                try a.sync.start()
+                try b.sync.start()
+                #expect(try await eventually { try await rows(b).count == 1 })
+                #expect(try await rows(b) == rows(a))
+                let types = """
+                    SELECT type(int) AS i, type(one) AS o, type(float) AS f, type(bytes) AS b, \
+                    type(list[1]) AS l, \
+                    type(nothing) AS n, type(map.inner.deep) AS d, one = float AS same FROM cars
+                    """
+                let expected =
+                    #"{"b":"binary","d":"integer","f":"float","i":"integer","l":"float","n":"null","#
+                    + #""o":"integer","same":true}"#
+                #expect(try await rows(b, types) == [expected])
+                #expect(try await rows(b, types) == rows(a, types))
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
     @Test("a cancelled subscription brings nothing more, and keeps what it brought")
     func cancelledSubscription() async throws {
         try await withTemporaryDirectory { directory in

@@ -53,7 +53,7 @@ private struct DiffView {
 
     /// The stamps that were not there before. A map that nobody wrote as such is owed to the writes below it.
     func writers(since before: DiffView?) -> [Stamp] {
-        let own = stamps.filter { !(before?.stamps.contains($0) ?? false) }
+        let own = Set(stamps).subtracting(before?.stamps ?? [])
         guard own.isEmpty, let below else { return own.sorted() }
         return below.survivingStamps().subtracting(before?.below?.survivingStamps() ?? []).sorted()
     }

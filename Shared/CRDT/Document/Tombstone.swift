@@ -9,6 +9,15 @@ extension Document {
     /// When a tombstone was written last, by the writers' clocks; nil for anything else.
     public var deletedAt: Timestamp? { isTombstone ? vector.greatestTime : nil }
 
+    /// Whether a tombstone is older than the time-to-live, by the clock of whoever wrote it last. A clock that
+    /// was ahead keeps it longer; nothing makes it go early.
+    public func hasOutlived(_ timeToLive: Duration, wallMilliseconds: UInt64) -> Bool {
+        guard let deletedAt else { return false }
+        let age = Duration.milliseconds(
+            Int64(clamping: wallMilliseconds) - Int64(clamping: HybridClock.milliseconds(of: deletedAt)))
+        return age > timeToLive
+    }
+
     /// What reaping leaves of a tombstone: nothing, or, where a seed had been written, the seeds' part of the
     /// vector, so that no seed returns after its deletion (rule 7). Only for tombstones: a precondition.
     ///
