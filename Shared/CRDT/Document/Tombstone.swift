@@ -9,7 +9,7 @@ extension Document {
     /// When a tombstone was written last, by the writers' clocks; nil for anything else.
     public var deletedAt: Timestamp? { isTombstone ? vector.greatestTime : nil }
 
-    /// Whether a tombstone is older than the time-to-live, by the clock of whoever wrote it last. A clock that
+    /// Whether a tombstone is older than the time-to-live, by its last writer's clock. A clock that
     /// was ahead keeps it longer; nothing makes it go early.
     public func hasOutlived(_ timeToLive: Duration, wallMilliseconds: UInt64) -> Bool {
         guard let deletedAt else { return false }
