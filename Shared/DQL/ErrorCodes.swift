@@ -83,7 +83,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case nestingTooDeep = "DQL-0402"
     /// An IN list longer than `DQLLimits.inListElements`.
     case inListTooLong = "DQL-0403"
-    /// A clause with more than `DQLLimits.clauseTerms` terms, a statement with more than `DQLLimits.aggregates`.
+    /// A clause with more than `DQLLimits.clauseTerms` terms, a statement with more than
+    /// `DQLLimits.aggregates` aggregates.
     case tooManyTerms = "DQL-0404"
     /// More than `DQLLimits.materializedRows` rows have to be held in memory at a time.
     case tooManyRows = "DQL-0405"

@@ -73,7 +73,8 @@ extension Parser {
 
     /// A reserved word that says how SELECT projects, before something that shows that a field was meant.
     private func refuseAsField(_ word: Token) throws(DQLError) {
-        if isAt(.from) || isAt(.comma) || isAt(.as) || isAt(.dot) { throw notAnExpression(word) }
+        let isPath = isAt(.dot) && current.span.start == word.span.end
+        if isPath || isAt(.from) || isAt(.comma) || isAt(.as) { throw notAnExpression(word) }
     }
 
     /// `*` or a list: what SELECT and RETURNING have in common.
