@@ -83,11 +83,13 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case nestingTooDeep = "DQL-0402"
     /// An IN list longer than `DQLLimits.inListElements`.
     case inListTooLong = "DQL-0403"
-    /// A clause with more than `DQLLimits.clauseTerms` terms.
+    /// A clause with more than `DQLLimits.clauseTerms` terms, a statement with more than
+    /// `DQLLimits.aggregates` aggregates.
     case tooManyTerms = "DQL-0404"
     /// More than `DQLLimits.materializedRows` rows have to be held in memory at a time.
     case tooManyRows = "DQL-0405"
-    /// A subscription's condition that goes through more than `DQLLimits.subscriptionSteps` elements.
+    /// A subscription's condition that goes through more than `DQLLimits.subscriptionSteps` elements,
+    /// or texts that count as much.
     case tooManySteps = "DQL-0406"
 
     /// A parameter without its argument.

@@ -11,6 +11,12 @@ public enum DQLLimits {
     /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They
     /// are compared with one another; a statement with more was not written by anyone.
     public static let clauseTerms = 4_096
+    /// The most warnings that one statement's analysis gives, and the most about its lists in IN. Each looks
+    /// for its place in the text, and nobody reads more.
+    public static let warnings = 32
+    /// The most different aggregates of one statement: they are compared with one another, and each is kept
+    /// for each group.
+    public static let aggregates = 1_024
     /// The most directives that hints at one place may have. They are merged one by one.
     public static let directives = 256
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
@@ -37,8 +43,13 @@ public enum DQLLimits {
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
     /// statement was cancelled: asking reads a clock.
     static let stepsBetweenChecks = 256
-    /// How many elements a subscription's condition may go through per document. Its author is somebody
-    /// else: nested ANY over one array multiply, and nobody would cancel them.
+    /// How many bytes of a value that is read or made count as one step: about as long as a row takes.
+    static let stepBytes = 256
+    /// How many bytes one element or field of a value counts as, whatever is in it.
+    static let elementBytes = 16
+    /// How many elements a subscription's condition may go through per document, the texts that it reads and
+    /// makes counted by `stepBytes`. Its author is somebody else: nested ANY over one array multiply, a few
+    /// letters make a long text, and nobody would cancel them.
     public static let subscriptionSteps = 1_000_000
     /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
     /// which there is IN.

@@ -10,7 +10,7 @@ struct Analyzer {
         let plan: StatementPlan
         let parameters: [NameSyntax]
         /// `x IN (:p)`: worth a warning when the argument turns out to be an array.
-        let listedParameters: [NameSyntax]
+        let listedParameters: [ListedParameter]
         let warnings: [DQLWarning]
     }
 

@@ -9,12 +9,22 @@ struct Binder {
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
     /// The parameters that stand alone in a list of IN.
-    private(set) var listedParameters: [NameSyntax] = []
+    private(set) var listedParameters: [ListedParameter] = []
 
     init(_ source: SourceText) { self.source = source }
 
     mutating func warn(_ code: DQLWarningCode, _ message: String, at span: SourceSpan) {
+        guard warnings.count < DQLLimits.warnings else { return }
         warnings.append(source.warning(code, message, at: span))
+    }
+
+    /// How many warnings and listed parameters there are.
+    var findings: (warnings: Int, listed: Int) { (warnings.count, listedParameters.count) }
+
+    /// Drops those that came since.
+    mutating func forget(since known: (warnings: Int, listed: Int)) {
+        warnings.removeLast(warnings.count - known.warnings)
+        listedParameters.removeLast(listedParameters.count - known.listed)
     }
 
     mutating func bind(_ expressions: [ExpressionSyntax]) throws(DQLError) -> [BoundExpression] {
@@ -79,8 +89,8 @@ struct Binder {
             let bound = try bind(value)
             let list = try bind(elements)
             warnAboutComparison(bound, list, at: expression.span)
-            if elements.count == 1, case .parameter(let name) = elements[0].kind {
-                listedParameters.append(name)
+            if case .parameter(let place)? = list.first, list.count == 1 {
+                listedParameters.append(ListedParameter(place: place, span: elements[0].span))
             }
             predicate = .inList(bound, list).prepared
             isNegated = negated
@@ -169,4 +179,11 @@ struct Binder {
         default: return expression
         }
     }
+}
+
+/// A parameter that stands alone in a list of IN.
+struct ListedParameter: Sendable {
+    /// Its place among the statement's parameters.
+    let place: Int
+    let span: SourceSpan
 }

@@ -90,7 +90,7 @@ extension Binder {
     private mutating func bindAggregate(
         _ kind: AggregateKind, _ call: CallSyntax, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
-        guard var grouping = scope.grouping else {
+        guard scope.grouping != nil else {
             throw source.error(
                 .misplacedAggregate,
                 "an aggregate cannot be used in \(scope.aggregatesRefused ?? "this place")",
@@ -104,22 +104,26 @@ extension Binder {
             throw source.error(
                 .wrongArguments, "\(kind.rawValue.uppercased()) takes one argument", at: span)
         }
-        var inner = self
-        inner.scope.grouping = nil
-        inner.scope.projected = []
-        inner.scope.aggregatesRefused = "another aggregate"
+        // In place: a copy of the binder for each aggregate would copy its parameters each time.
+        let outer = scope
+        scope.grouping = nil
+        scope.projected = []
+        scope.aggregatesRefused = "another aggregate"
         var argument: BoundExpression?
-        if let written = call.arguments.first { argument = try inner.bind(written) }
+        if let written = call.arguments.first { argument = try bind(written) }
         if kind == .count, let argument, StaticType(argument) == .boolean {
-            inner.warn(
+            warn(
                 .countOfCondition, "COUNT of a condition counts the rows where it is true, not all of them",
                 at: span)
         }
-        let slot = grouping.slot(
-            of: BoundAggregate(kind: kind, argument: argument, isDistinct: call.isDistinct))
-        inner.scope = scope
-        inner.scope.grouping = grouping
-        self = inner
+        scope = outer
+        let aggregate = BoundAggregate(kind: kind, argument: argument, isDistinct: call.isDistinct)
+        guard let slot = scope.grouping?.slot(of: aggregate) else {
+            throw source.error(
+                .tooManyTerms, "a statement has at most \(DQLLimits.aggregates) different aggregates",
+                at: span
+            )
+        }
         return .slot(slot)
     }
 }

@@ -12,26 +12,31 @@ extension Binder {
                 .fieldWithoutDocument, "Cannot convert to a literal: no document has the field \(name) here",
                 at: root.span)
         }
-        if let projected = projection(named: name) {
-            var inner = self
-            inner.scope.projected = []
-            // What SELECT names does not see the variables of ORDER BY's expression; their numbers stay
-            // taken.
-            inner.scope.locals = scope.locals.map { _ in nil }
-            let bound = try inner.bind(projected)
-            inner.scope.projected = scope.projected
-            inner.scope.locals = scope.locals
-            self = inner
-            return try apply(steps[...], to: bound)
-        }
+        if let place = projection(named: name) { return try apply(steps[...], to: bindProjected(place)) }
         if let scopeTerm = scope.grouping?.term {
             throw ungrouped(scopeTerm, at: expression.span)
         }
         return try bindField(name, steps[...], root.span)
     }
 
-    private func projection(named name: String) -> ExpressionSyntax? {
-        scope.projected.first { utf8Equal($0.name, name) }?.value
+    private func projection(named name: String) -> Int? {
+        scope.projected.firstIndex { utf8Equal($0.name, name) }
+    }
+
+    /// What SELECT names, bound once however often ORDER BY refers to it. It does not see the variables of
+    /// ORDER BY's expression; their numbers stay taken. Its warnings were given where SELECT names it.
+    private mutating func bindProjected(_ place: Int) throws(DQLError) -> BoundExpression {
+        let key = Scope.ProjectedPlace(place: place, locals: scope.locals.count)
+        if let known = scope.boundProjections[key] { return known }
+        let (projected, locals, known) = (scope.projected, scope.locals, findings)
+        scope.projected = []
+        scope.locals = locals.map { _ in nil }
+        let bound = try bind(projected[place].value)
+        scope.projected = projected
+        scope.locals = locals
+        forget(since: known)
+        scope.boundProjections[key] = bound
+        return bound
     }
 
     /// A field of the statement's document; the first name may be the source's.
@@ -115,10 +120,15 @@ extension Binder {
         if case .name(let name) = Self.steps(of: expression).root.kind, projection(named: name.text) != nil {
             return nil
         }
-        var inner = self
-        inner.scope.grouping = nil
-        inner.scope.projected = []
-        let bound = try inner.bind(expression)
+        // In place: a copy of the binder for each term would copy its parameters each time. The parameters
+        // found here stay, they are those of the term; the warnings go, its own binding gives them.
+        let outer = scope
+        let known = findings
+        scope.grouping = nil
+        scope.projected = []
+        let bound = try bind(expression)
+        scope = outer
+        forget(since: known)
         return grouping.keys.firstIndex(of: bound)
     }
 

@@ -6,6 +6,8 @@ struct Scope {
     var sources: [SourceBinding] = []
     /// ORDER BY sees what SELECT names.
     var projected: [(name: String, value: ExpressionSyntax)] = []
+    /// Those that ORDER BY referred to.
+    var boundProjections: [ProjectedPlace: BoundExpression] = [:]
     /// The variables of ANY, EVERY, ARRAY and OBJECT in reach, innermost last. Their place is their
     /// number; nil is one that cannot be named here.
     var locals: [NameSyntax?] = []
@@ -13,6 +15,13 @@ struct Scope {
     var grouping: GroupScope?
     /// Why an aggregate cannot stand here; nil where it can.
     var aggregatesRefused: String? = "here"
+
+    /// A projection and how many variables were in reach where it was referred to: its own ones are numbered
+    /// after those.
+    struct ProjectedPlace: Hashable {
+        let place: Int
+        let locals: Int
+    }
 }
 
 /// One source and the names it answers to.
@@ -38,8 +47,10 @@ struct GroupScope {
         case order
     }
 
-    mutating func slot(of aggregate: BoundAggregate) -> Int {
+    /// The slot of an aggregate, a new one if it was not met yet; nil when there are too many.
+    mutating func slot(of aggregate: BoundAggregate) -> Int? {
         if let known = aggregates.firstIndex(of: aggregate) { return keys.count + known }
+        guard aggregates.count < DQLLimits.aggregates else { return nil }
         aggregates.append(aggregate)
         return keys.count + aggregates.count - 1
     }

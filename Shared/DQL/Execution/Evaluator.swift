@@ -42,7 +42,7 @@ struct Evaluator: Sendable {
         case .parameter: preconditionFailure("parameters are replaced before execution")
         case .field(let access):
             guard let document = row.documents[access.source]?.document else { return nil }
-            return try fields.read(access, in: document)
+            return try charged(try fields.read(access, in: document), row)
         case .documentID(let source): return row.documents[source]?.id.value
         case .document(let source):
             guard let record = row.documents[source] else { return nil }
@@ -54,7 +54,8 @@ struct Evaluator: Sendable {
         case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))
         case .not(let operand): return Truth.not(try evaluate(operand, row))
         case .arithmetic(let symbol, let left, let right):
-            return Arithmetic.apply(symbol, try evaluate(left, row), try evaluate(right, row))
+            let result = Arithmetic.apply(symbol, try evaluate(left, row), try evaluate(right, row))
+            return symbol == .concat ? try charged(result, row) : result
         case .comparison(let symbol, let left, let right):
             return Truth.compare(symbol, try evaluate(left, row), try evaluate(right, row))
         case .and(let operands): return try conjunction(operands, row)
@@ -108,9 +109,20 @@ struct Evaluator: Sendable {
             var arguments: [Value?] = []
             arguments.reserveCapacity(call.arguments.count)
             for argument in call.arguments { arguments.append(try evaluate(argument, row)) }
-            return (call.prepared ?? call.function.evaluate)(arguments, context)
+            for argument in arguments { _ = try charged(argument, row) }
+            return try charged((call.prepared ?? call.function.evaluate)(arguments, context), row)
         default: preconditionFailure("every kind of expression is evaluated")
         }
+    }
+
+    /// The value, its size counted as work.
+    @inline(never)
+    private func charged(_ value: Value?, _ row: borrowing Row) throws -> Value? {
+        switch value {
+        case .string?, .binary?, .array?, .object?: try row.meter?.work(value)
+        default: break
+        }
+        return value
     }
 
     // MARK: Logic

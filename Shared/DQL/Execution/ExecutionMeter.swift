@@ -27,9 +27,24 @@ final class ExecutionMeter {
         if stepsUntilCheck <= 0 { try check() }
     }
 
+    /// The work that a value was: long texts and collections take as long as many rows. Throws as `step`.
+    func work(_ value: Value?) throws(DQLError) {
+        let bytes: Int
+        switch value {
+        case .string(let text)?: bytes = text.utf8.count
+        case .binary(let run)?: bytes = run.count
+        case .array(let elements)?: bytes = elements.count * DQLLimits.elementBytes
+        case .object(let object)?: bytes = object.count * DQLLimits.elementBytes
+        default: return
+        }
+        guard bytes >= DQLLimits.stepBytes else { return }
+        stepsUntilCheck -= bytes / DQLLimits.stepBytes
+        if stepsUntilCheck <= 0 { try check() }
+    }
+
     private func check() throws(DQLError) {
+        stepsLeft -= DQLLimits.stepsBetweenChecks - stepsUntilCheck
         stepsUntilCheck = DQLLimits.stepsBetweenChecks
-        stepsLeft -= DQLLimits.stepsBetweenChecks
         if stepsLeft < 0 {
             throw DQLError(
                 .tooManySteps,

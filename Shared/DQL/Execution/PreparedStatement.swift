@@ -37,7 +37,7 @@ public struct PreparedStatement: Sendable {
     let plan: StatementPlan
     let parameters: [NameSyntax]
     /// Parameters that stand alone in a list of IN.
-    private let listedParameters: [NameSyntax]
+    private let listedParameters: [ListedParameter]
 
     /// The text it was prepared from.
     public var text: String { source.text }
@@ -106,12 +106,12 @@ public struct PreparedStatement: Sendable {
 
     /// What is suspicious about the arguments of one execution; `values` are those bound.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
-        let inLists = listedParameters.compactMap { name -> DQLWarning? in
-            guard let place = parameters.firstIndex(of: name), case .array = values[place] else { return nil }
+        let arrays = listedParameters.lazy.filter { values[$0.place].arrayValue != nil }
+        let inLists = arrays.prefix(DQLLimits.warnings).map { listed in
+            let name = parameters[listed.place].text
             return source.warning(
-                .arrayInList,
-                "the list has one element, the array \(name.text); IN :\(name.text) means its elements",
-                at: name.span)
+                .arrayInList, "the list has one element, the array \(name); IN :\(name) means its elements",
+                at: listed.span)
         }
         return inLists + unusedArguments(arguments)
     }

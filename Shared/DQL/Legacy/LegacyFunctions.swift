@@ -15,9 +15,11 @@ enum LegacyFunctions {
         switch name {
         case "contains":
             try check(name, arguments, 2, span, source)
+            try refuseNesting(name, arguments, span, source)
             kind = contains(arguments[0], arguments[1], span)
         case "length", "size":
             try check(name, arguments, 1, span, source)
+            try refuseNesting(name, arguments, span, source)
             kind = length(arguments[0], span)
         case "keys":
             try check(name, arguments, 1, span, source)
@@ -48,6 +50,22 @@ enum LegacyFunctions {
         guard arguments.count != count else { return }
         throw source.error(
             .wrongArguments, "\(name) takes \(count) argument(s), not \(arguments.count)", at: span)
+    }
+
+    /// `contains` and `length` write their arguments down for each type that these may have: within one
+    /// another a few letters would make a tree that nobody can hold.
+    private static func refuseNesting(
+        _ name: String, _ arguments: [ExpressionSyntax], _ span: SourceSpan, _ source: SourceText
+    ) throws(DQLError) {
+        guard arguments.contains(where: asksType) else { return }
+        throw source.error(
+            .unsupportedClause, "\(name) cannot be called on what contains, length or size gives", at: span)
+    }
+
+    /// Whether there is a CASE in the expression, which only `byType` makes.
+    private static func asksType(_ expression: ExpressionSyntax) -> Bool {
+        if case .conditional = expression.kind { return true }
+        return expression.kind.children.contains(where: asksType)
     }
 
     private static func call(_ name: String, _ arguments: [ExpressionSyntax]) -> ExpressionSyntax.Kind {

@@ -78,14 +78,15 @@ extension BoundExpression {
         }
     }
 
-    /// Whether evaluating it goes through the elements of a collection.
-    var hasLoops: Bool {
+    /// Whether evaluating it can take much longer than to walk through it: it goes through the elements of a
+    /// collection, or makes texts as long as somebody likes.
+    var needsMeter: Bool {
         switch self {
-        case .quantified, .comprehension: return true
+        case .quantified, .comprehension, .call, .arithmetic(.concat, _, _): return true
         default:
             var found = false
             _ = mapChildren { child in
-                found = found || child.hasLoops
+                found = found || child.needsMeter
                 return child
             }
             return found

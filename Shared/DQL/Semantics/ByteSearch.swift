@@ -1,6 +1,6 @@
 /// Finds a text in others, in time linear in both (Knuth, Morris and Pratt): neither can be chosen so that
 /// the search hangs.
-struct ByteSearch: Sendable {
+struct ByteSearch: Equatable, Sendable {
     private let part: [UInt8]
     /// For each place in the part: how long its longest beginning is that also ends there.
     private let overlaps: [Int]

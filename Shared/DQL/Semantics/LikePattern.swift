@@ -3,12 +3,17 @@ import CRDT
 /// A LIKE pattern, prepared: `%` is any run, `_` one character, the escape character makes the next one
 /// literal.
 ///
-/// Matching backtracks to the last `%` only, so it takes at most text × pattern steps.
+/// What stands between two `%` is searched for in linear time. Only where there is a `_` in it, matching
+/// backtracks to the last `%`, and takes at most text × length of that part steps.
 struct LikePattern: Equatable, Sendable {
     private enum Part: Equatable {
         case byte(UInt8)
         case anyCharacter
         case anyRun
+        /// A run up to and with the first occurrence of a text, and another run after it.
+        case runThrough(ByteSearch)
+        /// A run up to a text that is the end.
+        case runToEnd([UInt8])
     }
 
     private var parts: [Part] = []
@@ -32,6 +37,33 @@ struct LikePattern: Equatable, Sendable {
             }
         }
         if isEscaped { append(escape) }
+        parts = Self.searching(parts)
+    }
+
+    /// The parts with `%` and the literal text after it in one.
+    private static func searching(_ parts: [Part]) -> [Part] {
+        var result: [Part] = []
+        var place = 0
+        while place < parts.count {
+            guard parts[place] == .anyRun else {
+                result.append(parts[place])
+                place += 1
+                continue
+            }
+            let end = parts[(place + 1)...].firstIndex(of: .anyRun) ?? parts.count
+            let literal = parts[(place + 1)..<end].compactMap { part -> UInt8? in
+                if case .byte(let byte) = part { byte } else { nil }
+            }
+            if literal.isEmpty || literal.count < end - place - 1 {
+                result += parts[place..<end]
+            } else if end < parts.count {
+                result.append(.runThrough(ByteSearch(String(decoding: literal, as: UTF8.self))))
+            } else {
+                result.append(.runToEnd(literal))
+            }
+            place = end
+        }
+        return result
     }
 
     private mutating func append(_ scalar: Unicode.Scalar) {
@@ -67,6 +99,15 @@ struct LikePattern: Equatable, Sendable {
                     retry = (place, part)
                     part += 1
                     continue
+                case .runThrough(let search):
+                    // The first occurrence leaves most of the text to the rest: there is no way back.
+                    guard let found = search.first(in: text, from: place) else { return false }
+                    place = found + search.count
+                    part += 1
+                    retry = nil
+                    continue
+                case .runToEnd(let end):
+                    return text.count - place >= end.count && text.suffix(end.count).elementsEqual(end)
                 case .anyCharacter where place < text.count:
                     place += Self.width(text[place])
                     part += 1

@@ -21,7 +21,7 @@ public struct SubscriptionQuery: Sendable {
     public let isWindowed: Bool
 
     private let condition: BoundExpression?
-    private let hasLoops: Bool
+    private let needsMeter: Bool
     private let evaluator: Evaluator
 
     /// Checks the statement and binds the arguments. Throws `unsupportedSubscription` for anything but a
@@ -65,7 +65,7 @@ public struct SubscriptionQuery: Sendable {
         evaluator = Evaluator(ExecutionOptions(), types: plan.input.types)
         condition =
             if case .filter(_, let condition) = plan.input.rows { condition.specialized(values) } else { nil }
-        hasLoops = condition?.hasLoops ?? false
+        needsMeter = condition?.needsMeter ?? false
         equalities = condition.map { EqualityPredicate.all(in: $0) } ?? []
         var used = ObjectValue()
         for (parameter, value) in zip(self.statement.parameters, values) { used[parameter.text] = value }
@@ -77,7 +77,7 @@ public struct SubscriptionQuery: Sendable {
     public func matches(_ record: DocumentRecord) throws -> Bool {
         guard let condition else { return true }
         do {
-            let meter = hasLoops ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
+            let meter = needsMeter ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
             return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
         } catch let error as CRDTError {
             throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")

@@ -148,6 +148,9 @@ enum Keyword: String, CaseIterable, Sendable {
 
     private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-    /// The keyword that a word is, in any case.
-    static func lookup(_ word: String) -> Keyword? { table[word.uppercased()] }
+    /// The keyword that a word is, in any case. Letters outside ASCII are no case of one: `ı` has the upper
+    /// case `I`, yet `ın` is a name.
+    static func lookup(_ word: String) -> Keyword? {
+        word.utf8.allSatisfy { $0 < 0x80 } ? table[word.uppercased()] : nil
+    }
 }

@@ -41,8 +41,10 @@ extension Parser {
         var directives = try merge(nil, current.hints)
         try expect(.select)
         directives = try merge(directives, current.hints)
+        let word = current
         let isDistinct = try take(.distinct)
-        if !isDistinct { _ = try take(.all) }
+        let isAll = isDistinct ? false : try take(.all)
+        if isDistinct || isAll { try refuseAsField(word) }
         let projection = try projection()
         guard isAt(.from) else { throw unexpected("FROM or ','", candidates: [.from]) }
         try advance()
@@ -62,11 +64,17 @@ extension Parser {
     }
 
     private mutating func projection() throws(DQLError) -> ProjectionSyntax {
-        if isAt(.raw) || isAt(.value) {
-            try advance()
-            return .raw(try expression())
-        }
-        return try elements()
+        guard isAt(.raw) || isAt(.value) else { return try elements() }
+        let word = current
+        try advance()
+        try refuseAsField(word)
+        return .raw(try expression())
+    }
+
+    /// A reserved word that says how SELECT projects, before something that shows that a field was meant.
+    private func refuseAsField(_ word: Token) throws(DQLError) {
+        let isPath = isAt(.dot) && current.span.start == word.span.end
+        if isPath || isAt(.from) || isAt(.comma) || isAt(.as) { throw notAnExpression(word) }
     }
 
     /// `*` or a list: what SELECT and RETURNING have in common.
