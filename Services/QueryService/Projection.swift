@@ -70,9 +70,11 @@ actor Projection {
         where !identity.grant.allowsWriting(collection: collection) {
             throw QueryError(.writeNotGranted, collection)
         }
-        let head = try await log.head(of: database).offset
-        if await materializer.position.offset < head { try await materializer.advance() }
-        guard await materializer.wait(for: max(minimum ?? 0, head), timeout: bounds.transactionWait) else {
+        let head = try await log.head(of: database)
+        // Also when it is ahead: the fold finds out whether the log went back.
+        if await materializer.position != head { try await materializer.advance() }
+        guard await materializer.wait(for: max(minimum ?? 0, head.offset), timeout: bounds.transactionWait)
+        else {
             throw QueryError(.transactionNotReached)
         }
         let options = options(isStrict: isStrict)

@@ -23,14 +23,18 @@ struct AdmissionCheck {
         var isAdmitted: Bool { if case .admitted = self { true } else { false } }
     }
 
-    /// Judges uploaded operations in order: all but those that follow a refused one of their actor.
+    /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
+    /// grant forbids is judged: their writer sets all of it aside at once, instead of learning of one
+    /// operation in every round.
     func judge(_ uploads: [[UInt8]], authorKey: String) throws -> [Verdict] {
         try replica.read { transaction in
             var overlay: [DocumentKey: VersionVector] = [:]
             var verdicts: [Verdict] = []
             var stopped: Set<ActorID> = []
             for bytes in uploads {
-                guard let header = try? OperationHeader.peek(bytes), !stopped.contains(header.actor) else {
+                guard let header = try? OperationHeader.peek(bytes) else { continue }
+                guard !stopped.contains(header.actor) else {
+                    if let refusal = forbidden(bytes) { verdicts.append(.refused(refusal)) }
                     continue
                 }
                 let verdict = try judge(bytes, header, authorKey, transaction, &overlay)
@@ -39,6 +43,24 @@ struct AdmissionCheck {
             }
             return verdicts
         }
+    }
+
+    /// The refusal of an operation whatever it rests on; nil where the grant does not forbid it.
+    private func forbidden(_ bytes: [UInt8]) -> Frame.Refusal? {
+        guard let operation = try? Operation(decoding: bytes),
+            let change = operation.changes.first(where: {
+                !grant.allowsWriting(collection: $0.collection)
+            })
+        else { return nil }
+        return refusal(of: operation, .writeNotGranted, "no right to write \(change.collection)")
+    }
+
+    private func refusal(
+        of operation: Operation, _ code: SyncErrorCode, _ message: String
+    ) -> Frame.Refusal {
+        Frame.Refusal(
+            actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message),
+            documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
     private func judge(
@@ -59,9 +81,7 @@ struct AdmissionCheck {
                     error: SyncError(.malformedOperation, "\(error)")))
         }
         func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
-            Frame.Refusal(
-                actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message),
-                documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
+            self.refusal(of: operation, code, message)
         }
         guard operation.sequence <= UInt64(Int64.max) else {
             return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))
@@ -81,9 +101,10 @@ struct AdmissionCheck {
                     refusal(.documentTooLarge, "a document of \(change.collection) grows too large"))
             }
             let vector = overlay[key] ?? known
-            // An honest base names the author's own last change of the document; a duplicate is covered
-            // already.
-            let isOwnHistoryWhole = delta.base[operation.actor] == vector[operation.actor]
+            // An honest base names the author's own last change of the document, unless the change only
+            // seeds and rests on nothing (rule 7); a duplicate is covered already.
+            let isOwnHistoryWhole =
+                !delta.writesStamp || delta.base[operation.actor] == vector[operation.actor]
             guard vector.covers(delta.base), isOwnHistoryWhole || vector.covers(operation.stamp) else {
                 return .uncovered(
                     refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))

@@ -10,6 +10,9 @@ extension DatabaseHub {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
+        guard await !materializer.hasLostHistory else {
+            throw SyncError(.unavailable, "the log was restored: the replicator has to be started again")
+        }
         if await materializer.position.offset < appendedThrough { try await materializer.advance() }
         var verdicts = try await judge(uploads, identity)
         if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
@@ -26,8 +29,16 @@ extension DatabaseHub {
             }
         }
         var (acknowledged, rejected) = try await append(requests, from: session)
-        for refusal in refusals where !rejected.contains(where: { $0.actor == refusal.actor }) {
-            rejected.append(try await record(refusal, identity))
+        // One record closes the actor. What else of it was refused is told when that stands.
+        var closed: Set<ActorID> = []
+        for refusal in refusals {
+            if closed.contains(refusal.actor) {
+                rejected.append(refusal)
+            } else if !rejected.contains(where: { $0.actor == refusal.actor }) {
+                let (told, isRecorded) = try await record(refusal, identity)
+                rejected.append(told)
+                if isRecorded { closed.insert(refusal.actor) }
+            }
         }
         return rejected.isEmpty ? .appended(acknowledged) : .refused(acknowledged, rejected)
     }
@@ -83,7 +94,10 @@ extension DatabaseHub {
     }
 
     /// Lets a refusal take the operation's place in the log, so that no other way leads there any more.
-    private func record(_ refusal: Frame.Refusal, _ identity: Identity) async throws -> Frame.Refusal {
+    /// Returns what the writer is told, and whether that is the refusal.
+    private func record(
+        _ refusal: Frame.Refusal, _ identity: Identity
+    ) async throws -> (told: Frame.Refusal, isRecorded: Bool) {
         let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
         let operation = RefusalRecord.operation(
             actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
@@ -91,11 +105,13 @@ extension DatabaseHub {
         switch try await log.append([request], to: database).first {
         case .appended(let offset)?:
             appendedThrough = max(appendedThrough, offset)
-            return refusal
+            return (refusal, true)
         case .gap(let expected)?:
-            return self.refusal(request.record, .sequenceGap, "the log expects sequence \(expected)")
+            let reason = "the log expects sequence \(expected)"
+            return (self.refusal(request.record, .sequenceGap, reason), false)
         default:
-            return self.refusal(request.record, .actorConflict, "the log has another operation in this place")
+            let reason = "the log has another operation in this place"
+            return (self.refusal(request.record, .actorConflict, reason), false)
         }
     }
 

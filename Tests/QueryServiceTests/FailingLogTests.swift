@@ -95,4 +95,23 @@ struct FailingLogTests {
             #expect(status == 200)
         }
     }
+
+    @Test("a log that went back under the service gets no statement that rests on what it lost")
+    func wentBack() async throws {
+        let bench = try QueryBench()
+        let first = try await bench.openLog()
+        let other = try SQLiteOperationLog(path: "\(bench.folder)/other.sqlite")
+        try await other.createDatabase(QueryBench.database)
+        let log = TamperedLog(first)
+        try await bench.serving(log) { client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            log.failOver(to: other)
+            for statement in ["UPDATE c SET n = 1 WHERE _id = 1", "SELECT * FROM c"] {
+                #expect(try await client.execute(statement).code == "QUERY-0304")
+            }
+        }
+        let head = try await other.head(of: QueryBench.database)
+        #expect(head.offset == 0)
+        for log in [first, other] { await log.close() }
+    }
 }

@@ -4,7 +4,8 @@ import Synchronization
 
 /// A log that passes everything on, except what a test wants to go wrong.
 final class TamperedLog: OperationLog {
-    private let log: any OperationLog
+    private let place: Mutex<any OperationLog>
+    private var log: any OperationLog { place.withLock { $0 } }
     private struct Tampering {
         var outcomes: [AppendOutcome] = []
         var appendFailure: OperationLogErrorCode?
@@ -13,7 +14,10 @@ final class TamperedLog: OperationLog {
     }
     private let tampering = Mutex(Tampering())
 
-    init(_ log: any OperationLog) { self.log = log }
+    init(_ log: any OperationLog) { place = Mutex(log) }
+
+    /// From now on everything goes to another log.
+    func failOver(to other: any OperationLog) { place.withLock { $0 = other } }
 
     /// Outcomes that the next appends get instead of being stored, one each.
     func answerAppends(with outcomes: [AppendOutcome]) { tampering.withLock { $0.outcomes = outcomes } }

@@ -80,6 +80,38 @@ struct OpeningTests {
         }
     }
 
+    @Test("a store of the first format keeps its unacknowledged writes and the place of the others")
+    func firstFormat() throws {
+        try withTemporaryDirectory { folder in
+            let old = try open(folder)
+            for number in 1...4 { try old.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let operations = try old.ownOperations(of: old.actor, after: 0, maxBytes: .max)
+            try old.committing { database, _ in
+                for change in [
+                    "UPDATE acknowledged SET sequence = 2", "DROP TABLE refused",
+                    "ALTER TABLE acknowledged DROP COLUMN timestamp",
+                    "ALTER TABLE acknowledged DROP COLUMN hash", "PRAGMA user_version = 1",
+                ] {
+                    try RawStatement(fresh: change, database).run()
+                }
+                return ((), nil)
+            }
+            try old.close()
+            let store = try open(folder)
+            #expect(store.actor == old.actor)
+            #expect(try store.acknowledgedCommit() == 2)
+            let kept = try store.ownOperations(of: store.actor, after: 0, maxBytes: .max)
+            #expect(kept == Array(operations.dropFirst(2)))
+            #expect(try store.ownActors().map(\.acknowledged) == [2])
+            let hash = hash64(operations[1].bytes)
+            #expect(try store.standing(of: store.actor, sequence: 2, hash: hash).standing == .open)
+            #expect(try store.standing(of: store.actor, sequence: 2, hash: ~hash).standing == .forked)
+            #expect(try store.rows("SELECT * FROM c").count == 4)
+            #expect(try store.refusedWrites().isEmpty)
+            try store.close()
+        }
+    }
+
     @Test("a rollback-journal file of another program is not turned into a WAL one")
     func foreignJournal() throws {
         try withTemporaryDirectory { folder in

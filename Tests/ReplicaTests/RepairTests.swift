@@ -93,6 +93,45 @@ struct RepairTests {
         }
     }
 
+    @Test("what rests on a seed that is moved rests on the seed alone")
+    func seeds() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 0})")
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})")
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
+            try replica.execute("UPDATE c SET m = 3 WHERE _id = 1")
+            #expect(try repair(replica, request(replica, refused: [1])).map(\.sequence) == [1])
+            #expect(try replica.rows("SELECT n, m FROM c") == ["{\"m\":3,\"n\":2}"])
+            var server = Document()
+            for moved in try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max) {
+                let operation = try Operation(decoding: moved.bytes)
+                let change = try #require(operation.changes.first)
+                let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
+                #expect(server.apply(delta) == .applied)
+            }
+            let state = try #require(try replica.state(key("c", 1)))
+            #expect(server.encoded() == state)
+            // The new actor wrote all of it: nothing has to be written as another one.
+            let actor = replica.actor
+            try replica.execute("UPDATE c SET n = 4 WHERE _id = 1")
+            #expect(replica.actor == actor)
+        }
+    }
+
+    @Test("a moved seed that the server has already is no reason for another actor")
+    func seedThere() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})")
+            let state = try #require(try replica.state(key("c", 1)))
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            _ = try repair(replica, request(replica, refused: [2]), states: [key("c", 1): state])
+            let actor = replica.actor
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
+            #expect(replica.actor == actor)
+            #expect(try replica.rows("SELECT * FROM c") == ["{\"_id\":1,\"n\":2}"])
+        }
+    }
+
     @Test("an evicted document stays away, and the new actor does not write it again")
     func evicted() throws {
         try withPeer { replica, _ in

@@ -233,11 +233,14 @@ struct Repairer {
         let table = try collections.requireNumber(of: key.collection, database)
         let stored = try DocumentRows.state(table, key.id, database)
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
-        if held.contains(key), document.apply(delta) == .applied {
+        guard held.contains(key) else { return try Evicted.note(key, state.actor, database) }
+        switch document.apply(delta) {
+        case .applied:
             changed.insert(key)
             try show(document, key)
-        } else {
-            try Evicted.note(key, state.actor, database)
+        // A seed that is here already.
+        case .duplicate: break
+        case .baseMissing: try Evicted.note(key, state.actor, database)
         }
     }
 

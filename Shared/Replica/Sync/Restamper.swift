@@ -79,7 +79,8 @@ struct Restamper {
             let moved = delta.restamped(
                 stamp, on: try document(key), base: lowered(delta.base, in: trace))
             note(delta, in: &traces[key, default: Trace()])
-            traces[key]?.previous = time
+            // What only seeds leaves no stamp of its own to rest on (rule 7).
+            if moved.writesStamp { traces[key]?.previous = time }
             changes.append(
                 Operation.Change(collection: change.collection, id: change.id, delta: moved.encoded()))
         }

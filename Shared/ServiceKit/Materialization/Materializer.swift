@@ -35,6 +35,9 @@ public actor Materializer {
     public private(set) var position: LogPosition
     /// Why the last fold failed; nil after one that did not.
     public private(set) var failure: String?
+    /// Whether the log was found to lack what is folded: nothing must be judged by this fold any more. The
+    /// next start builds it anew.
+    public private(set) var hasLostHistory = false
 
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
     /// log order.
@@ -196,7 +199,9 @@ public actor Materializer {
         do {
             // Up to the head of this moment, or it would not end while the log grows faster than it is
             // folded.
-            let target = try await log.head(of: database).offset
+            let head = try await log.head(of: database)
+            guard head.offset > position.offset || head == position else { throw loseHistory() }
+            let target = head.offset
             while position.offset < target, !isClosed, try await foldNext() {}
             failure = nil
         } catch {
@@ -210,10 +215,23 @@ public actor Materializer {
         }
     }
 
+    /// The log was restored, or its server failed over to one that lacks commits, while this process ran.
+    private func loseHistory() -> OperationLogError {
+        hasLostHistory = true
+        return OperationLogError(
+            .corrupt, "the log does not have the history that is folded here: start this service again",
+            database: database, offset: position.offset)
+    }
+
     /// Folds one read's worth; false at the head.
     private func foldNext() async throws -> Bool {
         let entries = try await log.read(database, after: position.offset)
-        guard let last = entries.last else { return false }
+        guard let first = entries.first, let last = entries.last else { return false }
+        // The log verifies its own chain; this is that it is still the one that is folded here.
+        let digest = ChainHash.digest(
+            actor: first.actor, sequence: first.sequence, timestamp: first.timestamp,
+            contentHash: ChainHash.content(first.bytes))
+        guard first.hash == ChainHash.next(after: position.hash, digest: digest) else { throw loseHistory() }
         let logID = position.logID
         let items = entries.map {
             Replica.LogItem(

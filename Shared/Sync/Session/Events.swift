@@ -57,7 +57,8 @@ public enum Event: Sendable {
     case lagging(LogPosition)
     /// The answer to `append`.
     case appended([Frame.Acknowledgement])
-    /// The answer to `append`: what was admitted, and per actor the first operation that was not.
+    /// The answer to `append`: what was admitted, and per actor the first operation that was not; behind it
+    /// those that would not be either, as far as that is known.
     case refused([Frame.Acknowledgement], [Frame.Refusal])
     /// The answer to `readStates`.
     case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?)

@@ -40,9 +40,16 @@ struct Repairing: Sendable {
 }
 
 extension Session {
-    /// The server refused an operation, and takes nothing more of its actor.
+    /// The server refused an operation, and takes nothing more of its actor. It may name further operations
+    /// of the actor that it would refuse too; one that comes too late for the repair is told once more, when
+    /// it comes again under its new name.
     mutating func writeRefused(_ refusal: Frame.Refusal) throws(SyncError) {
-        guard uploader.sent[refusal.actor] != nil, uploader.stopped.insert(refusal.actor).inserted else {
+        guard uploader.sent[refusal.actor] != nil else { return }
+        guard uploader.stopped.insert(refusal.actor).inserted else {
+            let isFurther = uploader.repair.refused.last.map {
+                $0.actor == refusal.actor && $0.sequence < refusal.sequence
+            }
+            if isFurther ?? false, !refusal.error.isOfClock { uploader.repair.refused.append(refusal) }
             return
         }
         if refusal.error.isOfClock {

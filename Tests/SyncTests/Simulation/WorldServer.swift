@@ -64,7 +64,16 @@ extension World {
         var refusals: [Frame.Refusal] = []
         for bytes in uploads {
             let operation = try Operation(decoding: bytes)
-            if refusals.contains(where: { $0.actor == operation.actor }) { continue }
+            if let first = refusals.first(where: { $0.actor == operation.actor }) {
+                // Behind a refusal that stands in the log: what is forbidden whatever it rests on.
+                let isClosed = ![SyncErrorCode.sequenceGap, .actorConflict].contains {
+                    utf8Equal($0.rawValue, first.error.code)
+                }
+                if isClosed, !operation.keys.allSatisfy(mayWrite) {
+                    refusals.append(refusal(operation, .writeNotGranted))
+                }
+                continue
+            }
             if try !isCovered(operation, link.instance) { try fold(link.instance, count: .max) }
             if let code = try verdict(operation, link.instance) {
                 refusals.append(consume(operation, code))
