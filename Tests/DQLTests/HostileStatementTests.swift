@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import DQLCorpus
 import Testing
 
 /// Statements made to cost more than their length: what they take has to grow with it, or they are refused.
