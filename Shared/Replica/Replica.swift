@@ -294,6 +294,11 @@ public final class Replica: Sendable {
             try state.save(database)
             return state
         }
+        if state.file.born == 0, state.file.isAt(file) {
+            // A store of the first format, which did not note when its file was made.
+            state.file = file
+            try state.save(database)
+        }
         if state.file != file {
             state.file = file
             try state.renewActor(environment, database)

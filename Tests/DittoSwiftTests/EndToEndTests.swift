@@ -128,8 +128,8 @@ struct EndToEndTests {
                     type(nothing) AS n, type(map.inner.deep) AS d, one = float AS same FROM cars
                     """
                 let expected =
-                    #"{"b":"binary","d":"integer","f":"float","i":"integer","l":"float","n":"null","#
-                    + #""o":"integer","same":true}"#
+                    #"{"i":"integer","o":"integer","f":"float","b":"binary","l":"float","n":"null","#
+                    + #""d":"integer","same":true}"#
                 #expect(try await rows(b, types) == [expected])
                 #expect(try await rows(b, types) == rows(a, types))
                 await a.close()

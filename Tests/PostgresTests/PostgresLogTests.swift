@@ -167,7 +167,20 @@ struct PostgresLogTests {
             try PostgresOperationLog.open(url: url, patience: .milliseconds(120), logger: quiet)
         }
         #expect(error?.code == .unreachable)
-        #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: "postgres://[") }
+    }
+
+    @Test("a database or a role that a server does not have, and a URL that is none, are not waited for")
+    func wrongURL() throws {
+        let server = try #require(TestDatabase.serverURL)
+        var components = try #require(URLComponents(string: server))
+        components.path = "/nosuch"
+        let nowhere = try #require(components.string)
+        for url in [nowhere, "postgres://[", server + "&sslmode=banana"] {
+            let error = #expect(throws: OperationLogError.self) {
+                try PostgresOperationLog.open(url: url, patience: .seconds(60), logger: quiet)
+            }
+            #expect(error?.code == .cannotOpen)
+        }
     }
 
     @Test("the writer waits for the disk, whatever the role's setting is")

@@ -90,7 +90,8 @@ struct OpeningTests {
                 for change in [
                     "UPDATE acknowledged SET sequence = 2", "DROP TABLE refused",
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
-                    "ALTER TABLE acknowledged DROP COLUMN hash", "PRAGMA user_version = 1",
+                    "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
+                    "PRAGMA user_version = 1",
                 ] {
                     try RawStatement(fresh: change, database).run()
                 }
@@ -183,6 +184,27 @@ struct OpeningTests {
             let after = try #require(try second.execute("UPDATE c SET a = 1").operation)
             #expect(after.timestamp > before.timestamp)
             #expect(after.actor == before.actor)
+        }
+    }
+
+    @Test("a file that was removed and copied back is a copy, whatever inode it got")
+    func copiedBack() throws {
+        try withTemporaryDirectory { folder in
+            let original = folder.appendingPathComponent("original")
+            let copy = folder.appendingPathComponent("copy")
+            let store = try open(original)
+            try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try store.close()
+            try FileManager.default.copyItem(at: original, to: copy)
+            var actors = [store.actor]
+            for _ in 0..<4 {
+                try FileManager.default.removeItem(at: original)
+                try FileManager.default.copyItem(at: copy, to: original)
+                let again = try open(original, TestEnvironment(seed: UInt64(actors.count) + 7))
+                actors.append(again.actor)
+                try again.close()
+            }
+            #expect(Set(actors).count == 5)
         }
     }
 

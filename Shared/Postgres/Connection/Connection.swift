@@ -44,6 +44,15 @@ final class Connection {
     /// The server's version, as 150004 for 15.4.
     var serverVersion: Int { Int(PQserverVersion(handle)) }
 
+    /// Whether a server that did not take a connection may take one later: it is starting, stopping, full or
+    /// not there; no other URL would help.
+    static func mayComeBack(_ url: String) -> Bool {
+        switch PQping(url) {
+        case PQPING_REJECT, PQPING_NO_RESPONSE: true
+        default: false
+        }
+    }
+
     /// Runs statements without parameters or results.
     func run(_ script: String) throws(PostgresError) { _ = try check(PQexec(handle, script)) }
 

@@ -51,6 +51,10 @@ public final class PostgresOperationLog: OperationLog {
             guard error.isConnectionLost else {
                 throw OperationLogError(.cannotOpen, "the schema mimeo_log cannot be made: \(error)")
             }
+            // A server that answers, and a URL that says nothing to libpq, stay as they are.
+            guard Connection.mayComeBack(url) else {
+                throw OperationLogError(.cannotOpen, "PostgreSQL does not let us in: \(error.message)")
+            }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
         let writer = PostgresLogWriter(url: url, logger: logger)

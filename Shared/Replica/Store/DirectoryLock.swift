@@ -70,10 +70,39 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Device and inode of a file; nil when it does not exist.
+    /// Device, inode and time of birth of a file; nil when it does not exist. The time is there because a
+    /// file that is removed and copied back may well get the inode it had.
     static func identity(of path: String) -> FileIdentity? {
         var information = stat()
         guard stat(path, &information) == 0 else { return nil }
-        return FileIdentity(device: UInt64(information.st_dev), inode: UInt64(information.st_ino))
+        return FileIdentity(
+            device: UInt64(information.st_dev), inode: UInt64(information.st_ino), born: birth(of: path))
+    }
+
+    /// When a file was made, in nanoseconds since 1970; 0 where the system or the file system does not say.
+    private static func birth(of path: String) -> UInt64 {
+        // The headers that Swift sees do not declare statx(2), which glibc has since 2.28 and musl since
+        // 1.2.5.
+        typealias Statx =
+            @convention(c) (
+                Int32, UnsafePointer<CChar>, Int32, UInt32, UnsafeMutableRawPointer
+            ) -> Int32
+        guard let symbol = dlsym(nil, "statx") else { return 0 }
+        let statx = unsafeBitCast(symbol, to: Statx.self)
+        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
+            guard let start = buffer.baseAddress, statx(AT_FDCWD, path, 0, Birth.mask, start) == 0,
+                buffer.load(as: UInt32.self) & Birth.mask != 0
+            else { return 0 }
+            let seconds = buffer.load(fromByteOffset: Birth.secondsOffset, as: Int64.self)
+            let nanoseconds = buffer.load(fromByteOffset: Birth.secondsOffset + 8, as: UInt32.self)
+            return UInt64(clamping: seconds) &* 1_000_000_000 &+ UInt64(nanoseconds)
+        }
+    }
+
+    /// Of struct statx, as Linux has fixed it: the bit that asks for the time of birth, and where that
+    /// stands.
+    private enum Birth {
+        static let mask: UInt32 = 0x800
+        static let secondsOffset = 80
     }
 }

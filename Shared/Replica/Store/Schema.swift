@@ -63,6 +63,7 @@ enum Schema {
     private static let changesOfFormat2 = """
         ALTER TABLE acknowledged ADD COLUMN timestamp INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE acknowledged ADD COLUMN hash INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE refused (
             position INTEGER PRIMARY KEY, code TEXT NOT NULL, message TEXT NOT NULL,
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);

@@ -14,7 +14,7 @@ struct StoreState: Sendable, Equatable {
     var clock: HybridClock
     /// The number of the last commit that changed a document; in a materialization the log's offset.
     var head: UInt64
-    /// Device and inode of the store file when it was last opened: a copy differs (rule 9).
+    /// Which file the store was in when it was last opened: a copy differs (rule 9).
     var file: FileIdentity
     /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
     var logID: LogID?
@@ -40,12 +40,14 @@ struct StoreState: Sendable, Equatable {
 
     static func load(_ database: Database) throws -> StoreState? {
         let statement = try RawStatement(
-            cached: "SELECT actor, sequence, clock, head, device, inode, log, log_hash FROM store", database)
+            cached: "SELECT actor, sequence, clock, head, device, inode, log, log_hash, born FROM store",
+            database)
         guard try statement.step() else { return nil }
         return StoreState(
             actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
             clock: HybridClock(latest: statement.bits(2)), head: statement.bits(3),
-            file: FileIdentity(device: statement.bits(4), inode: statement.bits(5)),
+            file: FileIdentity(
+                device: statement.bits(4), inode: statement.bits(5), born: statement.bits(8)),
             logID: LogID(bytes: statement.bytes(6)),
             logHash: statement.bits(7))
     }
@@ -53,10 +55,10 @@ struct StoreState: Sendable, Equatable {
     func save(_ database: Database) throws {
         let statement = try RawStatement(
             cached: """
-                INSERT INTO store (one, actor, sequence, clock, head, device, inode, log, log_hash)
-                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                INSERT INTO store (one, actor, sequence, clock, head, device, inode, log, log_hash, born)
+                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                 ON CONFLICT (one) DO UPDATE SET actor = ?1, sequence = ?2, clock = ?3, head = ?4, device = ?5,
-                    inode = ?6, log = ?7, log_hash = ?8
+                    inode = ?6, log = ?7, log_hash = ?8, born = ?9
                 """, database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
@@ -66,6 +68,7 @@ struct StoreState: Sendable, Equatable {
         statement.bind(6, bits: file.inode)
         statement.bind(7, logID?.bytes ?? [])
         statement.bind(8, bits: logHash)
+        statement.bind(9, bits: file.born)
         try statement.run()
     }
 }
@@ -74,4 +77,9 @@ struct StoreState: Sendable, Equatable {
 struct FileIdentity: Sendable, Equatable {
     let device: UInt64
     let inode: UInt64
+    /// When the file was made, in nanoseconds since 1970; 0 when that is not known.
+    let born: UInt64
+
+    /// Whether both are in one place, whenever they were made.
+    func isAt(_ other: FileIdentity) -> Bool { device == other.device && inode == other.inode }
 }

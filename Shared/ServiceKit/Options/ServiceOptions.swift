@@ -14,7 +14,9 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     public var listen: String?
 
     /// The operation log.
-    @Option(help: ArgumentHelp("Operation log: sqlite:PATH (default DATA/log.sqlite).", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "Operation log: sqlite:PATH (default DATA/log.sqlite) or postgres://….", valueName: "url"))
     public var log: String?
 
     /// The configuration file.
