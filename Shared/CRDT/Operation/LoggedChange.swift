@@ -1,6 +1,6 @@
-// What a change of the log holds. Writers' operations hold deltas. Two more forms are written by servers only:
-// their first byte tells them from a delta, whose first byte is its version, so no peer can upload one, since
-// admission takes nothing but deltas.
+// What a change of the log holds. Writers' operations hold deltas. Two more forms are written by servers
+// only: their first byte tells them from a delta, whose first byte is its version, so no peer can upload one,
+// since admission takes nothing but deltas.
 
 /// A change of the log, decoded.
 public enum LoggedChange: Sendable, Equatable {
