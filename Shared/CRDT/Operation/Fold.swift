@@ -11,8 +11,8 @@ public enum Fold {
         case changed(state: [UInt8], isLive: Bool)
         /// Everything the change brings was there already: the state stays, but was confirmed here.
         case duplicate
-        /// A tombstone has gone. What stays, not live, keeps seeds from coming back (rule 7); nil when nothing
-        /// has to.
+        /// A tombstone has gone. What stays, not live, keeps seeds from coming back (rule 7); nil when
+        /// nothing has to.
         case reaped(rest: [UInt8]?)
         /// The change has no effect at all.
         case void(Reason)
