@@ -34,7 +34,7 @@ struct AdmissionCheck {
             for bytes in uploads {
                 guard let header = try? OperationHeader.peek(bytes) else { continue }
                 guard !stopped.contains(header.actor) else {
-                    if let refusal = forbidden(bytes) { verdicts.append(.refused(refusal)) }
+                    if let refusal = try forbidden(bytes, transaction) { verdicts.append(.refused(refusal)) }
                     continue
                 }
                 let verdict = try judge(bytes, header, authorKey, transaction, &overlay)
@@ -45,14 +45,29 @@ struct AdmissionCheck {
         }
     }
 
-    /// The refusal of an operation whatever it rests on; nil where the grant does not forbid it.
-    private func forbidden(_ bytes: [UInt8]) -> Frame.Refusal? {
-        guard let operation = try? Operation(decoding: bytes),
+    /// The refusal of an operation whatever it rests on: the grant forbids it, or the log has it under
+    /// another name. Nil for any other.
+    private func forbidden(_ bytes: [UInt8], _ transaction: ReadTransaction) throws -> Frame.Refusal? {
+        guard let operation = try? Operation(decoding: bytes) else { return nil }
+        if let refusal = try alreadyThere(operation, transaction) { return refusal }
+        guard
             let change = operation.changes.first(where: {
                 !grant.allowsWriting(collection: $0.collection)
             })
         else { return nil }
         return refusal(of: operation, .writeNotGranted, "no right to write \(change.collection)")
+    }
+
+    /// The refusal of an operation that a copy of its store has moved to the log before (decision 0009). Of
+    /// two that are moved at one time the log itself takes the first. One that is there under this very name
+    /// is a duplicate.
+    private func alreadyThere(
+        _ operation: Operation, _ transaction: ReadTransaction
+    ) throws -> Frame.Refusal? {
+        guard try transaction.hasMoved(operation.identity),
+            try transaction.frontier(of: [operation.actor]).first?.sequence ?? 0 < operation.sequence
+        else { return nil }
+        return refusal(of: operation, .alreadyThere, "the log has this write under another actor")
     }
 
     private func refusal(
@@ -86,6 +101,7 @@ struct AdmissionCheck {
         guard operation.sequence <= UInt64(Int64.max) else {
             return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))
         }
+        if let refusal = try alreadyThere(operation, transaction) { return .refused(refusal) }
         if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds) {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))

@@ -22,7 +22,8 @@ struct ServerStore: SessionStore {
                 Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
             }
             return .frontier(
-                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, known))
+                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, known),
+                hashes: try await hub.hashes(for: hello, known))
         case .readPage(let subscription, let query, let start):
             return .page(subscription: subscription, try await page(query, start))
         case .awaitOperations(let offset):

@@ -39,6 +39,11 @@ public struct Touch: Hashable, Sendable {
         Touch(rawValue: hash64(Array(name.utf8), seed: 2))
     }
 
+    /// What was moved to another actor, by its origin (decision 0009).
+    public static func origin(_ identity: UInt64) -> Touch {
+        Touch(rawValue: withUnsafeBytes(of: identity.littleEndian) { hash64($0, seed: 3) })
+    }
+
     /// What an operation changes: its documents, and their collections.
     public static func all(of operation: Operation) -> [Touch] {
         var collections: [String] = []
@@ -51,6 +56,7 @@ public struct Touch: Hashable, Sendable {
             }
             touches.append(.document(change.collection, change.id))
         }
+        if let origin = operation.origin { touches.append(.origin(origin)) }
         return touches
     }
 }
@@ -66,6 +72,11 @@ public struct AppendCondition: Hashable, Sendable {
     public init(readAt: UInt64, reads: [Touch]) {
         self.readAt = readAt
         self.reads = reads
+    }
+
+    /// The condition of a moved operation: the log has none of this origin (decision 0009).
+    public static func first(ofOrigin identity: UInt64) -> AppendCondition {
+        AppendCondition(readAt: 0, reads: [.origin(identity)])
     }
 }
 
@@ -95,6 +106,7 @@ public struct AppendRequest: Hashable, Sendable {
     public init(
         _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil
     ) {
+        let condition = condition ?? operation.origin.map { .first(ofOrigin: $0) }
         self.init(
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,

@@ -36,6 +36,9 @@ public enum ReplicaLimits {
     /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
     /// restored is noticed; each costs a few bytes of every greeting.
     public static let retiredActors = 64
+    /// Operations per actor whose checksums a materialization keeps: how far back a store that forked learns
+    /// exactly where. About 100 KB for an actor that has written so many.
+    public static let historyOperations: UInt64 = 4_096
     /// Documents a repair asks for before the store looks again at what it has.
     public static let repairDocuments = 16_384
     /// Documents on one page of what a store holds.

@@ -27,6 +27,8 @@ public enum Limits {
     /// Actors of which a server takes nothing more in one session, having refused an operation of each. An
     /// honest peer has one at a time.
     public static let stoppedActors = 1_024
+    /// Checksums of operations that one greeting of a server may name; eight bytes each, within a frame.
+    public static let greetingHashes = 16_384
     /// Documents whose states are read at a time, so that few large ones are in memory at once.
     public static let statesPerRead = 16
     /// The most bytes of updates sent as one transaction of the live stream; a larger one travels as a

@@ -33,6 +33,8 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case clockTooFarAhead = "SYNC-0406"
     /// The change makes a document larger than the server can pass on.
     case documentTooLarge = "SYNC-0407"
+    /// The log has the write already, moved to another actor by a copy of its store: it counts once.
+    case alreadyThere = "SYNC-0408"
     /// This side cannot store or read; the other may try again later.
     case unavailable = "SYNC-0501"
     /// The token has expired.

@@ -92,6 +92,7 @@ struct OpeningTests {
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
+                    "DROP TABLE history", "DROP TABLE moved",
                     "PRAGMA user_version = 1",
                 ] {
                     try RawStatement(fresh: change, database).run()

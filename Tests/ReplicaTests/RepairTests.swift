@@ -10,7 +10,7 @@ struct RepairTests {
         _ replica: Replica, admitted: UInt64 = 0, refused: [UInt64] = [], isForItsBase: Bool = false
     ) -> RepairRequest {
         RepairRequest(
-            admitted: [replica.actor: admitted],
+            admitted: [replica.actor: admitted], closed: [replica.actor],
             refused: refused.map {
                 RepairRequest.Refused(
                     actor: replica.actor, sequence: $0, code: "SYNC-0401", message: "no right",
@@ -24,9 +24,9 @@ struct RepairTests {
     ) throws -> [(actor: ActorID, sequence: UInt64)] {
         guard case .needs(let keys) = try replica.repair(request) else { return [] }
         try replica.stageRepair(keys.map { ($0, states[$0]) })
-        guard case .repaired(let actor, let refused) = try replica.repair(request) else { return [] }
-        #expect(actor == replica.actor)
-        return refused
+        guard case .repaired(let outcome) = try replica.repair(request) else { return [] }
+        #expect(outcome.actor == replica.actor)
+        return outcome.refused
     }
 
     @Test("a refused write is set aside, later ones rest on the server's state, commits keep their numbers")
@@ -43,12 +43,15 @@ struct RepairTests {
             #expect(keys == [try key("c", 2), try key("c", 3)])
             #expect(try replica.acknowledgedCommit() == 1)
             try replica.stageRepair(keys.map { ($0, nil) })
-            guard case .repaired(let actor, let refused) = try replica.repair(request) else {
+            guard case .repaired(let outcome) = try replica.repair(request) else {
                 Issue.record("not repaired")
                 return
             }
+            let actor = outcome.actor
             #expect(actor != old)
-            #expect(refused.map(\.sequence) == [2])
+            #expect(outcome.left == [old])
+            #expect(outcome.pending == [actor])
+            #expect(outcome.refused.map(\.sequence) == [2])
             #expect(try replica.refusedWrites().map(\.commit) == [2])
             #expect(try replica.refusal(ofCommit: 2)?.code == "SYNC-0401")
             #expect(try replica.refusal(ofCommit: 3) == nil)

@@ -79,7 +79,8 @@ public struct LoggedOperation: Sendable {
     public init(decoding bytes: [UInt8]) throws(CRDTError) {
         let operation = try Operation(decoding: bytes)
         header = OperationHeader(
-            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp)
+            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+            origin: operation.origin)
         var changes: [Change] = []
         changes.reserveCapacity(operation.changes.count)
         for change in operation.changes {

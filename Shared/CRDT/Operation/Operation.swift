@@ -31,19 +31,29 @@ public struct Operation: Sendable, Equatable {
     public let sequence: UInt64
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp
+    /// For an operation that its store moved to this actor: the `identity` it was written under. A log takes
+    /// one operation of an origin (decision 0009).
+    public let origin: UInt64?
     /// The changes, in the order in which the transaction first touched the documents.
     public let changes: [Change]
 
     /// An operation of these parts.
-    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp, changes: [Change]) {
+    public init(
+        actor: ActorID, sequence: UInt64, timestamp: Timestamp, origin: UInt64? = nil, changes: [Change]
+    ) {
         self.actor = actor
         self.sequence = sequence
         self.timestamp = timestamp
+        self.origin = origin
         self.changes = changes
     }
 
     /// The stamp of every delta in it.
     public var stamp: Stamp { Stamp(time: timestamp, actor: actor) }
+
+    /// What tells the transaction from every other, whatever actor its operation was moved to: the checksum
+    /// of the operation as it was first written.
+    public var identity: UInt64 { origin ?? hash64(encoded()) }
 }
 
 /// An operation's identity without its changes.
@@ -54,6 +64,15 @@ public struct OperationHeader: Sendable, Equatable {
     public let sequence: UInt64
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp
+    /// See `Operation.origin`.
+    public let origin: UInt64?
+
+    init(actor: ActorID, sequence: UInt64, timestamp: Timestamp, origin: UInt64? = nil) {
+        self.actor = actor
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.origin = origin
+    }
 
     /// Reads the header of an encoded operation without decoding its changes.
     public static func peek(_ bytes: [UInt8]) throws(CRDTError) -> OperationHeader {

@@ -1,10 +1,11 @@
 // An operation's encoding, version 1:
 //
 //   byte 0    version (1)
-//   byte 1    flags (0; reserved: partial, signed, refusal, reaping)
+//   byte 1    flags: bit 0 has an origin, others 0 (reserved: partial, signed)
 //   actor     8 bytes
 //   sequence  varint, from 1
 //   timestamp 8 bytes
+//   origin    8 bytes, with bit 0
 //   varint count of collections, per collection: varint name length, name, varint count of changes, per
 //     change:
 //             varint id length, id, varint delta length, delta
@@ -14,15 +15,18 @@
 
 extension Operation {
     static let encodingVersion: UInt8 = 1
+    /// The flag of an operation that was moved.
+    static let originFlag: UInt8 = 1
 
     /// The bytes that logs store and whose hash chains.
     public func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.byte(Operation.encodingVersion)
-        writer.byte(0)
+        writer.byte(origin == nil ? 0 : Operation.originFlag)
         writer.fixed64(actor.rawValue)
         writer.varint(sequence)
         writer.fixed64(timestamp)
+        if let origin { writer.fixed64(origin) }
         let runs = changes.chunkedByCollection()
         writer.count(runs.count)
         for run in runs {
@@ -49,7 +53,7 @@ extension Operation {
                 try reader.requireEnd()
                 return Operation(
                     actor: header.actor, sequence: header.sequence, timestamp: header.timestamp,
-                    changes: changes)
+                    origin: header.origin, changes: changes)
             }
         }
         self = try result.get()
@@ -62,11 +66,14 @@ extension ByteReader {
         guard version == Operation.encodingVersion else {
             throw CRDTError(.unsupportedVersion, "operation encoding version \(version) is not known here")
         }
-        guard try byte() == 0 else { throw .malformed("unknown operation flags", at: 1) }
+        let flags = try byte()
+        guard flags & ~Operation.originFlag == 0 else { throw .malformed("unknown operation flags", at: 1) }
         let actor = ActorID(try fixed64())
         let sequence = try varint()
         guard sequence > 0 else { throw .malformed("sequences count from 1", at: place) }
-        return OperationHeader(actor: actor, sequence: sequence, timestamp: try fixed64())
+        let timestamp = try fixed64()
+        let origin = flags == 0 ? nil : try fixed64()
+        return OperationHeader(actor: actor, sequence: sequence, timestamp: timestamp, origin: origin)
     }
 
     fileprivate mutating func changes() throws(CRDTError) -> [Operation.Change] {

@@ -80,11 +80,16 @@ enum Schema {
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
         """
 
-    /// A materialization's frontier and reap floor.
+    /// A materialization's frontier and reap floor; of every actor the checksums of its latest operations
+    /// (`FoldedHistory`), and the origins of what was moved (decision 0009).
     private static let changesOfFormat3 = """
         ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE frontier (
             actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL);
+        CREATE TABLE history (
+            actor INTEGER NOT NULL, slot INTEGER NOT NULL, sequence INTEGER NOT NULL, hash INTEGER NOT NULL,
+            PRIMARY KEY (actor, slot)) WITHOUT ROWID;
+        CREATE TABLE moved (origin INTEGER PRIMARY KEY);
         """
 
     private static let tablesOfFormat1 = """

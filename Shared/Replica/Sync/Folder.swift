@@ -8,6 +8,8 @@ struct Folder {
     private(set) var touched: [DocumentKey] = []
     /// The frontier, behind every entry folded so far.
     private(set) var frontier = FoldedFrontier()
+    /// What is remembered of the entries folded so far.
+    private(set) var history = FoldedHistory()
     private let database: Database
     private let logger: Logger
     private var collections = Collections()
@@ -43,6 +45,7 @@ struct Folder {
         }
         if !reaped.isEmpty { state.reapFloor = offset }
         frontier.advance(operation.header)
+        history.note(operation.header, item.bytes)
         return FoldedOperation(
             position: item.position, stamp: operation.stamp, sequence: operation.header.sequence,
             changes: changes, reaped: reaped)

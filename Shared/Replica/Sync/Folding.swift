@@ -61,6 +61,7 @@ extension Replica {
             var folded: [FoldedOperation] = []
             for item in items { folded.append(try folder.fold(item, &state)) }
             try folder.frontier.save(database)
+            try folder.history.save(database)
             let commit =
                 folder.touched.isEmpty
                 ? nil : Commit(number: state.head, documents: folder.touched, actor: nil, wanted: [])

@@ -19,17 +19,32 @@ struct HistoryPlace: Sendable, Equatable {
     let timestamp: Timestamp
     let hash: UInt64
 
-    /// How the history stands, and up to which sequence the server has, or once had, this store's operations.
-    /// - Parameter bytes: the own operation of a sequence beyond this place, as far as there is one.
+    /// What a comparison found.
+    struct Comparison: Sendable, Equatable {
+        let state: State
+        /// Up to which sequence the server has, or once had, this store's operations.
+        let admitted: UInt64
+        /// Whether it certainly has no later one of them.
+        var isExact = true
+    }
+
+    /// How the history stands to the server's.
+    /// - Parameters:
+    ///   - last: the sequence of the last own operation.
+    ///   - isCurrent: whether the store writes as this actor. What another one has written after all of its
+    ///     own operations does not matter to an actor that will not write again.
+    ///   - server: what the server says of earlier operations than its last.
+    ///   - bytes: the own operation of a sequence beyond this place.
     func compare(
-        sequence head: UInt64, hash headHash: UInt64, bytes: (UInt64) throws -> [UInt8]?
-    ) rethrows -> (state: State, admitted: UInt64) {
-        guard head >= sequence else { return (.closed, sequence) }
+        sequence head: UInt64, hash headHash: UInt64, last: UInt64, isCurrent: Bool,
+        server: OperationHashes?, bytes: (UInt64) throws -> [UInt8]?
+    ) rethrows -> Comparison {
+        guard head >= sequence else { return Comparison(state: .closed, admitted: sequence) }
         guard head > sequence else {
-            return (head == 0 || hash == headHash ? .open : .forked, sequence)
+            let isSame = head == 0 || hash == headHash
+            return Comparison(state: isSame ? .open : .forked, admitted: sequence)
         }
-        let own = try bytes(head)
-        if let own, own.withUnsafeBytes({ hash64($0, seed: 0) }) == headHash { return (.open, head) }
+        if try bytes(head).map({ hash64($0) }) == headHash { return Comparison(state: .open, admitted: head) }
         var previous: Timestamp? = timestamp
         if head > sequence + 1 {
             previous = try bytes(head - 1).flatMap { try? OperationHeader.peek($0).timestamp }
@@ -37,6 +52,15 @@ struct HistoryPlace: Sendable, Equatable {
         let isRefusal = previous.map {
             RefusalRecord.hash(actor: actor, sequence: head, after: $0) == headHash
         }
-        return isRefusal ?? false ? (.closed, head - 1) : (.forked, sequence)
+        if isRefusal ?? false { return Comparison(state: .closed, admitted: head - 1) }
+        // Histories that agree at one operation agree on all before it, so the last one tells.
+        var point = min(head - 1, max(last, sequence))
+        while point > sequence {
+            if let known = server?[point], try bytes(point).map({ hash64($0) }) == known { break }
+            point -= 1
+        }
+        let isExact = point + 1 == head || point >= last || server?[point + 1] != nil
+        let isWhole = point >= last && !isCurrent
+        return Comparison(state: isWhole ? .open : .forked, admitted: point, isExact: isExact)
     }
 }

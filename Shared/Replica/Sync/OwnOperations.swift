@@ -101,6 +101,24 @@ extension OwnOperations {
         return try statement.step() ? statement.bytes(0) : nil
     }
 
+    /// The sequence of an actor's last operation that is not acknowledged; nil when there is none.
+    static func last(of actor: ActorID, _ database: Database) throws -> UInt64? {
+        let statement = try RawStatement(
+            cached: "SELECT MAX(sequence) FROM operation WHERE actor = ?", database)
+        statement.bind(1, bits: actor.rawValue)
+        guard try statement.step(), !statement.isNull(0) else { return nil }
+        return statement.bits(0)
+    }
+
+    /// The actors with operations that are not acknowledged, in the order of their first commits.
+    static func pending(_ database: Database) throws -> [ActorID] {
+        let statement = try RawStatement(
+            cached: "SELECT actor FROM operation GROUP BY actor ORDER BY MIN(position)", database)
+        var actors: [ActorID] = []
+        while try statement.step() { actors.append(ActorID(statement.bits(0))) }
+        return actors
+    }
+
     /// Forgets earlier actors that have nothing left to send: all but the latest few, or all.
     static func forgetRetired(but current: ActorID, keeping count: Int, _ database: Database) throws {
         let statement = try RawStatement(
@@ -153,30 +171,44 @@ extension Replica {
         }
     }
 
+    /// What the comparison with the server found (rule 9).
+    public struct Comparison: Sendable, Equatable {
+        /// How the actor stands.
+        public let standing: Standing
+        /// Up to which sequence the server has, or once had, its operations from here.
+        public let admitted: UInt64
+        /// Whether the server certainly has no later one of them.
+        public let isExact: Bool
+    }
+
     /// How an own actor stands to the server, whose last operation of it has this sequence and checksum
-    /// (0 for none), and up to which sequence the server has, or once had, its operations from here.
+    /// (0 for none); `server` is what it says of earlier ones.
     public func standing(
-        of actor: ActorID, sequence: UInt64, hash: UInt64
-    ) throws -> (standing: Standing, admitted: UInt64) {
+        of actor: ActorID, sequence: UInt64, hash: UInt64, server: OperationHashes? = nil
+    ) throws -> Comparison {
         try read { transaction in
             try transaction.withDatabase { database in
                 let place =
                     try OwnOperations.place(of: actor, database)
                     ?? HistoryPlace(actor: actor, sequence: 0, timestamp: 0, hash: 0)
                 let isCurrent = try StoreState.load(database)?.actor == actor
-                let pending = try RawStatement(
-                    cached: "SELECT 1 FROM operation WHERE actor = ? LIMIT 1", database)
-                pending.bind(1, bits: actor.rawValue)
+                let last = try OwnOperations.last(of: actor, database)
                 // Of one that will not write again and has nothing to send, nothing can go wrong.
-                guard try isCurrent || pending.step() else { return (.open, place.sequence) }
-                let outcome = try place.compare(sequence: sequence, hash: hash) {
-                    try OwnOperations.bytes(of: actor, $0, database)
+                guard isCurrent || last != nil else {
+                    return Comparison(standing: .open, admitted: place.sequence, isExact: true)
                 }
-                return switch outcome.state {
-                case .open: (.open, outcome.admitted)
-                case .closed: (.closed, outcome.admitted)
-                case .forked: (.forked, outcome.admitted)
-                }
+                let found = try place.compare(
+                    sequence: sequence, hash: hash, last: last ?? place.sequence, isCurrent: isCurrent,
+                    server: server
+                ) { try OwnOperations.bytes(of: actor, $0, database) }
+                let standing: Standing =
+                    switch found.state {
+                    case .open: .open
+                    case .closed: .closed
+                    case .forked: .forked
+                    }
+                return Comparison(
+                    standing: standing, admitted: found.admitted, isExact: found.isExact)
             }
         }
     }

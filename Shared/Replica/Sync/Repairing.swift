@@ -15,27 +15,43 @@ public struct RepairRequest: Sendable {
         public let message: String
         /// Only its base was missing: it is moved when it rests on another one that is moved or set aside.
         public let isForItsBase: Bool
+        /// The log has it, moved by a copy of this store: nothing is lost, and nobody has to hear of it.
+        public let isThere: Bool
 
         /// A refusal of this operation.
-        public init(actor: ActorID, sequence: UInt64, code: String, message: String, isForItsBase: Bool) {
+        public init(
+            actor: ActorID, sequence: UInt64, code: String, message: String, isForItsBase: Bool,
+            isThere: Bool = false
+        ) {
             self.actor = actor
             self.sequence = sequence
             self.code = code
             self.message = message
             self.isForItsBase = isForItsBase
+            self.isThere = isThere
         }
     }
 
     /// Per own actor the greatest sequence that the server has.
     public var admitted: [ActorID: UInt64]
+    /// Own actors of which the server takes nothing more.
+    public var closed: Set<ActorID>
+    /// Those of them that another history goes on with beyond what is admitted here: a copy of this store, or
+    /// what it was before it was put back.
+    public var diverged: Set<ActorID>
     /// Operations to set aside.
     public var refused: [Refused]
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 
     /// A request of these parts.
-    public init(admitted: [ActorID: UInt64], refused: [Refused], seen: LogPosition?) {
+    public init(
+        admitted: [ActorID: UInt64], closed: Set<ActorID>, diverged: Set<ActorID> = [], refused: [Refused],
+        seen: LogPosition?
+    ) {
         self.admitted = admitted
+        self.closed = closed
+        self.diverged = diverged
         self.refused = refused
         self.seen = seen
     }
@@ -45,8 +61,20 @@ public struct RepairRequest: Sendable {
 public enum RepairOutcome: Sendable {
     /// Nothing was done yet: the server's states of these documents must be kept aside first (`stageRepair`).
     case needs([DocumentKey])
-    /// Done and durable: the actor that writes from now on, and the operations that were set aside.
-    case repaired(ActorID, refused: [(actor: ActorID, sequence: UInt64)])
+    /// Done and durable.
+    case repaired(Repaired)
+
+    /// How the store stands after a repair.
+    public struct Repaired: Sendable {
+        /// The actor that writes from now on.
+        public let actor: ActorID
+        /// Actors that nothing more is uploaded of.
+        public let left: Set<ActorID>
+        /// Those with something to upload, in the order in which they wrote it.
+        public let pending: [ActorID]
+        /// The operations that were set aside.
+        public let refused: [(actor: ActorID, sequence: UInt64)]
+    }
 }
 
 extension Replica {
@@ -58,22 +86,25 @@ extension Replica {
             for: Repairer.subscription)
     }
 
-    /// Moves every own operation that the server does not have to a new actor, but sets the refused ones
-    /// aside; the documents they touch become the server's, with the moved operations on top. All in one
-    /// transaction.
+    /// Moves own operations that the server can not take as they are to a new actor, and sets the refused
+    /// ones aside (`RepairPlan`); the documents they touch become the server's, with what stays and what is
+    /// moved on top. All in one transaction.
     public func repair(_ request: RepairRequest) throws -> RepairOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
             for (actor, sequence) in request.admitted {
                 try OwnOperations.truncate(actor, through: sequence, database)
             }
-            var repairer = Repairer(database: database, state: state, environment: corrected(environment))
+            var repairer = Repairer(database: database, state: state, environment: corrected(environment), request)
             let missing = try repairer.missing()
             guard missing.isEmpty else { return (.needs(missing), nil) }
-            let refused = try repairer.run(request)
+            let refused = try repairer.run()
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
-            let outcome = RepairOutcome.repaired(state.actor, refused: refused)
+            let pending = try OwnOperations.pending(database)
+            let left = repairer.left.subtracting(pending + [state.actor])
+            let outcome = RepairOutcome.repaired(
+                RepairOutcome.Repaired(actor: state.actor, left: left, pending: pending, refused: refused))
             guard !repairer.changed.isEmpty else { return (outcome, nil) }
             state.head += 1
             let keys = Array(repairer.changed)
@@ -94,31 +125,33 @@ struct Repairer {
     private(set) var changed: Set<DocumentKey> = []
     private var collections = Collections()
     private var positions: [UInt64] = []
-    /// The documents that the moved and refused operations touch: where the server's state is staged, its
-    /// vector, and whether the store shows the document.
+    private var plan: RepairPlan
+    /// Where the server's state of a document is staged, and its vector.
     private var places: [DocumentKey: (number: Int64, vector: VersionVector)] = [:]
+    /// The documents that are replaced by the server's; and those of them that the store shows.
+    private var replaced: Set<DocumentKey> = []
     private var held: Set<DocumentKey> = []
 
-    init(database: Database, state: StoreState, environment: Environment) {
+    init(database: Database, state: StoreState, environment: Environment, _ request: RepairRequest) {
         self.database = database
         self.state = state
         self.environment = environment
+        plan = RepairPlan(request, wallMilliseconds: environment.wallMilliseconds())
     }
+
+    /// The actors of which something did not stay.
+    var left: Set<ActorID> { plan.left }
 
     /// The documents whose states are not staged yet; reads what there is to do.
     mutating func missing() throws -> [DocumentKey] {
         try readStaged()
         let all = try RawStatement(fresh: "SELECT position, bytes FROM operation ORDER BY position", database)
-        var missing: Set<DocumentKey> = []
-        var ordered: [DocumentKey] = []
-        while ordered.count < ReplicaLimits.repairDocuments, try all.step() {
+        while try all.step() {
             positions.append(all.bits(0))
-            for change in try Operation(decoding: all.bytes(1)).changes {
-                let key = DocumentKey(collection: change.collection, id: change.id)
-                if places[key] == nil, missing.insert(key).inserted { ordered.append(key) }
-            }
+            try plan.take(try Operation(decoding: all.bytes(1)))
         }
-        return ordered
+        replaced = Set(plan.documents)
+        return Array(plan.documents.filter { places[$0] == nil }.prefix(ReplicaLimits.repairDocuments))
     }
 
     private mutating func readStaged() throws {
@@ -132,27 +165,38 @@ struct Repairer {
         }
     }
 
-    mutating func run(_ request: RepairRequest) throws -> [(actor: ActorID, sequence: UInt64)] {
+    mutating func run() throws -> [(actor: ActorID, sequence: UInt64)] {
         try replaceDocuments()
         try resetClock()
-        try state.renewActor(environment, database)
+        // Also where only others' operations move: what the present actor writes later may rest on them, and
+        // an actor's operations are uploaded in one go.
+        let renews = plan.moves || plan.left.contains(state.actor)
+        if renews { try state.renewActor(environment, database) }
         var restamper = Restamper(actor: state.actor)
         var setAside: [(actor: ActorID, sequence: UInt64)] = []
-        for position in positions {
+        for (position, fate) in zip(positions, plan.fates) {
             let bytes = try self.bytes(at: position)
             let operation = try Operation(decoding: bytes)
-            if let refusal = try refusal(of: operation, request, restamper) {
+            switch fate {
+            case .stays:
+                let changes = operation.changes.filter {
+                    replaced.contains(DocumentKey(collection: $0.collection, id: $0.id))
+                }
+                try replay(operation, changes)
+            case .moves: try move(operation, at: position, &restamper)
+            case .there:
+                try restamper.withdraw(operation)
+                try put(nil, at: position)
+            case .refused(let refusal):
                 try restamper.withdraw(operation)
                 try RefusedWrites.insert(
                     position, bytes, code: refusal.code, message: refusal.message,
                     at: environment.wallMilliseconds(), database)
                 try put(nil, at: position)
                 setAside.append((operation.actor, operation.sequence))
-            } else {
-                try move(operation, at: position, &restamper)
             }
         }
-        state.sequence = restamper.sequence
+        if renews { state.sequence = restamper.sequence }
         try RefusedWrites.trim(database)
         try OwnOperations.forgetRetired(but: state.actor, keeping: ReplicaLimits.retiredActors, database)
         let removal = try RawStatement(cached: "DELETE FROM staged WHERE subscription = ?", database)
@@ -163,7 +207,7 @@ struct Repairer {
 
     /// Shows the server's states. What this store does not show (it was evicted) stays away.
     private mutating func replaceDocuments() throws {
-        for (key, place) in places {
+        for (key, place) in places where replaced.contains(key) {
             guard let table = try collections.number(of: key.collection, database),
                 let before = try DocumentRows.state(table, key.id, database)
             else { continue }
@@ -195,16 +239,6 @@ struct Repairer {
         state.clock = HybridClock(latest: latest)
     }
 
-    private func refusal(
-        of operation: Operation, _ request: RepairRequest, _ restamper: Restamper
-    ) throws -> RepairRequest.Refused? {
-        let found = request.refused.first {
-            $0.actor == operation.actor && $0.sequence == operation.sequence
-        }
-        guard let found, found.isForItsBase else { return found }
-        return try restamper.restsOnMoved(operation) ? nil : found
-    }
-
     private mutating func move(
         _ operation: Operation, at position: UInt64, _ restamper: inout Restamper
     ) throws {
@@ -212,7 +246,8 @@ struct Repairer {
         let time = state.clock.next(wallMilliseconds: environment.wallMilliseconds())
         var collections = collections
         let moved = try restamper.move(
-            operation, to: time, server: { self.places[$0]?.vector ?? VersionVector() },
+            operation, to: time,
+            isThere: { self.plan.isThere(operation.stamp, in: $0, self.places[$0]?.vector ?? VersionVector()) },
             document: { key in
                 let table = try collections.number(of: key.collection, self.database)
                 let shown = try table.flatMap { try DocumentRows.state($0, key.id, self.database) }
@@ -220,27 +255,29 @@ struct Repairer {
                 return try bytes.map { try Document(decoding: $0) } ?? Document()
             })
         try put(moved, at: position)
-        guard let moved else { return }
-        for change in moved.changes {
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            try replay(try Delta(decoding: change.delta, stamp: moved.stamp), key)
-        }
+        if let moved { try replay(moved, moved.changes) }
     }
 
-    /// Shows a moved change again. Where the document is not shown, or cannot be without a right to read
-    /// it, the new actor must not write it again (rule 10).
-    private mutating func replay(_ delta: Delta, _ key: DocumentKey) throws {
-        let table = try collections.requireNumber(of: key.collection, database)
-        let stored = try DocumentRows.state(table, key.id, database)
-        var document = try stored.map { try Document(decoding: $0) } ?? Document()
-        guard held.contains(key) else { return try Evicted.note(key, state.actor, database) }
-        switch document.apply(delta) {
-        case .applied:
-            changed.insert(key)
-            try show(document, key)
-        // A seed that is here already.
-        case .duplicate: break
-        case .baseMissing: try Evicted.note(key, state.actor, database)
+    /// Shows changes again, on the server's states. Where the document is not shown, or cannot be without a
+    /// right to read it, their actor must not write it again (rule 10).
+    private mutating func replay(_ operation: Operation, _ changes: [Operation.Change]) throws {
+        for change in changes {
+            let key = DocumentKey(collection: change.collection, id: change.id)
+            guard held.contains(key) else {
+                try Evicted.note(key, operation.actor, database)
+                continue
+            }
+            let table = try collections.requireNumber(of: key.collection, database)
+            let stored = try DocumentRows.state(table, key.id, database)
+            var document = try stored.map { try Document(decoding: $0) } ?? Document()
+            switch document.apply(try Delta(decoding: change.delta, stamp: operation.stamp)) {
+            case .applied:
+                changed.insert(key)
+                try show(document, key)
+            // A seed, or a state that the server was given, is here already.
+            case .duplicate: break
+            case .baseMissing: try Evicted.note(key, operation.actor, database)
+            }
         }
     }
 

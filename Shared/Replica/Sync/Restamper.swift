@@ -24,28 +24,13 @@ struct Restamper {
 
     init(actor: ActorID) { self.actor = actor }
 
-    /// Takes note of an operation that was refused: what rests on it will not any more.
+    /// Takes note of an operation that is not moved: what rests on it will not any more.
     mutating func withdraw(_ operation: Operation) throws(CRDTError) {
         for change in operation.changes {
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             let key = DocumentKey(collection: change.collection, id: change.id)
             note(delta, in: &traces[key, default: Trace()])
         }
-    }
-
-    /// Whether an operation rests on a stamp that was moved or withdrawn: then its base was missing only for
-    /// that.
-    func restsOnMoved(_ operation: Operation) throws(CRDTError) -> Bool {
-        for change in operation.changes {
-            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            guard let trace = traces[key] else { continue }
-            let isOnGone = delta.base.entries.contains { entry in
-                trace.gone.contains(Stamp(time: entry.time, actor: entry.actor))
-            }
-            if isOnGone { return true }
-        }
-        return false
     }
 
     /// What the operation's new timestamp must exceed: the greatest of its bases as they will be.
@@ -63,17 +48,17 @@ struct Restamper {
     /// The operation under the new actor, or nil when the server has all of it.
     /// - Parameters:
     ///   - time: exceeds everything in the documents and every earlier stamp of the new actor.
-    ///   - server: the vector of the server's state of a document.
+    ///   - isThere: whether the server's state of a document has the operation's change.
     ///   - document: the state the change will be applied to.
     mutating func move(
-        _ operation: Operation, to time: Timestamp, server: (DocumentKey) throws -> VersionVector,
+        _ operation: Operation, to time: Timestamp, isThere: (DocumentKey) throws -> Bool,
         document: (DocumentKey) throws -> Document
     ) throws -> Operation? {
         let stamp = Stamp(time: time, actor: actor)
         var changes: [Operation.Change] = []
         for change in operation.changes {
             let key = DocumentKey(collection: change.collection, id: change.id)
-            guard try !server(key).covers(operation.stamp) else { continue }
+            guard try !isThere(key) else { continue }
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             let trace = traces[key] ?? Trace()
             let moved = delta.restamped(
@@ -86,7 +71,8 @@ struct Restamper {
         }
         guard !changes.isEmpty else { return nil }
         sequence += 1
-        return Operation(actor: actor, sequence: sequence, timestamp: time, changes: changes)
+        return Operation(
+            actor: actor, sequence: sequence, timestamp: time, origin: operation.identity, changes: changes)
     }
 
     private func note(_ delta: Delta, in trace: inout Trace) {

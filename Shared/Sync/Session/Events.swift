@@ -21,9 +21,8 @@ public enum Event: Sendable {
     case repairNeeds([DocumentKey])
     /// The answer to `stageRepair`.
     case repairStaged
-    /// The answer to `repair`: it is durable, this is the actor that writes from now on, and these operations
-    /// were set aside.
-    case repaired(ActorID, refused: [Frame.Refusal])
+    /// The answer to `repair`: it is durable.
+    case repaired(Repaired)
     /// The answer to `noteSeen`.
     case seenNoted
     /// The answer to `readHoldings`.
@@ -42,8 +41,9 @@ public enum Event: Sendable {
     case wanted([DocumentKey])
 
     // A publisher that admits writes (a server):
-    /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen.
-    case frontier([Frame.ActorHead], head: LogPosition, isBehind: Bool)
+    /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen,
+    /// `hashes` what operations it has behind what the peer knows to be acknowledged.
+    case frontier([Frame.ActorHead], head: LogPosition, isBehind: Bool, hashes: [OperationHashes] = [])
     /// The answer to `compareHoldings`: of the documents those that the peer has more of.
     case lacking([DocumentKey])
     /// The answer to `admitStates`: what may be taken is durable in the log up to this position.
@@ -82,8 +82,8 @@ public enum Action: Sendable {
     /// Tell the heads of all own actors -> `ownActors`.
     case readOwnActors
     /// Compare each own actor's history with the server's head of it (sequence 0 for one that the server does
-    /// not know) -> `historyCompared`.
-    case compareHistory([Frame.ActorHead])
+    /// not know), and with what it says of operations before -> `historyCompared`.
+    case compareHistory([Frame.ActorHead], hashes: [OperationHashes])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
     case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
     /// Store documents and cursors in one durable transaction -> `stored` or `wanting`.
@@ -96,7 +96,7 @@ public enum Action: Sendable {
     case findOutdated([Frame.Candidate])
     /// The server holds the actor's operations durably up to here; no answer.
     case acknowledge(ActorID, through: UInt64)
-    /// Move every own operation that the server does not have to a new actor, in one durable transaction ->
+    /// Move what the server can not take as it was written to a new actor, in one durable transaction ->
     /// `repairNeeds` or `repaired`.
     case repair(Repair)
     /// Keep the server's states of documents aside for the repair, nil for one that it does not have ->
@@ -214,24 +214,52 @@ public struct HistoryStanding: Sendable, Equatable {
     public let admitted: UInt64
     /// How it stands.
     public let state: State
+    /// Whether the server certainly has no later operation of this store's.
+    public let isExact: Bool
 
     /// A standing of this actor.
-    public init(actor: ActorID, admitted: UInt64, state: State) {
+    public init(actor: ActorID, admitted: UInt64, state: State, isExact: Bool) {
         self.actor = actor
         self.admitted = admitted
         self.state = state
+        self.isExact = isExact
     }
 }
 
 /// What a store needs to know to get back in line with the server (rules 9, 20 and 21).
 public struct Repair: Sendable {
-    /// Per own actor the greatest sequence that the server has. What is written beyond is moved.
+    /// Per own actor the greatest sequence that the server has.
     public var admitted: [ActorID: UInt64]
-    /// Operations to set aside; but one whose base was missing (`baseNotCovered`) and that rests on another
+    /// Actors of which the server takes nothing more: what is written beyond is moved.
+    public var closed: Set<ActorID>
+    /// Those of them that another history goes on with, exactly beyond what is admitted.
+    public var diverged: Set<ActorID>
+    /// Operations to set aside; but one that the log has, moved by a copy of the store (`alreadyThere`), is
+    /// dropped, and one whose base was missing (`baseNotCovered`) and that rests on another
     /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
     public var refused: [Frame.Refusal]
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
+}
+
+/// How a store stands after a repair.
+public struct Repaired: Sendable {
+    /// The actor that writes from now on.
+    public let actor: ActorID
+    /// Actors that nothing more is uploaded of.
+    public let left: Set<ActorID>
+    /// Those with something to upload, in the order in which they wrote it.
+    public let pending: [ActorID]
+    /// The operations that were set aside.
+    public let refused: [Frame.Refusal]
+
+    /// A store after a repair.
+    public init(actor: ActorID, left: Set<ActorID>, pending: [ActorID], refused: [Frame.Refusal]) {
+        self.actor = actor
+        self.left = left
+        self.pending = pending
+        self.refused = refused
+    }
 }
 
 /// One page of current states behind an offset.

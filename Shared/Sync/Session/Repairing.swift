@@ -3,8 +3,9 @@ import CRDT
 /// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
 ///
 /// Flow: wait until the answers to everything that was sent are here and nothing is being stored; ask the
-/// server for the states of all documents that unacknowledged operations touch; then one transaction of the
-/// store replaces these documents, sets the refused operations aside and moves the others to a new actor.
+/// server for the states of all documents that are concerned; then one transaction of the store replaces
+/// these documents, sets the refused operations aside and moves what the server can not take as it is to a
+/// new actor (decision 0009). Everything else is uploaded as it was written.
 ///
 /// Invariants: from the moment a repair is due nothing is uploaded and nothing of the stream is stored, so
 /// the states that are fetched hold everything that cursors here stand for; an operation is moved only when
@@ -21,9 +22,6 @@ struct Repairing: Sendable {
     /// Whether something must be repaired before anything else is uploaded or stored.
     var isDue = false
     var step = Step.idle
-    /// The actors of which something may be moved. One that appears while the store is at it writes after it,
-    /// or has nothing left to send.
-    var retired: Set<ActorID> = []
     /// What was refused since the last repair.
     var refused: [Frame.Refusal] = []
     /// Documents still to be asked for.
@@ -70,11 +68,10 @@ extension Session {
 
     private mutating func decide() {
         uploader.repair.step = .deciding
-        uploader.repair.retired.formUnion(uploader.known)
         actions.append(
             .repair(
                 Repair(
-                    admitted: uploader.acknowledged,
+                    admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
                     seen: uploader.repair.seen)))
     }
@@ -107,14 +104,14 @@ extension Session {
         if uploader.repair.staging == 0, uploader.repair.needed.isEmpty, !isAsking { decide() }
     }
 
-    mutating func repaired(_ actor: ActorID, _ refused: [Frame.Refusal]) {
+    mutating func repaired(_ outcome: Repaired) {
         guard uploader.repair.step == .deciding else { return }
-        for refusal in refused { actions.append(.report(.writeRefused(refusal))) }
+        for refusal in outcome.refused { actions.append(.report(.writeRefused(refusal))) }
         let done = uploader.repair
         uploader.repair = Repairing()
         uploader.repair.hasMovedForClock = done.hasMovedForClock
-        uploader.continueAs(actor, insteadOf: done.retired)
-        // What waited for operations of the old actors waits for those of the new one.
+        uploader.goOn(after: outcome)
+        // What waited for operations of actors that were left waits for those of the new one.
         for index in subscriber.held.indices { subscriber.held[index].barrier = uploader.barrier }
         storeNext()
         beginExchange()
@@ -128,18 +125,19 @@ extension Uploader {
         sent.allSatisfy { stopped.contains($0.key) || $0.value <= acknowledged[$0.key] ?? 0 }
     }
 
-    /// Every actor that something was sent of, or is to be.
-    fileprivate var known: Set<ActorID> {
-        Set(actors.map(\.actor)).union(sent.keys).union(pending)
-    }
-
-    /// The store has moved everything that the server does not have from these actors to another one.
-    fileprivate mutating func continueAs(_ actor: ActorID, insteadOf retired: Set<ActorID>) {
-        stopped.formUnion(retired)
-        stopped.remove(actor)
-        acknowledged = [actor: 0]
-        sent = [actor: 0]
-        pending = [actor] + pending.filter { $0 != actor && !stopped.contains($0) }
+    /// The store has moved, or set aside, everything that the server does not have of the actors it left.
+    fileprivate mutating func goOn(after outcome: Repaired) {
+        stopped.formUnion(outcome.left)
+        for actor in outcome.left {
+            acknowledged[actor] = nil
+            sent[actor] = nil
+        }
+        for actor in outcome.pending + [outcome.actor] where sent[actor] == nil {
+            acknowledged[actor] = 0
+            sent[actor] = 0
+        }
+        let later = pending.filter { !outcome.pending.contains($0) && !stopped.contains($0) }
+        pending = outcome.pending + later
     }
 }
 

@@ -122,7 +122,7 @@ public struct Session: Sendable {
         case .historyCompared(let standings): historyCompared(standings)
         case .repairNeeds(let keys): repairNeeds(keys)
         case .repairStaged: repairStaged()
-        case .repaired(let actor, let refused): repaired(actor, refused)
+        case .repaired(let outcome): repaired(outcome)
         case .seenNoted: seenNoted()
         case .holdings(let candidates, let isLast): listed(candidates, isLast: isLast)
         case .ownOperations(let actor, let operations): upload(actor, operations)
@@ -133,7 +133,8 @@ public struct Session: Sendable {
         case .wanted(let keys): want(keys)
         case .lacking(let keys): lacking(keys)
         case .statesAdmitted(let position): statesAdmitted(position)
-        case .frontier(let heads, let head, let isBehind): answerGreeting(heads, head, isBehind)
+        case .frontier(let heads, let head, let isBehind, let hashes):
+            answerGreeting(heads, head, isBehind, hashes)
         case .page(let subscription, let page): publish(page, for: subscription)
         case .operations(let operations, let through): try publish(operations, through: through)
         case .lagging(let head): fallBack(to: head)
@@ -226,7 +227,7 @@ public struct Session: Sendable {
 
     /// The server's half of the handshake: its head, and how far it knows the peer's actors.
     private mutating func answerGreeting(
-        _ heads: [Frame.ActorHead], _ head: LogPosition, _ isBehind: Bool
+        _ heads: [Frame.ActorHead], _ head: LogPosition, _ isBehind: Bool, _ hashes: [OperationHashes]
     ) {
         guard phase == .greeting, hasReceivedHello, configuration.role != .peer else { return }
         phase = .open
@@ -234,6 +235,7 @@ public struct Session: Sendable {
         reconciler.position = head
         var hello = hello(heads, head)
         hello.isBehind = isBehind
+        hello.hashes = hashes
         send(.hello(hello))
         publisher.position = head.offset
         actions.append(.awaitOperations(after: head.offset))

@@ -23,6 +23,8 @@ struct Uploader: Sendable {
     var isComparing = false
     /// Actors of which the server takes nothing more: nothing of them is sent.
     var stopped: Set<ActorID> = []
+    /// Those of them that another history goes on with, exactly behind what is acknowledged here.
+    var diverged: Set<ActorID> = []
     var repair = Repairing()
     /// The server's head of the log when it greeted, and whether it asked what the store holds.
     var serverHead: LogPosition?
@@ -64,7 +66,7 @@ extension Session {
         }
         guard !heads.isEmpty else { return begin([:]) }
         uploader.isComparing = true
-        actions.append(.compareHistory(heads))
+        actions.append(.compareHistory(heads, hashes: hello.hashes))
     }
 
     mutating func historyCompared(_ standings: [HistoryStanding]) {
@@ -89,7 +91,10 @@ extension Session {
             guard standing?.state ?? .open == .open else {
                 uploader.stopped.insert(own.actor)
                 uploader.repair.isDue = true
-                if standing?.state == .forked { actions.append(.report(.historyForked(own.actor))) }
+                if let standing, standing.state == .forked {
+                    if standing.isExact { uploader.diverged.insert(own.actor) }
+                    actions.append(.report(.historyForked(own.actor)))
+                }
                 continue
             }
             if sequence > 0 { actions.append(.acknowledge(own.actor, through: sequence)) }

@@ -48,6 +48,7 @@ private struct FrameFields {
     var flag: Bool?
     var value: Value?
     var actors: [Frame.ActorHead]?
+    var hashes: [OperationHashes]?
     var updates: [DocumentUpdate]?
     var candidates: [Frame.Candidate]?
     var uploads: [[UInt8]]?
@@ -70,6 +71,7 @@ private struct FrameFields {
             positions[key] = try decoder.position()
         case (.refused, 1): numbers[key] = try decoder.fixed64()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
+        case (.hello, 10): hashes = try decoder.list { try $0.operationHashes() }
         case (.subscribe, 3): value = try decoder.value()
         case (.catchUp, 2): updates = try decoder.list { try $0.state() }
         case (.operations, 2): updates = try decoder.list { try $0.update() }
@@ -129,7 +131,8 @@ private struct FrameFields {
             version: try required(numbers[1]), databaseID: try required(texts[2]), peerKey: texts[3] ?? "",
             wallMilliseconds: try required(numbers[4]), credit: try required(numbers[5]),
             actors: actors ?? [],
-            head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [])
+            head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [],
+            hashes: hashes ?? [])
     }
 
     private func error(from key: UInt64) throws -> SyncError {
@@ -159,6 +162,21 @@ extension CBORDecoder {
             throw SyncError(.malformedFrame, "a 64-bit field has \(bytes.count) bytes")
         }
         return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    fileprivate mutating func operationHashes() throws -> OperationHashes {
+        try tuple(3)
+        let actor = ActorID(try fixed64())
+        let first = try unsigned()
+        let bytes = try binary()
+        let (_, overflows) = first.addingReportingOverflow(UInt64(bytes.count / 8))
+        guard first > 0, bytes.count % 8 == 0, !overflows else {
+            throw SyncError(.malformedFrame, "checksums of operations are eight bytes each, from 1")
+        }
+        let hashes = stride(from: 0, to: bytes.count, by: 8).map { place in
+            bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        return OperationHashes(actor: actor, first: first, hashes: hashes)
     }
 
     fileprivate mutating func position() throws -> LogPosition {

@@ -175,7 +175,9 @@ extension CBORWriter {
     }
 
     fileprivate mutating func hello(_ hello: Frame.Hello) {
-        let optional = [hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty]
+        let optional = [
+            hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
+        ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
         field(2) { $0.text(hello.databaseID) }
@@ -193,6 +195,15 @@ extension CBORWriter {
         if let head = hello.head { field(7) { $0.position(head) } }
         if hello.isBehind { field(8) { $0.bool(true) } }
         if !hello.acknowledged.isEmpty { acknowledgements(hello.acknowledged, at: 9) }
+        guard !hello.hashes.isEmpty else { return }
+        field(10) {
+            $0.list(hello.hashes) { writer, part in
+                writer.array(count: 3)
+                writer.fixed64(part.actor.rawValue)
+                writer.unsigned(part.first)
+                writer.binary(part.hashes.flatMap { hash in (0..<8).map { UInt8(truncatingIfNeeded: hash >> (56 - 8 * $0)) } })
+            }
+        }
     }
 
     fileprivate mutating func subscribe(_ subscribe: Frame.Subscribe) {

@@ -14,14 +14,16 @@ struct PeerStore: SessionStore {
         let replica = replica
         switch action {
         case .readOwnActors: return .ownActors(try await history())
-        case .compareHistory(let heads):
+        case .compareHistory(let heads, let hashes):
             return .historyCompared(
                 try await executor.run {
                     try heads.map { head in
-                        let place = try replica.standing(
-                            of: head.actor, sequence: head.sequence, hash: head.hash)
+                        let found = try replica.standing(
+                            of: head.actor, sequence: head.sequence, hash: head.hash,
+                            server: hashes.first { $0.actor == head.actor })
                         return HistoryStanding(
-                            actor: head.actor, admitted: place.admitted, state: place.standing.state)
+                            actor: head.actor, admitted: found.admitted, state: found.standing.state,
+                            isExact: found.isExact)
                     }
                 })
         case .readOwnOperations(let actor, let sequence, let maxBytes):
@@ -98,23 +100,25 @@ struct PeerStore: SessionStore {
     private func repair(_ repair: Repair) async throws -> Event {
         let replica = replica
         let request = RepairRequest(
-            admitted: repair.admitted,
+            admitted: repair.admitted, closed: repair.closed, diverged: repair.diverged,
             refused: repair.refused.map {
                 RepairRequest.Refused(
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
-                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue)
+                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
+                    isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
             },
             seen: repair.seen)
         switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
-        case .repaired(let actor, let refused):
+        case .repaired(let outcome):
             // What left the store unacknowledged for good may let somebody's waiting end.
             acknowledged()
             return .repaired(
-                actor,
-                refused: repair.refused.filter { refusal in
-                    refused.contains { $0 == (refusal.actor, refusal.sequence) }
-                })
+                Repaired(
+                    actor: outcome.actor, left: outcome.left, pending: outcome.pending,
+                    refused: repair.refused.filter { refusal in
+                        outcome.refused.contains { $0 == (refusal.actor, refusal.sequence) }
+                    }))
         }
     }
 

@@ -24,91 +24,103 @@ extension PeerReplica {
         acknowledged = acknowledged.filter { actors.contains($0.key) }
     }
 
-    func standing(of head: Frame.ActorHead) -> HistoryStanding {
+    func standing(of head: Frame.ActorHead, _ hashes: OperationHashes?) -> HistoryStanding {
         let known = acknowledged[head.actor] ?? Acknowledged()
         guard head.actor == actor || own[head.actor] != nil else {
-            return HistoryStanding(actor: head.actor, admitted: known.sequence, state: .open)
+            return HistoryStanding(
+                actor: head.actor, admitted: known.sequence, state: .open, isExact: true)
         }
         let place = HistoryPlace(
             actor: head.actor, sequence: known.sequence, timestamp: known.timestamp, hash: known.hash)
-        let outcome = place.compare(sequence: head.sequence, hash: head.hash) { sequence in
-            own[head.actor]?.first { $0.sequence == sequence }?.bytes
-        }
+        let outcome = place.compare(
+            sequence: head.sequence, hash: head.hash, last: own[head.actor]?.last?.sequence ?? known.sequence,
+            isCurrent: head.actor == actor, server: hashes
+        ) { sequence in own[head.actor]?.first { $0.sequence == sequence }?.bytes }
         let state: HistoryStanding.State =
             switch outcome.state {
             case .open: .open
             case .closed: .closed
             case .forked: .forked
             }
-        return HistoryStanding(actor: head.actor, admitted: outcome.admitted, state: state)
+        return HistoryStanding(
+            actor: head.actor, admitted: outcome.admitted, state: state, isExact: outcome.isExact)
     }
 
-    mutating func repair(_ request: Repair, _ wallMilliseconds: UInt64) throws -> Event {
-        for (actor, sequence) in request.admitted { acknowledge(actor, through: sequence) }
+    mutating func repair(_ repair: Repair, _ wallMilliseconds: UInt64) throws -> Event {
+        for (actor, sequence) in repair.admitted { acknowledge(actor, through: sequence) }
+        let wall = UInt64(Int64(wallMilliseconds) + correction)
+        var plan = RepairPlan(repair.request, wallMilliseconds: wall)
         let pending = pending
         let operations = try pending.map { try Operation(decoding: $0.bytes) }
-        let keys = Set(operations.flatMap(\.keys))
-        let missing = keys.filter { repairStates[$0] == nil }.sorted {
-            ($0.collection, $0.id) < ($1.collection, $1.id)
-        }
+        for operation in operations { try plan.take(operation) }
+        let missing = plan.documents.filter { repairStates[$0] == nil }
         guard missing.isEmpty else { return .repairNeeds(Array(missing.prefix(3))) }
         let held = Set(documents.keys)
+        let replaced = Set(plan.documents)
         let server = repairStates
-        for key in keys where held.contains(key) {
+        for key in replaced where held.contains(key) {
             documents[key] = server[key].flatMap { $0.vector.isEmpty ? nil : $0 }
         }
-        let wall = UInt64(Int64(wallMilliseconds) + correction)
         if HybridClock.isTooFarAhead(clock.latest, wallMilliseconds: wall) {
             clock = HybridClock(latest: documents.values.compactMap(\.vector.greatestTime).max() ?? 0)
         }
-        renew()
+        if plan.moves || plan.left.contains(actor) { renew() }
         var restamper = Restamper(actor: actor)
         var setAside: [Frame.Refusal] = []
         own = [:]
-        actors.removeAll { acknowledged[$0] == nil }
-        for (kept, operation) in zip(pending, operations) {
-            if let refusal = try refusal(of: operation, request, restamper) {
+        for (kept, (operation, fate)) in zip(pending, zip(operations, plan.fates)) {
+            switch fate {
+            case .stays:
+                own[operation.actor, default: []].append(kept)
+                try replay(operation, operation.keys.filter(replaced.contains), held)
+            case .there: try restamper.withdraw(operation)
+            case .refused(let refusal):
                 try restamper.withdraw(operation)
-                refused.append((kept.write, refusal.error.code))
-                setAside.append(refusal)
-                continue
+                refused.append((kept.write, refusal.code))
+                setAside += repair.refused.filter {
+                    $0.actor == refusal.actor && $0.sequence == refusal.sequence
+                }
+            case .moves: try move(operation, kept.write, &restamper, plan, held, wall)
             }
-            clock.observe(try restamper.floor(of: operation))
-            let moved = try restamper.move(
-                operation, to: clock.next(wallMilliseconds: wall),
-                server: { server[$0]?.vector ?? VersionVector() },
-                document: { self.documents[$0] ?? server[$0] ?? Document() })
-            guard let moved else { continue }
-            if actors.last != actor { actors.append(actor) }
-            own[actor, default: []].append(
-                OwnOperation(write: kept.write, sequence: moved.sequence, bytes: moved.encoded()))
-            try replay(moved, held)
         }
+        actors.removeAll { acknowledged[$0] == nil && own[$0] == nil }
         repairStates = [:]
-        if let position = request.seen { see(position) }
-        return .repaired(actor, refused: setAside)
+        if let position = repair.seen { see(position) }
+        let toSend = actors.filter { own[$0] != nil }
+        return .repaired(
+            Repaired(
+                actor: actor, left: plan.left.subtracting(toSend + [actor]), pending: toSend,
+                refused: setAside))
     }
 
-    private func refusal(
-        of operation: Operation, _ request: Repair, _ restamper: Restamper
-    ) throws -> Frame.Refusal? {
-        let found = request.refused.first {
-            $0.actor == operation.actor && $0.sequence == operation.sequence
-        }
-        guard let found, found.error.code == SyncErrorCode.baseNotCovered.rawValue else { return found }
-        return try restamper.restsOnMoved(operation) ? nil : found
+    private mutating func move(
+        _ operation: CRDT.Operation, _ write: Int, _ restamper: inout Restamper, _ plan: RepairPlan,
+        _ held: Set<DocumentKey>, _ wall: UInt64
+    ) throws {
+        let server = repairStates
+        clock.observe(try restamper.floor(of: operation))
+        let moved = try restamper.move(
+            operation, to: clock.next(wallMilliseconds: wall),
+            isThere: { plan.isThere(operation.stamp, in: $0, server[$0]?.vector ?? VersionVector()) },
+            document: { self.documents[$0] ?? server[$0] ?? Document() })
+        guard let moved else { return }
+        if actors.last != actor { actors.append(actor) }
+        own[actor, default: []].append(
+            OwnOperation(write: write, sequence: moved.sequence, bytes: moved.encoded()))
+        try replay(moved, moved.keys, held)
     }
 
-    /// Shows a moved operation again, in the documents that are here.
-    private mutating func replay(_ moved: Operation, _ held: Set<DocumentKey>) throws {
-        for change in moved.changes {
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            let delta = try Delta(decoding: change.delta, stamp: moved.stamp)
+    /// Shows an operation again, in the documents that are here.
+    private mutating func replay(
+        _ operation: CRDT.Operation, _ keys: [DocumentKey], _ held: Set<DocumentKey>
+    ) throws {
+        for (change, key) in zip(operation.changes, operation.keys) where keys.contains(key) {
+            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             var document = documents[key] ?? Document()
             if held.contains(key), document.apply(delta) == .applied {
                 documents[key] = document
             } else {
-                evictedActors[key, default: []].insert(actor)
+                evictedActors[key, default: []].insert(operation.actor)
             }
         }
     }
@@ -124,7 +136,21 @@ extension PeerReplica {
     }
 }
 
-extension Operation {
+extension Repair {
+    /// As the store takes it.
+    var request: RepairRequest {
+        RepairRequest(
+            admitted: admitted, closed: closed, diverged: diverged,
+            refused: refused.map {
+                RepairRequest.Refused(
+                    actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
+                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
+                    isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
+            }, seen: seen)
+    }
+}
+
+extension CRDT.Operation {
     /// The documents it changes.
     var keys: [DocumentKey] { changes.map { DocumentKey(collection: $0.collection, id: $0.id) } }
 }

@@ -118,7 +118,9 @@ struct PeerReplica {
                 acknowledged[actor].map { Frame.Acknowledgement(actor: actor, sequence: $0.sequence) }
             }
             return .ownActors(OwnHistory(heads: heads, acknowledged: known, seen: seen))
-        case .compareHistory(let heads): return .historyCompared(heads.map(standing))
+        case .compareHistory(let heads, let hashes):
+            return .historyCompared(
+                heads.map { head in standing(of: head, hashes.first { $0.actor == head.actor }) })
         case .readOwnOperations(let actor, let after, let maxBytes):
             return .ownOperations(actor: actor, operations(of: actor, after: after, maxBytes: maxBytes))
         case .store(let batch): return try store(batch)

@@ -20,7 +20,13 @@ struct ServerLog {
     private(set) var entries: [Entry] = []
     private(set) var frontier: [ActorID: (sequence: UInt64, timestamp: Timestamp, hash: UInt64)] = [:]
 
+    /// The origins of operations that were moved.
+    private var origins: Set<UInt64> = []
+
     init(id: LogID) { self.id = id }
+
+    /// Whether it has an operation of this one's origin.
+    func hasMoved(_ operation: CRDT.Operation) -> Bool { origins.contains(operation.identity) }
 
     var head: LogPosition { position(at: UInt64(entries.count)) ?? start }
     private var start: LogPosition { LogPosition(logID: id, offset: 0, hash: 0) }
@@ -39,6 +45,7 @@ struct ServerLog {
         let hash = bytes.withUnsafeBytes { hash64($0, seed: head.hash) }
         let position = LogPosition(logID: id, offset: head.offset + 1, hash: hash)
         entries.append(Entry(operation: operation, bytes: bytes, position: position))
+        if let origin = operation.origin { origins.insert(origin) }
         frontier[operation.actor] = (operation.sequence, operation.timestamp, content)
         return .appended
     }

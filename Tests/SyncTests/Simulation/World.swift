@@ -237,6 +237,10 @@ struct World {
     /// Performs an action of a peer's session on its store.
     @discardableResult
     private mutating func perform(_ action: Action, at peer: Int) throws -> Event? {
+        // A copy of the store in the midst of a repair, to be put back when it is over.
+        if case .repair = action, faults.contains(.rollBacks), generator.chance(30) {
+            earlier[peer] = peers[peer]
+        }
         let answer = try peers[peer].perform(action, wallMilliseconds: wall(of: peer))
         if case .repair = action {
             for operation in peers[peer].pending { book.moved(operation.write, operation.bytes) }

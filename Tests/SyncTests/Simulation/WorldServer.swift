@@ -18,7 +18,8 @@ extension World {
                     Frame.ActorHead(actor: actor, sequence: $0.sequence, hash: $0.hash)
                 }
             }
-            return .frontier(heads, head: instances[index].position, isBehind: isBehind)
+            return .frontier(
+                heads, head: instances[index].position, isBehind: isBehind, hashes: hashes(for: hello))
         case .readPage(let id, let query, let start):
             return .page(subscription: id, try page(query, start, index))
         case .awaitOperations(let offset):
@@ -69,7 +70,9 @@ extension World {
                 let isClosed = ![SyncErrorCode.sequenceGap, .actorConflict].contains {
                     utf8Equal($0.rawValue, first.error.code)
                 }
-                if isClosed, !operation.keys.allSatisfy(mayWrite) {
+                if isClosed, log.hasMoved(operation) {
+                    refusals.append(refusal(operation, .alreadyThere))
+                } else if isClosed, !operation.keys.allSatisfy(mayWrite) {
                     refusals.append(refusal(operation, .writeNotGranted))
                 }
                 continue
@@ -102,11 +105,26 @@ extension World {
         return refusals.isEmpty ? .appended(acknowledgements) : .refused(acknowledgements, refusals)
     }
 
+    /// What the log has of a peer's operations behind what was acknowledged to it.
+    private func hashes(for hello: Frame.Hello) -> [OperationHashes] {
+        hello.actors.compactMap { head in
+            let after = hello.acknowledged.first { $0.actor == head.actor }?.sequence ?? 0
+            let known = log.entries.filter {
+                $0.operation.actor == head.actor && $0.operation.sequence > after
+                    && $0.operation.sequence <= head.sequence
+            }
+            guard !known.isEmpty else { return nil }
+            return OperationHashes(
+                actor: head.actor, first: after + 1, hashes: known.map { hash64($0.bytes) })
+        }
+    }
+
     func mayWrite(_ key: DocumentKey) -> Bool { !utf8Equal(key.collection, Self.locked) }
 
     /// Why an operation may not enter the log; nil when it may, or has.
     private func verdict(_ operation: Operation, _ index: Int) throws -> SyncErrorCode? {
         if operation.sequence <= log.frontier[operation.actor]?.sequence ?? 0 { return nil }
+        if log.hasMoved(operation) { return .alreadyThere }
         if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wall) { return .clockTooFarAhead }
         if !operation.keys.allSatisfy(mayWrite) { return .writeNotGranted }
         return try isCovered(operation, index) ? nil : .baseNotCovered

@@ -1,0 +1,39 @@
+import CRDT
+import OperationLog
+import Replica
+import Sync
+
+/// What a peer needs to know of its own operations beside the log's last one (rule 9).
+extension DatabaseHub {
+    /// The checksums of operations that the log has of a peer's actors behind what the peer knows to be
+    /// acknowledged: where its greeting and the frontier do not show equal histories, it finds out by them
+    /// up to where they are equal.
+    func hashes(
+        for hello: Frame.Hello, _ known: [ActorID: FrontierEntry]
+    ) async throws -> [OperationHashes] {
+        var asked: [(actor: ActorID, after: UInt64, through: UInt64)] = []
+        for head in hello.actors {
+            guard let entry = known[head.actor] else { continue }
+            let after = hello.acknowledged.first { $0.actor == head.actor }?.sequence ?? 0
+            let through = min(entry.sequence, head.sequence)
+            let isSame = head.sequence == entry.sequence && head.hash == entry.hash
+            if after < through, !isSame { asked.append((head.actor, after, through)) }
+        }
+        guard !asked.isEmpty else { return [] }
+        try await materializer.advance()
+        let replica = materializer.replica
+        return try await materializer.executor.run { [asked] in
+            try replica.read { transaction in
+                var left = UInt64(Limits.greetingHashes)
+                var found: [OperationHashes] = []
+                for item in asked where left > 0 {
+                    let first = item.through - min(item.through - item.after, left)
+                    let part = try transaction.hashes(of: item.actor, after: first, through: item.through)
+                    left -= UInt64(part.hashes.count)
+                    if !part.hashes.isEmpty { found.append(part) }
+                }
+                return found
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import CRDT
+import GRDB
+
+/// What a materialization remembers of operations besides their effects: per actor the checksums of its
+/// latest ones, so that a store whose history forked learns where (rule 9), and the origins of those that
+/// were moved (decision 0009).
+///
+/// Bounded: `ReplicaLimits.historyOperations` per actor, in a ring; origins are rare.
+struct FoldedHistory {
+    private var checksums: [(actor: ActorID, sequence: UInt64, hash: UInt64)] = []
+    private var origins: [UInt64] = []
+
+    /// Takes note of an entry.
+    mutating func note(_ header: OperationHeader, _ bytes: [UInt8]) {
+        checksums.append((header.actor, header.sequence, hash64(bytes)))
+        if let origin = header.origin { origins.append(origin) }
+    }
+
+    /// Writes what the batch added.
+    func save(_ database: Database) throws {
+        for item in checksums {
+            let statement = try RawStatement(
+                cached: "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES (?, ?, ?, ?)",
+                database)
+            statement.bind(1, bits: item.actor.rawValue)
+            statement.bind(2, bits: item.sequence % ReplicaLimits.historyOperations)
+            statement.bind(3, bits: item.sequence)
+            statement.bind(4, bits: item.hash)
+            try statement.run()
+        }
+        for origin in origins {
+            let statement = try RawStatement(
+                cached: "INSERT OR IGNORE INTO moved (origin) VALUES (?)", database)
+            statement.bind(1, bits: origin)
+            try statement.run()
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// The checksums of a folded actor's operations behind a sequence, up to another one, as far back from
+    /// there as they are kept.
+    public func hashes(
+        of actor: ActorID, after sequence: UInt64, through last: UInt64
+    ) throws -> OperationHashes {
+        try withDatabase { database in
+            let statement = try RawStatement(
+                cached: """
+                    SELECT sequence, hash FROM history WHERE actor = ? AND sequence > ? AND sequence <= ?
+                    ORDER BY sequence DESC
+                    """, database)
+            statement.bind(1, bits: actor.rawValue)
+            statement.bind(2, bits: sequence)
+            statement.bind(3, bits: last)
+            var hashes: [UInt64] = []
+            while try statement.step(), statement.bits(0) == last - UInt64(hashes.count) {
+                hashes.append(statement.bits(1))
+            }
+            return OperationHashes(
+                actor: actor, first: last + 1 - UInt64(hashes.count), hashes: hashes.reversed())
+        }
+    }
+
+    /// Whether an operation of this origin is folded.
+    public func hasMoved(_ origin: UInt64) throws -> Bool {
+        try withDatabase { database in
+            let statement = try RawStatement(cached: "SELECT 1 FROM moved WHERE origin = ?", database)
+            statement.bind(1, bits: origin)
+            return try statement.step()
+        }
+    }
+}
