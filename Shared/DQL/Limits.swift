@@ -88,7 +88,7 @@ public enum DQLLimits {
     static let indexRanges = 16_384
     /// How many joins a statement may have unless `#max_joins` says otherwise: each multiplies the work.
     static let joins = 10
-    /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection is
-    /// scanned.
+    /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection
+    /// is scanned.
     static let heldNumbers = 4_194_304
 }

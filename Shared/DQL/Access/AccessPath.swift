@@ -18,7 +18,8 @@ indirect enum AccessPath: Equatable, Sendable {
 }
 
 extension AccessPath {
-    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its AND.
+    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its
+    /// AND.
     static func ids(in condition: BoundExpression, source: Int) -> IDList? {
         switch condition {
         case .and(let operands):

@@ -48,7 +48,8 @@ struct IndexHint: Equatable, Sendable {
 
     init(names: [String]? = nil) { self.names = names }
 
-    /// `#index`: a name, or several; empty or null asks for a scan. Of USE INDEX and `#index` the first counts.
+    /// `#index`: a name, or several; empty or null asks for a scan. Of USE INDEX and `#index` the first
+    /// counts.
     init(_ source: SourceSyntax) {
         if let name = source.indexHint {
             names = name.text.isEmpty ? [] : [name.text]

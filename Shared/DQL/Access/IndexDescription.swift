@@ -82,8 +82,8 @@ public struct IndexCatalog: Equatable, Sendable {
     }
 }
 
-/// CREATE INDEX or DROP INDEX with the names checked: what the owner of a store carries out. Building an index
-/// is no part of a transaction, so it is not executed in one.
+/// CREATE INDEX or DROP INDEX with the names checked: what the owner of a store carries out. Building an
+/// index is no part of a transaction, so it is not executed in one.
 public enum IndexChange: Equatable, Sendable {
     /// CREATE INDEX. `isReady` and `isExact` of the description say nothing here.
     case create(IndexDescription, ifNotExists: Bool)

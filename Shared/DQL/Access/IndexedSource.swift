@@ -64,8 +64,8 @@ public struct IndexEntry {
 
 /// A snapshot with indexes: what the planner may use of a store.
 ///
-/// An index may deliver too much, never too little: whatever is found, the whole condition is evaluated on the
-/// document. Only what `isExact` promises is relied upon. A document is delivered once.
+/// An index may deliver too much, never too little: whatever is found, the whole condition is evaluated on
+/// the document. Only what `isExact` promises is relied upon. A document is delivered once.
 public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
     func catalog(of collection: String) throws -> IndexCatalog

@@ -1,8 +1,8 @@
 import CRDT
 
 /// Makes the plan of one execution out of a statement's plan: access paths for the arguments at hand and for
-/// the indexes that the snapshot has. Nothing of it is kept, so that an index that appears or vanishes between
-/// two executions of one prepared statement needs no care.
+/// the indexes that the snapshot has. Nothing of it is kept, so that an index that appears or vanishes
+/// between two executions of one prepared statement needs no care.
 struct RowPlanner {
     let documents: any DocumentSource
     let options: ExecutionOptions

@@ -19,8 +19,8 @@ extension IndexRange {
 }
 
 extension IndexDescription {
-    /// Negative, zero or positive as an entry with the left keys stands before, with or after one with the right
-    /// ones.
+    /// Negative, zero or positive as an entry with the left keys stands before, with or after one with the
+    /// right ones.
     public func compare(_ left: [Value?], _ right: [Value?]) -> Int {
         for (place, key) in keys.enumerated() {
             let order = ValueOrder.collate(left[place], right[place])

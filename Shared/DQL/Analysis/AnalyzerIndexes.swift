@@ -85,12 +85,15 @@ extension DQLError {
     public static func indexExists(_ name: String, _ collection: String) -> DQLError {
         DQLError(
             .indexExists,
-            "an index with the given name already exists on the given collection: \(name) on \(collection)")
+            "an index with the given name already exists on the given collection: \(name) on \(collection)",
+            position: SourcePosition(line: 1, column: 1))
     }
 
     /// DROP INDEX without IF EXISTS of an index that is not there.
     public static func unknownIndex(_ name: String, _ collection: String) -> DQLError {
-        DQLError(.unknownIndex, "there is no index \(name) on \(collection)")
+        DQLError(
+            .unknownIndex, "there is no index \(name) on \(collection)",
+            position: SourcePosition(line: 1, column: 1))
     }
 
     /// CREATE INDEX on a collection that has as many as it may.

@@ -15,6 +15,7 @@ struct RowRunner {
             guard let indexed = source as? any IndexedSource else {
                 preconditionFailure("planned on indexes")
             }
+            try context.meter.check()
             let number = Value.int(Int64(try indexed.count(of: collection)))
             return try visit(
                 Row(documents: [nil], slots: Array(repeating: number, count: slots), meter: context.meter))
