@@ -85,8 +85,8 @@ extension DittoStore {
     /// - Throws: what the closure throws; `storeError(.backendError)` when it cannot begin within
     ///   `sqlite3_begin_txn_timeout_secs`, or when it cannot be committed;
     ///   `storeError(.queryNotSupported)` inside another transaction.
-    // Disfavored, or a closure that returns nothing would be taken for one that forgot to.
-    @discardableResult @_disfavoredOverload
+    @discardableResult
+    @_disfavoredOverload  // or a closure that returns nothing would be taken for one that forgot to
     public nonisolated(nonsending) func transaction(
         hint: String? = nil, isReadOnly: Bool = false,
         with scope:
