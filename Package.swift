@@ -126,7 +126,8 @@ let checks: [Target] = [
     tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
-    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging]),
+    tests(
+        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging]),
     tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),

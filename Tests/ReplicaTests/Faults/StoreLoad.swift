@@ -82,7 +82,8 @@ extension Replica {
                 "INSERT INTO c DOCUMENTS ({'_id': :id, 't': :t}) ON ID CONFLICT DO UPDATE",
                 arguments(("id", .int(id)), ("t", .string(String(repeating: "x", count: size)))))
         case .update(let id, let value):
-            try execute("UPDATE c SET n = :n WHERE _id = :id", arguments(("id", .int(id)), ("n", .int(value))))
+            try execute(
+                "UPDATE c SET n = :n WHERE _id = :id", arguments(("id", .int(id)), ("n", .int(value))))
         case .delete(let id): try execute("DELETE FROM c WHERE _id = :id", arguments(("id", .int(id))))
         case .evict(let id): try execute("EVICT FROM c WHERE _id = :id", arguments(("id", .int(id))))
         case .several(let value): try execute("UPDATE c SET m = :m", arguments(("m", .int(value))))
