@@ -144,8 +144,8 @@ final class LogLoad: Sendable {
         settle(entries)
     }
 
-    /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was lost
-    /// may be made again with another content.
+    /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was
+    /// lost may be made again with another content.
     private func settle(_ entries: [LogEntry]) {
         state.withLock { state in
             state.calls = state.calls.compactMap { call in

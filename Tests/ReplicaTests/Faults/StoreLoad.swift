@@ -6,8 +6,8 @@ import TestSupport
 @testable import Replica
 
 /// What a store does all day, one step at a time, the same from the same seed: local writes, what a server
-/// sends, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. Run twice side by side, on a
-/// good disk and on a bad one, it says what the bad one has to hold.
+/// sends, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. Run twice side by side, on
+/// a good disk and on a bad one, it says what the bad one has to hold.
 struct StoreLoad {
     enum Step: Sendable {
         case insert(Int64, size: Int)

@@ -4,8 +4,8 @@ import Foundation
 /// A disk below SQLite that a test cuts off, fills and breaks: everything in one folder, opened by whoever
 /// opens SQLite files there. What it does exactly stands in `CFaultVFS.h`.
 ///
-/// One disk is one machine: it loses its power, its space and its calls alone. A cut is decided by the seed and
-/// by the calls made since, so a store that is used from one thread is cut the same way every time.
+/// One disk is one machine: it loses its power, its space and its calls alone. A cut is decided by the seed
+/// and by the calls made since, so a store that is used from one thread is cut the same way every time.
 ///
 /// The pointer is constant, and what it points to is guarded by a mutex of its own.
 public final class FaultDisk: @unchecked Sendable {
@@ -59,7 +59,8 @@ public final class FaultDisk: @unchecked Sendable {
         precondition(open == 0, "\(open) files are open while their machine starts again")
     }
 
-    /// Lets the n-th call from now (from 1) of those the fault concerns fail, and if it persists all later ones.
+    /// Lets the n-th call from now (from 1) of those the fault concerns fail, and if it persists all later
+    /// ones too.
     public func fail(_ fault: Fault, atCall number: Int, persistently: Bool = false) {
         fault_disk_fail(disk, fault.rawValue, UInt64(number), persistently ? 1 : 0)
     }

@@ -17,8 +17,8 @@ public enum FaultRun {
     }
 }
 
-/// Runs the body with a disk of its own in a fresh folder, in memory where the system has a place for it: what
-/// a power cut takes is decided by the disk, not by what is below it.
+/// Runs the body with a disk of its own in a fresh folder, in memory where the system has a place for it:
+/// what a power cut takes is decided by the disk, not by what is below it.
 public func withFaultDisk<Result>(
     seed: UInt64, isolation: isolated (any Actor)? = #isolation,
     _ body: (FaultDisk, URL) async throws -> Result
