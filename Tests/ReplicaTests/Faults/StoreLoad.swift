@@ -111,7 +111,7 @@ extension Replica {
         guard let last = try ownActors().last, last.sequence > last.acknowledged else { return }
         let admitted = (last.acknowledged + last.sequence) / 2
         let request = RepairRequest(
-            admitted: [last.actor: admitted],
+            admitted: [last.actor: admitted], closed: [last.actor],
             refused: [
                 RepairRequest.Refused(
                     actor: last.actor, sequence: admitted + 1, code: "SYNC-0401", message: "no right",
