@@ -43,7 +43,9 @@ extension World {
         for (key, state) in states { try noteState(key, state) }
         try noteRefusals(peer)
         try checkAcknowledged(peer)
-        guard peer.holdsEverything else { return }
+        // A repair shows the server's documents beside others that the cursors have not brought yet.
+        // And a subscription's first catch-up is nothing before it is complete.
+        guard peer.holdsEverything, peer.repairedAt == 0, try hasBegun(peer) else { return }
         try checkSum(states, "peer \(peer.number)")
         try checkMarks(peer, try marks(peer))
     }
@@ -125,13 +127,31 @@ extension World {
             for cursor in batch.cursors where peer.subscriptions[cursor.key] != nil {
                 peer.stored[cursor.key] = cursor.position
             }
-        case .repair:
+            passRepair(peer)
+        case .repair(let repair):
+            guard case .repaired? = answer else { return }
             statistics.repairs += 1
+            peer.repairedAt = max(peer.repairedAt, repair.seen?.offset ?? 0)
+            passRepair(peer)
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }
+    }
+
+    private func hasBegun(_ peer: Peer) throws -> Bool {
+        try peer.subscriptions.values.allSatisfy { held in
+            guard Collections.everything.contains(held.query.statement.text) else { return true }
+            return try peer.replica.cursor(of: held.key) != nil
+        }
+    }
+
+    private func passRepair(_ peer: Peer) {
+        let cursors = peer.subscriptions.values.filter {
+            Collections.everything.contains($0.query.statement.text)
+        }.map { peer.stored[$0.key]?.offset ?? 0 }
+        if cursors.allSatisfy({ $0 >= peer.repairedAt }) { peer.repairedAt = 0 }
     }
 
     private func pending(_ peer: Peer) throws -> [Operation] {

@@ -79,7 +79,9 @@ struct Runner {
     /// Where two runs of one seed part.
     private static func compare(_ first: Trace, _ second: Trace) {
         for (left, right) in zip(first.lines, second.lines) where left.text != right.text {
-            say("  first difference: \(left.step) \(left.text)\n                    \(right.step) \(right.text)")
+            say(
+                "  first difference: \(left.step) \(left.text)\n                    \(right.step) \(right.text)"
+            )
             return
         }
     }

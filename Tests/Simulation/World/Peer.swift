@@ -27,6 +27,8 @@ final class Peer: @unchecked Sendable {
     var commits: [UInt64: Int] = [:]
     /// The position that every cursor has been stored at, by subscription key.
     var stored: [[UInt8]: LogPosition] = [:]
+    /// The offset of the states that its last repair showed; 0 when its cursors have passed it.
+    var repairedAt: UInt64 = 0
     /// Marks that its application has seen.
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).

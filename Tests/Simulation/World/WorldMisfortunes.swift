@@ -21,7 +21,8 @@ extension World {
         case .rollBacks: try rollBack(peer)
         case .restores: if generator.chance(50) { try backUpLog() } else { try restoreLog() }
         case .partitions: partition(peer)
-        case .restarts: if generator.chance(50) { try restart(peer) } else { restart(generator.pick(instances)) }
+        case .restarts:
+            if generator.chance(50) { try restart(peer) } else { restart(generator.pick(instances)) }
         case .rebuilds:
             let instance = generator.pick(instances)
             restart(instance) { try Replica.discard(directory: instance.folder) }

@@ -271,7 +271,8 @@ extension World {
         end.reason = nil
         other.inbox = Array(other.inbox.prefix(generator.below(other.inbox.count + 1)))
         link.isCut = true
-        schedule(.lost(link, atServer: !atServer), at: max(other.lastArrival, now + delay(0, 300, slow: 9_000)))
+        schedule(
+            .lost(link, atServer: !atServer), at: max(other.lastArrival, now + delay(0, 300, slow: 9_000)))
         leave(link, atServer)
     }
 }
