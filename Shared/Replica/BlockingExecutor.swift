@@ -15,6 +15,12 @@ public struct BlockingExecutor: Sendable {
     /// Runs the work on the caller's thread, at once: for a simulation, which has one thread only.
     public static let inline = BlockingExecutor()
 
+    /// Runs `body` on the executor, without anybody waiting for it.
+    public func start(_ body: @escaping @Sendable () -> Void) {
+        guard let queue else { return body() }
+        queue.async(execute: body)
+    }
+
     /// Runs `body` on the executor and waits for it without blocking a task's thread.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
     {
