@@ -55,10 +55,15 @@ let package = Package(
                 "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift", "WriteAdmission.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+        .target(
+            name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(
+            name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk",
+            swiftSettings: strict),
         .executableTarget(
             name: "Simulation",
             dependencies: [
-                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit", "Sync",
+                "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit", "Sync",
                 "TestSupport", "Transport", logging,
             ],
             path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],

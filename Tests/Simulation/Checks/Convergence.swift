@@ -106,7 +106,7 @@ extension World {
     /// Every write counted once, however often it was moved. (A store rolled back to before a repair may
     /// move again what that had moved.)
     private func checkCounts() throws {
-        guard book.rollBacks == 0 else { return }
+        guard book.rollBacks == 0, statistics.clones == 0 else { return }
         for (key, document) in reference.documents where Collections.isNote(key) {
             let marks = Reference.marks(in: document.value).count
             guard document.value["count"] == .int(Int64(marks)) else {

@@ -16,7 +16,11 @@ struct Reference {
     private(set) var documents: [DocumentKey: Document] = [:]
     /// The same, encoded.
     private(set) var states: [DocumentKey: [UInt8]] = [:]
-    private(set) var offset: UInt64 = 0
+    /// Documents that the log has reaped once.
+    private(set) var reaped: Set<DocumentKey> = []
+    /// The last entry's place; nil of an empty log.
+    private(set) var position: LogPosition?
+    var offset: UInt64 { position?.offset ?? 0 }
     private(set) var frontier: [ActorID: UInt64] = [:]
     /// What every operation did, for the question what may be sent of it. Stays when the log is restored:
     /// what has been on its way then was sent before.
@@ -29,14 +33,15 @@ struct Reference {
     mutating func beginAnew() {
         documents = [:]
         states = [:]
-        offset = 0
+        position = nil
+        reaped = []
         frontier = [:]
         marks = []
     }
 
-    mutating func fold(_ entry: LogEntry) throws {
+    mutating func fold(_ entry: LogEntry, _ id: LogID) throws {
         guard entry.offset == offset + 1 else { throw Violation("the log has a hole at \(offset + 1)") }
-        offset = entry.offset
+        position = LogPosition(logID: id, offset: entry.offset, hash: entry.hash)
         let operation = try Operation(decoding: entry.bytes)
         guard operation.sequence == (frontier[operation.actor] ?? 0) + 1 else {
             throw Violation("the log's frontier of \(operation.actor) jumps to \(operation.sequence)")
@@ -45,21 +50,29 @@ struct Reference {
         var done: [Change] = []
         for change in operation.changes {
             let key = DocumentKey(collection: change.collection, id: change.id)
-            var document = documents[key] ?? Document()
-            let full = StateChange.state(in: change.delta)
-            if let full {
-                document.merge(try Document(decoding: full))
-            } else {
-                let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
-                guard document.apply(delta) != .baseMissing else {
-                    throw Violation("the log holds a change of \(key) without its base")
+            var document: Document? = documents[key] ?? Document()
+            var isState = false
+            switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
+            case .delta(let delta):
+                guard document?.apply(delta) != .baseMissing else {
+                    throw Violation("the log holds a change of \(key.words) without its base")
                 }
+            case .state(let full):
+                document?.merge(full)
+                isState = true
+            case .reaping(let vector):
+                guard let tombstone = document, tombstone.isReapable, tombstone.vector == vector else {
+                    continue
+                }
+                document = tombstone.reaped()
+                isState = true
+                reaped.insert(key)
             }
-            let after = document.encoded()
-            done.append(Change(key: key, before: states[key], after: after, isState: full != nil))
+            let after = document?.encoded()
+            done.append(Change(key: key, before: states[key], after: after ?? [], isState: isState))
             documents[key] = document
             states[key] = after
-            if Collections.isNote(key) { marks.formUnion(Self.marks(in: document.value)) }
+            if Collections.isNote(key) { marks.formUnion(Self.marks(in: document?.value ?? ObjectValue())) }
         }
         merged += done.filter(\.isState)
         if !done.isEmpty { changes[operation.stamp, default: []] += done }

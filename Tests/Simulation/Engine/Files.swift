@@ -6,6 +6,8 @@ enum Files {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     }
 
+    static func url(_ path: String) -> URL { URL(fileURLWithPath: path, isDirectory: true) }
+
     static func remove(_ folder: String) { try? FileManager.default.removeItem(atPath: folder) }
 
     static func names(in folder: String, prefix: String) throws -> [String] {

@@ -1,3 +1,4 @@
+import FaultDisk
 import Replicator
 
 /// One replicator process: a hub with its materialization, which may lag and may be deleted.
@@ -6,14 +7,16 @@ import Replicator
 final class Instance: @unchecked Sendable {
     let number: Int
     let folder: String
+    let disk: FaultDisk
     /// Nil while it is down or starting.
     var hub: DatabaseHub?
     var isStarting = false
     /// Tells what belongs to an earlier process from this one's.
     var lifetime = 0
 
-    init(number: Int, folder: String) {
+    init(number: Int, folder: String, disk: FaultDisk) {
         self.number = number
         self.folder = folder
+        self.disk = disk
     }
 }

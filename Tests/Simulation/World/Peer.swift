@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import FaultDisk
 import Identity
 import Replica
 import Transport
@@ -9,7 +10,10 @@ import Transport
 /// `@unchecked Sendable`: a simulation has one thread.
 final class Peer: @unchecked Sendable {
     let number: Int
+    /// Which key pair it has; a copy has its original's.
+    var keyNumber: Int
     var folder: String
+    let disk: FaultDisk
     var replica: Replica
     var link: Link?
     /// What the application subscribes to, by canonical key.
@@ -43,7 +47,7 @@ final class Peer: @unchecked Sendable {
     }
 
     /// Its public key's text.
-    var key: String { "pk\(number)" }
+    var key: String { "pk\(keyNumber)" }
 
     /// What its token says.
     var identity: Identity {
@@ -52,9 +56,11 @@ final class Peer: @unchecked Sendable {
             grant: Collections.grant, expiresAtSeconds: .max)
     }
 
-    init(number: Int, folder: String, replica: Replica, holdsEverything: Bool) {
+    init(number: Int, folder: String, disk: FaultDisk, replica: Replica, holdsEverything: Bool) {
         self.number = number
+        keyNumber = number
         self.folder = folder
+        self.disk = disk
         self.replica = replica
         self.holdsEverything = holdsEverything
     }

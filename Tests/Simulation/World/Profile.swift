@@ -22,18 +22,24 @@ struct Faults: OptionSet, CustomStringConvertible {
     static let rebuilds = Faults(rawValue: 128)
     /// Peers are away for days.
     static let absences = Faults(rawValue: 256)
+    /// The power goes, in the midst of any call of any disk: what was not synced is lost in part.
+    static let powerCuts = Faults(rawValue: 512)
+    /// Stores are copied, and both go on.
+    static let clones = Faults(rawValue: 1_024)
 
     static let names: [(Faults, String)] = [
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
         (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
         (.rebuilds, "rebuilds"), (.absences, "absences"),
+        (.powerCuts, "cuts"), (.clones, "clones"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.
     static func drawn(_ generator: inout SplitMix64) -> Faults {
         var faults: Faults = []
         for (fault, _) in names {
-            let percent = fault == .rollBacks || fault == .restores || fault == .clocks ? 20 : 45
+            let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
+            let percent = isRare ? 20 : 45
             if generator.chance(percent) { faults.insert(fault) }
         }
         return faults

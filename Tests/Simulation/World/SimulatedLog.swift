@@ -1,4 +1,5 @@
 import CRDT
+import FaultDisk
 import OperationLog
 
 /// The shipped log's file behind virtual time: calls wait for each other and for the disk as the world says.
@@ -18,7 +19,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     private unowned let world: World
     private(set) var file: SQLiteLogFile
-    let path: String
+    let folder: String
+    let disk: FaultDisk
     private var pending: [Pending] = []
     private var followers: [Int: AsyncStream<Void>.Continuation] = [:]
     private var nextFollower = 0
@@ -27,10 +29,11 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     private var lifetime = 0
     private var isClosed = false
 
-    init(world: World, path: String, id: LogID) throws {
+    init(world: World, folder: String, disk: FaultDisk, id: LogID) throws {
         self.world = world
-        self.path = path
-        file = try SQLiteLogFile(path: path)
+        self.folder = folder
+        self.disk = disk
+        file = try SQLiteLogFile(path: "\(folder)/log.sqlite")
         try file.createDatabase(Self.database, id: id)
     }
 
@@ -43,9 +46,9 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         for call in waiting { call.continuation.resume(throwing: closed) }
         for follower in followers.values { follower.finish() }
         followers = [:]
-        try file.close()
+        try? file.close()
         try change()
-        file = try SQLiteLogFile(path: path)
+        file = try SQLiteLogFile(path: "\(folder)/log.sqlite")
     }
 
     func end() throws {
@@ -93,6 +96,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
             }
         case .refused(let error), .poisoned(let error):
             for item in group { item.continuation.resume(throwing: error) }
+            guard disk.isOff else { throw Violation("the log takes nothing: \(error)") }
+            return try world.logLostPower()
         }
         planCommit()
     }

@@ -1,4 +1,5 @@
 import CRDT
+import FaultDisk
 import Logging
 import OperationLog
 import Replica
@@ -89,9 +90,12 @@ final class World: @unchecked Sendable {
             throw Violation("a log id has 16 bytes")
         }
         try Files.create(folder)
-        logStorage = try SimulatedLog(world: self, path: "\(folder)/log.sqlite", id: id)
+        let logDisk = try disk("log")
+        logStorage = try SimulatedLog(world: self, folder: "\(folder)/log", disk: logDisk, id: id)
         for number in 0..<profile.instances {
-            instances.append(Instance(number: number, folder: "\(folder)/instance-\(number)"))
+            let name = "instance-\(number)"
+            instances.append(
+                Instance(number: number, folder: "\(folder)/\(name)", disk: try disk(name)))
             schedule(.start(instances[number]), in: 0)
         }
         for number in 0..<profile.peers { try addPeer(number) }
@@ -101,6 +105,12 @@ final class World: @unchecked Sendable {
     var log: SimulatedLog {
         guard let logStorage else { preconditionFailure("a world has a log") }
         return logStorage
+    }
+
+    /// A disk of its own for a machine's folder, which is made for it.
+    func disk(_ name: String) throws -> FaultDisk {
+        try Files.create("\(folder)/\(name)")
+        return FaultDisk(folder: Files.url("\(folder)/\(name)"), seed: generator.next())
     }
 
     // MARK: Time
@@ -159,6 +169,7 @@ final class World: @unchecked Sendable {
         try happen(next.happening)
         Jobs.drain()
         if let failure { throw failure }
+        for peer in peers where peer.disk.isOff { try bootAgain(peer) }
     }
 
     /// Remembers what was found where nothing can be thrown.
@@ -245,5 +256,7 @@ struct Statistics {
     var evictions = 0
     var rollBacks = 0
     var restarts = 0
+    var cuts = 0
+    var clones = 0
     var endings: [String: Int] = [:]
 }

@@ -6,13 +6,27 @@ import Transport
 
 /// What the applications do to their stores.
 extension World {
-    func addPeer(_ number: Int) throws {
+    /// A new device; with `original` one whose store was copied from there.
+    func addPeer(_ number: Int, copyOf original: Peer? = nil) throws {
         let folder = "\(folder)/peer-\(number)"
+        let disk = try disk("peer-\(number)")
+        if let original {
+            try Files.copy(from: original.folder, to: folder, prefix: "replica.sqlite", keepsInodes: false)
+        }
         let replica = try Replica(
             directory: folder, role: .peer, environment: environment(of: number), logger: Self.logger)
-        let peer = Peer(number: number, folder: folder, replica: replica, holdsEverything: number < 2)
+        let peer = Peer(
+            number: number, folder: folder, disk: disk, replica: replica,
+            holdsEverything: original?.holdsEverything ?? (number < 2))
         peers.append(peer)
-        if peer.holdsEverything { try Collections.everything.forEach { try hold($0, peer) } }
+        if let original {
+            peer.subscriptions = original.subscriptions
+            peer.commits = original.commits
+            peer.keyNumber = original.keyNumber
+            peer.written = original.written
+        } else if peer.holdsEverything {
+            try Collections.everything.forEach { try hold($0, peer) }
+        }
         peer.skew = Int64(generator.below(4_000)) - 2_000
         if profile.faults.contains(.clocks) { peer.drift = Int64(generator.below(2_000)) - 1_000 }
         try launch(peer)
@@ -48,6 +62,15 @@ extension World {
         guard !isHealing else { return }
         defer { schedule(.act(peer.number), in: delay(1, 600, slow: 3_000)) }
         actsLeft -= 1
+        do {
+            try use(peer)
+        } catch {
+            // The power went in the midst of it: nobody knows whether it was stored.
+            guard peer.disk.isOff else { throw error }
+        }
+    }
+
+    private func use(_ peer: Peer) throws {
         switch generator.below(100) {
         case 0..<66: try write(peer)
         case 66..<71: try evict(peer)
@@ -76,6 +99,7 @@ extension World {
         let tag = generator.pick(["a", "b", "c"])
         let causes = peer.holdsEverything ? Array(try marks(peer).sorted().suffix(6)) : []
         let number = book.begin(peer.number, causes: causes)
+        book[number].isForgiven = true
         let result = try peer.replica.write { transaction in
             for key in keys {
                 try transaction.edit(key.collection, key.id) { editor in
@@ -138,6 +162,7 @@ extension World {
         }
         guard let number else { return }
         book[number].keys = keys
+        book[number].isForgiven = false
         peer.commits[commit] = number
         peer.seenMarks.formUnion(keys.contains(where: Collections.isNote) ? [number] : [])
     }

@@ -26,6 +26,15 @@ extension World {
         case .rebuilds:
             let instance = generator.pick(instances)
             restart(instance) { try Replica.discard(directory: instance.folder) }
+        case .powerCuts:
+            let disk = generator.chance(30) ? log.disk : peer.disk
+            let calls = generator.below(80)
+            note(36) { "a power cut comes in \(calls) calls" }
+            disk.cutPower(duringCall: 1 + calls)
+        case .clones where peers.count < 8 && generator.chance(30):
+            note(37) { "peer \(peers.count) is a copy of peer \(peer.number)" }
+            statistics.clones += 1
+            try addPeer(peers.count, copyOf: peer)
         case .absences where generator.chance(20): stayAway(peer)
         default: break
         }
@@ -56,13 +65,21 @@ extension World {
         note(33) { "peer \(peer.number) is killed" }
         statistics.restarts += 1
         if let link = peer.link { kill(link, atServer: false) }
-        try peer.replica.close()
+        try? peer.replica.close()
+        if peer.disk.isOff { peer.disk.restart() }
         try change()
         peer.replica = try Replica(
             directory: peer.folder, role: .peer, environment: environment(of: peer.number),
             logger: Self.logger)
         try launch(peer)
         planConnect(peer, in: delay(0, 2_000, slow: 0))
+    }
+
+    /// A peer's machine starts again after its power went: what was stored is there.
+    func bootAgain(_ peer: Peer) throws {
+        note(38) { "peer \(peer.number) loses its power" }
+        statistics.cuts += 1
+        try restart(peer)
     }
 
     /// A store is put back to what it was; or what it is now is kept for later.
@@ -79,6 +96,7 @@ extension World {
         statistics.rollBacks += 1
         try noteRefusals(peer)
         try restart(peer) {
+            peer.disk.restart()
             if !isInPlace { try Files.remove(in: peer.folder, prefix: "replica.sqlite") }
             try Files.copy(
                 from: earlier.folder, to: peer.folder, prefix: "replica.sqlite", keepsInodes: isInPlace)
@@ -97,7 +115,9 @@ extension World {
     /// Everything works from now on, and everybody connects.
     func heal() {
         note(40) { "everything heals" }
+        log.disk.sparePower()
         for peer in peers {
+            peer.disk.sparePower()
             peer.isAwayUntil = 0
             peer.drift = 0
             if profile.faults.contains(.clocks) { peer.skew = generator.pick([0, peer.skew]) }

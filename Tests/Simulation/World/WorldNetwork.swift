@@ -23,7 +23,11 @@ extension World {
             guard let origin = await hub.enter() else {
                 return fail(Violation("a replicator takes no session"))
             }
-            attempt { try connected(peer, instance, hub, origin) }
+            do {
+                try connected(peer, instance, hub, origin)
+            } catch {
+                if !peer.disk.isOff { fail(error as? Violation ?? Violation("\(error)")) }
+            }
         }
     }
 
@@ -182,6 +186,7 @@ extension World {
                     attempt { try done(action, answer, link.peer) }
                     performed(answer, link, false)
                 } catch {
+                    if link.peer.disk.isOff { return }
                     fail(Violation("a peer's store failed in \(action.name): \(error)"))
                 }
             }

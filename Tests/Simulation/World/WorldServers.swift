@@ -40,10 +40,16 @@ extension World {
             kill(link, atServer: true)
         }
         instance.lifetime += 1
+        if profile.faults.contains(.powerCuts), generator.chance(50), !isHealing, instance.hub != nil {
+            note(26) { "replicator \(instance.number) loses its power" }
+            statistics.cuts += 1
+            instance.disk.cutPower()
+        }
         guard let hub = instance.hub else { return }
         instance.hub = nil
         Task { [self] in
             await hub.close()
+            if instance.disk.isOff { instance.disk.restart() }
             attempt(change)
             schedule(.start(instance), in: isHealing ? 50 : delay(100, 5_000, slow: 0))
         }
@@ -52,7 +58,7 @@ extension World {
     /// Keeps what the log is now.
     func backUpLog() throws {
         let backup = "\(folder)/log.backup"
-        try Files.copy(from: folder, to: backup, prefix: "log.sqlite", keepsInodes: false)
+        try Files.copy(from: log.folder, to: backup, prefix: "log.sqlite", keepsInodes: false)
         logBackup = backup
         note(23) { "the log is backed up at \(reference.offset)" }
     }
@@ -64,8 +70,9 @@ extension World {
         for instance in instances { restart(instance) }
         for link in links.values.sorted(by: { $0.number < $1.number }) { cut(link) }
         try log.restart {
-            try Files.remove(in: folder, prefix: "log.sqlite")
-            try Files.copy(from: backup, to: folder, prefix: "log.sqlite", keepsInodes: false)
+            log.disk.restart()
+            try Files.remove(in: log.folder, prefix: "log.sqlite")
+            try Files.copy(from: backup, to: log.folder, prefix: "log.sqlite", keepsInodes: false)
         }
         restores += 1
         note(24) { "the log is restored" }
@@ -73,14 +80,33 @@ extension World {
         try committed()
     }
 
+    /// The log's machine has lost its power in the midst of a commit, and what runs there with it. What it
+    /// had acknowledged is there when it is back.
+    func logLostPower() throws {
+        note(25) { "the log loses its power" }
+        statistics.cuts += 1
+        for instance in instances { restart(instance) }
+        let acknowledged = reference.position
+        try log.restart { log.disk.restart() }
+        if let acknowledged {
+            let found = try log.file.position(at: acknowledged.offset, in: SimulatedLog.database)
+            guard found == acknowledged else {
+                throw Violation("the log has lost what it acknowledged at \(acknowledged.offset)")
+            }
+        }
+        reference.beginAnew()
+        try committed()
+    }
+
     /// The log has grown: the reference folds what has come.
     func committed() throws {
+        let id = try log.file.head(of: SimulatedLog.database).logID
         while case let entries = try log.file.read(
             SimulatedLog.database, after: reference.offset, limit: .standard), !entries.isEmpty
         {
             for entry in entries {
                 trace.note(entry.hash)
-                try reference.fold(entry)
+                try reference.fold(entry, id)
             }
         }
     }
