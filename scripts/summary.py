@@ -1,8 +1,8 @@
 """Adds up what the parts of `make test` left in a directory and prints one line for a person or a machine.
 
 The directory holds `parts` (a line `name exit-status` each), `swift.jsonl` (Swift Testing's event stream) and
-`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n}`). A part that failed without naming a failed test (a crash, a
-build or lint error) counts as one failure: the sum must never look better than the run was.
+`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n}`). A part that failed without naming a
+failed test (a crash, a build or lint error) counts as one failure: the sum must never look better than the run was.
 """
 
 import json
