@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 
 /// A value as bytes whose order, byte by byte, is the language's collation (`ValueOrder.collate` in DQL; the
 /// two are held together by a test).
@@ -27,6 +28,9 @@ struct KeyWriter {
     private(set) var bytes: [UInt8] = []
     /// Whether a part was cut.
     private(set) var isTruncated = false
+    /// Whether a float was written whose key is that of an integer too, or of another float: then the key does
+    /// not say what the value was.
+    private(set) var isAmbiguous = false
     /// The first place that is too far for the part being written.
     private var end = 0
 
@@ -49,9 +53,6 @@ struct KeyWriter {
 
     /// Adds a part of one byte.
     mutating func append(tag: UInt8, isDescending: Bool) { bytes.append(isDescending ? ~tag : tag) }
-
-    /// Forgets everything behind a length.
-    mutating func cut(to length: Int) { bytes.removeLast(bytes.count - length) }
 
     private mutating func begin() -> Int {
         end = bytes.count + ReplicaLimits.indexPartBytes
@@ -104,6 +105,7 @@ struct KeyWriter {
 
     private mutating func write(_ number: Double) {
         guard !number.isNaN else { return fixed(UInt64(0)) }
+        if number == number.rounded(.towardZero), abs(number) <= 0x1p63 { isAmbiguous = true }
         // Adding zero turns -0.0 into 0.0.
         write(bits: (number + 0.0).bitPattern)
         if abs(number) >= Self.sparse { fixed(UInt16(0)) }
@@ -158,9 +160,9 @@ enum KeyTag {
         }
     }
 
-    /// The least and greatest byte that parts of the value's type begin with.
-    static func ofType(of value: Value?) -> (least: UInt8, greatest: UInt8) {
-        let tag = of(value) & 0xF0
-        return (tag, tag | 0x0F)
-    }
+    /// The least byte that parts of a type begin with.
+    static func least(_ known: ValueClass) -> UInt8 { UInt8(known.rawValue + 1) << 4 }
+
+    /// The greatest one.
+    static func greatest(_ known: ValueClass) -> UInt8 { least(known) | 0x0F }
 }
