@@ -48,17 +48,9 @@ public enum ReplicaLimits {
     /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still fit
     /// a page of SQLite's; a text that differs from another one only after so much is found by reading it.
     public static let indexPartBytes = 512
-    /// The most parts of an index: each is read from every document that is written.
-    public static let indexParts = 16
-    /// The most indexes of one collection: each is written with every document, and each is looked at when a
-    /// statement is planned.
-    public static let indexesPerCollection = 1_000
     /// How many documents one step of building an index reads; between two steps other writers get their turn.
     public static let indexBuildDocuments = 1_000
     /// How many bytes of documents such a step reads at most, beside the first one: about as long as a commit
     /// takes.
     public static let indexBuildBytes = 1_048_576
-    /// How many places of documents an index scan collects before it brings them into the order of a scan;
-    /// beyond it the collection is scanned. 8 bytes each.
-    public static let indexPlaces = 1_048_576
 }

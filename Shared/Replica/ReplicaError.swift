@@ -20,12 +20,6 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case invalidCollection = "STORE-0203"
     /// The disk is full or failing; the transaction was rolled back.
     case storageFailed = "STORE-0204"
-    /// CREATE INDEX with a name that one of the collection's indexes has.
-    case indexExists = "STORE-0205"
-    /// DROP INDEX of an index that does not exist.
-    case unknownIndex = "STORE-0206"
-    /// A collection has as many indexes as it may have.
-    case tooManyIndexes = "STORE-0207"
     /// An operation read from the log does not fit what came before it.
     case brokenLog = "STORE-0301"
     /// A stamp from elsewhere is later than any clock may follow (`ReplicaLimits.stampMilliseconds`).

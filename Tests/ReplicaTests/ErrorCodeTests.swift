@@ -64,16 +64,6 @@ struct ErrorCodeTests {
             let store = try open(folder)
             try FailureTests.limitPages(of: store, toFree: 5)
             try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 't': :t})", large)
-        case .indexExists:
-            let store = try open(folder)
-            for _ in 0..<2 { try store.change(.create(index("i", on: ["a"]), ifNotExists: false)) }
-        case .unknownIndex:
-            try open(folder).change(.drop(collection: "c", name: "i", ifExists: false))
-        case .tooManyIndexes:
-            let store = try open(folder)
-            for number in 0...ReplicaLimits.indexesPerCollection {
-                try store.change(.create(index("i\(number)", on: ["a"]), ifNotExists: false))
-            }
         case .brokenLog:
             let store = try open(folder, role: .materialization)
             _ = try store.fold([Replica.LogItem(position: TestLog().position(2), bytes: [])])

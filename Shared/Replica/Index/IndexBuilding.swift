@@ -39,15 +39,15 @@ extension Replica {
             let known = try IndexRows.load(table, database)
             if known.contains(where: { utf8Equal($0.description.name, index.name) }) {
                 guard ifNotExists else {
-                    throw ReplicaError(
+                    throw DQLError(
                         .indexExists, "an index with the given name already exists on the given collection")
                 }
                 return ((), nil)
             }
-            guard known.count < ReplicaLimits.indexesPerCollection else {
-                throw ReplicaError(
+            guard known.count < DQLLimits.indexesOfCollection else {
+                throw DQLError(
                     .tooManyIndexes,
-                    "a collection has at most \(ReplicaLimits.indexesPerCollection) indexes")
+                    "a collection has at most \(DQLLimits.indexesOfCollection) indexes")
             }
             _ = try IndexRows.insert(index, table, database)
             return ((), nil)
@@ -58,7 +58,7 @@ extension Replica {
         try committing { database, _ in
             guard let index = try Self.index(collection, name, database)?.index else {
                 if ifExists { return ((), nil) }
-                throw ReplicaError(
+                throw DQLError(
                     .unknownIndex, "there is no index \(name) on the collection \(collection)")
             }
             try IndexRows.delete(index.number, database)
