@@ -265,7 +265,8 @@ struct IndexUse {
     }
 
     /// Whether the index has to be read against its order to deliver the terms'; nil when it does not deliver
-    /// it at all.
+    /// it at all. All keys have to take part: so rows that the terms do not tell apart come as a scan has
+    /// them.
     func direction(of terms: [SortTerm], _ source: Int) -> Bool? {
         var place = 0
         var isReversed: Bool?
@@ -284,6 +285,7 @@ struct IndexUse {
             isReversed = against
             place += 1
         }
+        guard max(place, constantKeys) == index.keys.count else { return nil }
         return isReversed ?? false
     }
 }

@@ -67,9 +67,10 @@ extension MemoryStore: IndexedSource {
         }
         found.sort { left, right in
             let order = scan.index.compare(left.values, right.values)
-            return order != 0 ? order < 0 : left.number < right.number
+            // Entries of equal keys ascend also when the index is read against its order.
+            return order == 0 ? left.number < right.number : (order < 0) != scan.isReversed
         }
-        return scan.isReversed ? found.reversed() : found
+        return found
     }
 
     /// Carries out CREATE INDEX or DROP INDEX.
