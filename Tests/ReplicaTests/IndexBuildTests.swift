@@ -36,7 +36,9 @@ struct IndexBuildTests {
         }
     }
 
-    @Test("a process that ends in the midst of building goes on when the store is opened again", arguments: 0..<4)
+    @Test(
+        "a process that ends in the midst of building goes on when the store is opened again",
+        arguments: 0..<4)
     func resumes(_ steps: Int) throws {
         try withTemporaryDirectory { folder in
             let home = folder.appendingPathComponent("home")
@@ -82,7 +84,8 @@ struct IndexBuildTests {
                 }
                 #expect(try transaction.catalog(of: "c") == before)
                 var found = 0
-                try transaction.documents(of: IndexScan(index: before.indexes[0], ranges: [IndexRange()])) { _ in
+                try transaction.documents(of: IndexScan(index: before.indexes[0], ranges: [IndexRange()])) {
+                    _ in
                     found += 1
                     return true
                 }

@@ -56,7 +56,8 @@ struct IndexMaintenanceTests {
             let states = try (3...6).map { number in
                 DocumentUpdate(
                     key: try key("c", .int(Int64(number))),
-                    content: .state(try document("a", .int(Int64(number) * 10), by: 9, at: .max >> 20).encoded()))
+                    content: .state(
+                        try document("a", .int(Int64(number) * 10), by: 9, at: .max >> 20).encoded()))
             }
             try replica.stage(states, for: [7])
             #expect(try replica.ids("a", [IndexRange()]) == ["1", "2", "3", "4"])
@@ -95,11 +96,14 @@ struct IndexMaintenanceTests {
         }
     }
 
-    @Test("the fault finder finds a lacking, a superfluous and a wrong entry", arguments: [
-        "DELETE FROM index_1 WHERE document = 1", "UPDATE index_1 SET document = 9 WHERE document = 1",
-        "UPDATE index_1 SET key = x'10' WHERE document = 1", "UPDATE index_1 SET held = x'80' WHERE document = 1",
-        "INSERT INTO index_1 (key, document) VALUES (x'10', 2)",
-    ])
+    @Test(
+        "the fault finder finds a lacking, a superfluous and a wrong entry",
+        arguments: [
+            "DELETE FROM index_1 WHERE document = 1", "UPDATE index_1 SET document = 9 WHERE document = 1",
+            "UPDATE index_1 SET key = x'10' WHERE document = 1",
+            "UPDATE index_1 SET held = x'80' WHERE document = 1",
+            "INSERT INTO index_1 (key, document) VALUES (x'10', 2)",
+        ])
     func faults(_ damage: String) throws {
         try withPeer { replica, _ in
             try replica.createIndex("a", on: "a")

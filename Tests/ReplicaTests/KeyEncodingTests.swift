@@ -146,7 +146,8 @@ enum RandomValues {
         let whole = Double(integer(&random))
         return random.pick([
             whole, whole.nextUp, whole.nextDown, whole / 3, .nan, .infinity, -.infinity, 0, -0.0,
-            .leastNonzeroMagnitude, -.leastNonzeroMagnitude, 0x1p63, -0x1p63, Double(bitPattern: random.next()),
+            .leastNonzeroMagnitude, -.leastNonzeroMagnitude, 0x1p63, -0x1p63,
+            Double(bitPattern: random.next()),
         ])
     }
 }

@@ -91,7 +91,8 @@ struct OpeningTests {
                     "UPDATE acknowledged SET sequence = 2", "DROP TABLE refused",
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
-                    "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier", "DROP TABLE document_index",
+                    "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
+                    "DROP TABLE document_index",
                     "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",
                 ] {

@@ -5,16 +5,16 @@ import GRDB
 
 // Building an index on documents that are there already.
 //
-// CREATE INDEX notes the index in the catalog and makes its table, in one transaction. From then on every write
-// keeps it up, as if it were complete. Then step after step, each a transaction of its own, the documents are
-// added in the order of their numbers, and the catalog says how far that is; the last step makes the index
-// complete, and plans may use it. A document that was written meanwhile is in it already, with the same entry.
-// Readers are on their snapshots throughout, writers wait for one step at most, and a process that is killed
-// goes on from the last step that was committed.
+// CREATE INDEX notes the index in the catalog and makes its table, in one transaction. From then on every
+// write keeps it up, as if it were complete. Then step after step, each a transaction of its own, the
+// documents are added in the order of their numbers, and the catalog says how far that is; the last step
+// makes the index complete, and plans may use it. A document that was written meanwhile is in it already,
+// with the same entry. Readers are on their snapshots throughout, writers wait for one step at most, and a
+// process that is killed goes on from the last step that was committed.
 
 extension Replica {
-    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. Throws `indexExists`,
-    /// `unknownIndex`, `tooManyIndexes`.
+    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. Throws
+    /// `indexExists`, `unknownIndex`, `tooManyIndexes`.
     public func change(_ change: IndexChange) throws {
         switch change {
         case .create(let index, let ifNotExists):

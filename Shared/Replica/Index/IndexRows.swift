@@ -95,7 +95,8 @@ enum IndexRows {
             .array(
                 keys.map { key in
                     .array([
-                        .array(key.path.map { .string($0) }), .bool(key.isDescending), .bool(key.includesMissing),
+                        .array(key.path.map { .string($0) }), .bool(key.isDescending),
+                        .bool(key.includesMissing),
                     ])
                 }))
     }

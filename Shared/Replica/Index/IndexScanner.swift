@@ -7,8 +7,8 @@ struct IndexScanner {
     let table: DocumentTable
     let database: Database
 
-    /// See `IndexedSource.documents(of:)`. Documents of one key come in the order of a scan, whichever way the
-    /// index is read.
+    /// See `IndexedSource.documents(of:)`. Documents of one key come in the order of a scan, whichever way
+    /// the index is read.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let index = try index(scan) else { return }
         if scan.isReversed {
@@ -44,7 +44,8 @@ struct IndexScanner {
         let documents =
             parts.contains(.id)
             ? "CROSS JOIN documents_\(table) AS d ON d.number = i.document" : ""
-        let columns = (parts.contains(.values) ? "i.key, i.held" : "0, 0") + (parts.contains(.id) ? ", d.id" : "")
+        let columns =
+            (parts.contains(.values) ? "i.key, i.held" : "0, 0") + (parts.contains(.id) ? ", d.id" : "")
         for interval in scan.isReversed ? intervals.reversed() : intervals {
             let statement = try RawStatement(
                 reused: """

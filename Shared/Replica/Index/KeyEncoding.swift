@@ -14,8 +14,8 @@ import DQL
 ///     0x70 null · 0x80 missing
 ///
 /// A number's 8 bytes are the greatest double that is not above it, its bits turned so that they sort (NaN is
-/// all zeros, and -0.0 is 0.0). From 2^53 on two bytes say how far above that double the number is; a double is
-/// nothing above itself. So `1` and `1.0` have one key, and no two numbers that differ have.
+/// all zeros, and -0.0 is 0.0). From 2^53 on two bytes say how far above that double the number is; a double
+/// is nothing above itself. So `1` and `1.0` have one key, and no two numbers that differ have.
 ///
 /// A part in descending order has all its bits inverted. A key is its parts one after the other; no part is
 /// the beginning of another one, so that the order of the first parts settles before the second ones count.
@@ -28,8 +28,8 @@ struct KeyWriter {
     private(set) var bytes: [UInt8] = []
     /// Whether a part was cut.
     private(set) var isTruncated = false
-    /// Whether a float was written whose key is that of an integer too, or of another float: then the key does
-    /// not say what the value was.
+    /// Whether a float was written whose key is that of an integer too, or of another float: then the key
+    /// does not say what the value was.
     private(set) var isAmbiguous = false
     /// The first place that is too far for the part being written.
     private var end = 0

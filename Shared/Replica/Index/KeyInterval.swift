@@ -26,8 +26,8 @@ struct KeyInterval: Equatable {
 
     var isEmpty: Bool { compareBytes(upper, lower) <= 0 }
 
-    /// The place of a cut among the keys that begin as `writer` has it. Where a part was cut, the interval that
-    /// begins or ends there takes in all that begins with it.
+    /// The place of a cut among the keys that begin as `writer` has it. Where a part was cut, the interval
+    /// that begins or ends there takes in all that begins with it.
     private static func place(
         _ cut: KeyPosition, begins: Bool, isDescending: Bool, _ writer: consuming KeyWriter
     ) -> [UInt8] {
@@ -65,7 +65,8 @@ struct KeyInterval: Equatable {
     static func disjoint(_ intervals: [KeyInterval]) -> [KeyInterval] {
         guard intervals.count > 1 else { return intervals.filter { !$0.isEmpty } }
         var result: [KeyInterval] = []
-        for interval in intervals.filter({ !$0.isEmpty }).sorted(by: { compareBytes($0.lower, $1.lower) < 0 }) {
+        for interval in intervals.filter({ !$0.isEmpty }).sorted(by: { compareBytes($0.lower, $1.lower) < 0 })
+        {
             guard let last = result.last, compareBytes(interval.lower, last.upper) <= 0 else {
                 result.append(interval)
                 continue

@@ -4,9 +4,9 @@ import GRDB
 
 /// An index as the catalog has it within one transaction.
 ///
-/// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes it,
-/// then the document's number, so that entries of one key follow in the order of a scan. `held` holds the
-/// values where the key does not tell them (`1.0` has the key of `1`).
+/// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes
+/// it, then the document's number, so that entries of one key follow in the order of a scan. `held` holds
+/// the values where the key does not tell them (`1.0` has the key of `1`).
 final class StoredIndex {
     /// The number in its table's name; never used again.
     let number: Int64
@@ -43,7 +43,9 @@ final class StoredIndex {
         /// Whether a part was cut.
         var isCut = false
 
-        static func == (left: Entry, right: Entry) -> Bool { left.key == right.key && left.held == right.held }
+        static func == (left: Entry, right: Entry) -> Bool {
+            left.key == right.key && left.held == right.held
+        }
     }
 
     /// The entry of a live document; nil when the index leaves it out (EXCLUDE MISSING).

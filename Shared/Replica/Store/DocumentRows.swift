@@ -75,6 +75,8 @@ enum DocumentRows {
         statement.bind(1, id.bytes)
         guard try statement.step() else { return nil }
         let document = statement.int(1) != 0 ? try DocumentReader(statement.blob(2)) : nil
-        return (statement.int(0), try indexes.map { index in try document.flatMap { try index.entry(of: $0) } })
+        return (
+            statement.int(0), try indexes.map { index in try document.flatMap { try index.entry(of: $0) } }
+        )
     }
 }
