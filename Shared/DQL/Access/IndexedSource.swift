@@ -23,12 +23,23 @@ public struct IndexScan: Equatable, Sendable {
     public let ranges: [IndexRange]
     /// Whether it is read against its order.
     public var isReversed: Bool
+    /// Whether its order is what is asked for. Otherwise its documents come in the order of a scan of the
+    /// collection, so that an index changes not even an order that nobody promised.
+    public var isOrdered: Bool
 
     /// Entries of an index.
-    public init(index: IndexDescription, ranges: [IndexRange], isReversed: Bool = false) {
+    public init(
+        index: IndexDescription, ranges: [IndexRange], isReversed: Bool = false, isOrdered: Bool = false
+    ) {
         self.index = index
         self.ranges = ranges
         self.isReversed = isReversed
+        self.isOrdered = isOrdered
+    }
+
+    /// Whether all its entries have one key: then they are in the order of a scan.
+    var isOneKey: Bool {
+        ranges.count == 1 && ranges[0].next == nil && ranges[0].equal.count == index.keys.count
     }
 }
 

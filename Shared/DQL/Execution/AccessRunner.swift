@@ -12,8 +12,8 @@ struct AccessRunner {
         case .nothing: return
         case .collection: try source.scan(collection, visit)
         case .ids(let ids): try lookup(ids, visit)
-        case .index(let scan): try source.documents(of: scan, visit)
-        case .union, .intersection:
+        case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
+        case .index, .union, .intersection:
             guard let found = try numbers(path) else { return try source.scan(collection, visit) }
             try source.documents(collection, numbered: found.numbers) { record in
                 // The ids of a union come after its entries.

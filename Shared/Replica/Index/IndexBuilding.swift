@@ -39,15 +39,12 @@ extension Replica {
             let known = try IndexRows.load(table, database)
             if known.contains(where: { utf8Equal($0.description.name, index.name) }) {
                 guard ifNotExists else {
-                    throw DQLError(
-                        .indexExists, "an index with the given name already exists on the given collection")
+                    throw DQLError.indexExists(index.name, index.collection)
                 }
                 return ((), nil)
             }
             guard known.count < DQLLimits.indexesOfCollection else {
-                throw DQLError(
-                    .tooManyIndexes,
-                    "a collection has at most \(DQLLimits.indexesOfCollection) indexes")
+                throw DQLError.tooManyIndexes(index.collection)
             }
             _ = try IndexRows.insert(index, table, database)
             return ((), nil)
@@ -58,8 +55,7 @@ extension Replica {
         try committing { database, _ in
             guard let index = try Self.index(collection, name, database)?.index else {
                 if ifExists { return ((), nil) }
-                throw DQLError(
-                    .unknownIndex, "there is no index \(name) on the collection \(collection)")
+                throw DQLError.unknownIndex(name, collection)
             }
             try IndexRows.delete(index.number, database)
             return ((), nil)

@@ -89,7 +89,9 @@ enum Schema {
     /// What is not live is counted without reading the documents.
     private static func indexTombstones(_ number: Int64, _ database: Database) throws {
         try database.execute(
-            sql: "CREATE INDEX documents_\(number)_dead ON documents_\(number) (number) WHERE live = 0")
+            sql:
+                "CREATE INDEX IF NOT EXISTS documents_\(number)_dead ON documents_\(number) (number) WHERE live = 0"
+        )
     }
 
     /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
@@ -110,7 +112,7 @@ enum Schema {
         ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE frontier (
             actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL);
-        CREATE TABLE document_index (
+        CREATE TABLE IF NOT EXISTS document_index (
             number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
             keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
         """
