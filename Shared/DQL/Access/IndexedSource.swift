@@ -91,6 +91,9 @@ public protocol IndexedSource: DocumentSource {
     func documents(
         _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
 
+    /// The number of a live document; nil when there is none with this id.
+    func number(of id: DocumentID, in collection: String) throws -> Int64?
+
     /// How many live documents a collection has.
     func count(of collection: String) throws -> Int
 }

@@ -46,6 +46,15 @@ extension TableSource {
         for number in numbers { guard try documents.visit(number, visit) else { return } }
     }
 
+    /// See `IndexedSource`.
+    public func number(of id: DocumentID, in collection: String) throws -> Int64? {
+        guard let table = try table(collection) else { return nil }
+        let statement = try RawStatement(
+            cached: "SELECT number FROM documents_\(table) WHERE id = ? AND live", database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.int(0) : nil
+    }
+
     /// How many live documents a collection has; reads none of them.
     public func count(of collection: String) throws -> Int {
         try table(collection).map { try Scanner.count($0, database) } ?? 0
