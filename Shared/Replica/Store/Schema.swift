@@ -89,9 +89,10 @@ enum Schema {
     /// What is not live is counted without reading the documents.
     private static func indexTombstones(_ number: Int64, _ database: Database) throws {
         try database.execute(
-            sql:
-                "CREATE INDEX IF NOT EXISTS documents_\(number)_dead ON documents_\(number) (number) WHERE live = 0"
-        )
+            sql: """
+                CREATE INDEX IF NOT EXISTS documents_\(number)_dead ON documents_\(number) (number)
+                WHERE live = 0
+                """)
     }
 
     /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
