@@ -63,7 +63,8 @@ let package = Package(
         .executableTarget(
             name: "Simulation",
             dependencies: [
-                "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit", "Sync",
+                "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit",
+                "Sync",
                 "TestSupport", "Transport", logging,
             ],
             path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
