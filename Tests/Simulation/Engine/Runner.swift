@@ -80,7 +80,8 @@ struct Runner {
     private static func compare(_ first: Trace, _ second: Trace) {
         for (left, right) in zip(first.lines, second.lines) where left.text != right.text {
             say(
-                "  first difference: \(left.step) \(left.text)\n                    \(right.step) \(right.text)"
+            say("  first difference: \(left.step) \(left.text)")
+            say("                    \(right.step) \(right.text)")
             )
             return
         }
