@@ -79,10 +79,8 @@ struct Runner {
     /// Where two runs of one seed part.
     private static func compare(_ first: Trace, _ second: Trace) {
         for (left, right) in zip(first.lines, second.lines) where left.text != right.text {
-            say(
             say("  first difference: \(left.step) \(left.text)")
             say("                    \(right.step) \(right.text)")
-            )
             return
         }
     }
