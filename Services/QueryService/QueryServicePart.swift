@@ -71,7 +71,9 @@ public final class QueryServicePart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for projection in projections.all where await projection.materializer.failure != nil {
+        for projection in projections.all {
+            let materializer = projection.materializer
+            guard await materializer.failure != nil, await !materializer.hasLostHistory else { continue }
             return .failing("a database cannot be folded; see the log")
         }
         return .ok
@@ -87,8 +89,19 @@ public final class QueryServicePart: ServicePart {
             let minimum = try ExecuteRequest.transactionID(request.headers)
             let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
             let projection = try await projections(identity.databaseID)
-            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
-                .response
+            do {
+                return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
+                    .response
+            } catch let error as OperationLogError where error.code == .corrupt {
+                // The log went back to an earlier state under this process: nothing was written, and what was
+                // folded is built anew.
+                guard await projection.materializer.hasLostHistory else { throw error }
+                if projections.remove(identity.databaseID, if: { $0 === projection }) {
+                    await projection.close()
+                }
+                return try await projections(identity.databaseID)
+                    .execute(parsed, isStrict: isStrict, identity, after: minimum).response
+            }
         } catch {
             return ExecuteAnswer.failure(error, logger)
         }

@@ -102,7 +102,10 @@ struct AdmissionCheck {
             return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))
         }
         if let refusal = try alreadyThere(operation, transaction) { return .refused(refusal) }
-        if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds) {
+        if HybridClock.isTooFarAhead(
+            operation.timestamp, wallMilliseconds: wallMilliseconds,
+            admitted: try transaction.latestTimestamp())
+        {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
         }

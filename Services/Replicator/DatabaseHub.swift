@@ -32,6 +32,8 @@ package actor DatabaseHub {
     var appendedThrough: UInt64 = 0
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
+    /// How to end each session.
+    private var endings: [UInt64: @Sendable (SyncError) -> Void] = [:]
     private var follower: Task<Void, Never>?
 
     /// Opens the database's materialization and follows its log.
@@ -96,9 +98,30 @@ package actor DatabaseHub {
         return nextSession
     }
 
+    /// Says how a session that has entered is ended from here.
+    func end(_ session: UInt64, by ending: @escaping @Sendable (SyncError) -> Void) {
+        endings[session] = ending
+    }
+
+    /// The log went back to an earlier state: ends every session, with a reason. What is folded here is of no
+    /// use any more; the peers greet a hub that is built anew, and give back what they hold.
+    func endSessions() {
+        let reason = SyncError(.goingAway, "the log was put back to an earlier state")
+        for ending in endings.values { ending(reason) }
+    }
+
+    /// Whether the log still has what is folded here. Cheap; finds out what a fold would find.
+    func verifyHistory() async throws {
+        let position = await materializer.position
+        if try await log.position(at: position.offset, in: database) != position {
+            try await materializer.advance()
+        }
+    }
+
     /// A session has ended.
     package func leave(_ session: UInt64) {
         sessions -= 1
+        endings[session] = nil
         stream.release(session)
         origins = origins.filter { $0.value != session }
     }

@@ -24,7 +24,7 @@ extension DatabaseHub {
         let replica = materializer.replica
         return try await materializer.executor.run { [asked] in
             try replica.read { transaction in
-                var left = UInt64(Limits.greetingHashes)
+                var left = UInt64(Sync.Limits.greetingHashes)
                 var found: [OperationHashes] = []
                 for item in asked where left > 0 {
                     let first = item.through - min(item.through - item.after, left)

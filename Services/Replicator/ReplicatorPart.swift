@@ -57,7 +57,10 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for hub in hubs.all where await hub.materializer.failure != nil {
+        for hub in hubs.all {
+            let materializer = hub.materializer
+            // One whose log went back is built anew as soon as somebody asks for it.
+            guard await materializer.failure != nil, await !materializer.hasLostHistory else { continue }
             return .failing("a database cannot be folded; see the log")
         }
         return .ok
@@ -68,7 +71,7 @@ public final class ReplicatorPart: ServicePart {
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
         try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
             connection in
-            let hub = try await self.hubs(identity.databaseID)
+            let hub = try await self.hub(of: identity.databaseID)
             guard let number = await hub.enter() else {
                 connection.close(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
                 return
@@ -76,7 +79,26 @@ public final class ReplicatorPart: ServicePart {
             let reason = await self.converse(connection, hub, number, identity)
             await hub.leave(number)
             logger.debug("a session ended", metadata: ["reason": "\(reason)"])
+            if await hub.materializer.hasLostHistory { await self.retire(hub, of: identity.databaseID) }
         }
+    }
+
+    /// The database, built anew if its log went back to an earlier state while it was open.
+    private func hub(of database: String) async throws -> DatabaseHub {
+        let hub = try await hubs(database)
+        guard await hub.materializer.hasLostHistory else { return hub }
+        await retire(hub, of: database)
+        return try await hubs(database)
+    }
+
+    /// Closes a hub whose log does not have its history any more.
+    private func retire(_ hub: DatabaseHub, of database: String) async {
+        guard hubs.remove(database, if: { $0 === hub }) else { return }
+        logger.warning(
+            "the log went back to an earlier state: its documents are built anew",
+            metadata: ["database": "\(database)"])
+        await hub.endSessions()
+        await hub.close()
     }
 
     private func converse(
@@ -85,6 +107,7 @@ public final class ReplicatorPart: ServicePart {
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, identity: identity)
         let pump = SessionPump(store: store, logger: logger)
+        await hub.end(number) { pump.deliver(.finish($0)) }
         let grant = identity.grant
         let session = Session(
             Session.Configuration(

@@ -29,6 +29,7 @@ package struct ServerStore: SessionStore {
     package func perform(_ action: Action) async throws -> Event? {
         switch action {
         case .readFrontier(let hello):
+            try await hub.verifyHistory()
             let known = try await log.frontier(of: hello.actors.map(\.actor), in: database)
             let heads = known.map {
                 Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)

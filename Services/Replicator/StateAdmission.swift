@@ -63,12 +63,14 @@ extension DatabaseHub {
         let now = environment.wallMilliseconds()
         return try await materializer.executor.run {
             try replica.read { transaction in
+                let latest = try transaction.latestTimestamp()
                 var changes: [Operation.Change] = []
                 var size = 0
                 for item in states {
                     guard identity.grant.allowsWriting(collection: item.key.collection),
                         let document = try? Document(decoding: item.state),
-                        !HybridClock.isTooFarAhead(document.vector.greatestTime ?? 0, wallMilliseconds: now),
+                        !HybridClock.isTooFarAhead(
+                            document.vector.greatestTime ?? 0, wallMilliseconds: now, admitted: latest),
                         try !Self.vector(of: item.key, transaction).covers(document.vector),
                         try Self.fits(document, item.key, transaction),
                         size == 0 || size + item.state.count < Limits.stateOperationBytes

@@ -10,10 +10,15 @@ extension DatabaseHub {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
-        guard await !materializer.hasLostHistory else {
-            throw SyncError(.unavailable, "the log was restored: the replicator has to be started again")
+        // Nothing is judged by a fold of what the log does not have any more.
+        if await materializer.position.offset < appendedThrough {
+            try await materializer.advance()
+        } else {
+            try await verifyHistory()
         }
-        if await materializer.position.offset < appendedThrough { try await materializer.advance() }
+        guard await !materializer.hasLostHistory else {
+            throw SyncError(.unavailable, "the log was put back to an earlier state")
+        }
         var verdicts = try await judge(uploads, identity)
         if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
             // Another process may have appended what it rests on: fold up to the head and look again.

@@ -27,4 +27,14 @@ public struct HybridClock: Sendable, Equatable {
     public static func isTooFarAhead(_ timestamp: Timestamp, wallMilliseconds: UInt64) -> Bool {
         milliseconds(of: timestamp) > wallMilliseconds + Limits.clockFutureMilliseconds
     }
+
+    /// As above, for a log that holds stamps up to `admitted`, which may themselves be further ahead: what
+    /// follows them by a millisecond at most adds nothing to the harm, and whoever has seen them can write no
+    /// earlier (decision 0009).
+    public static func isTooFarAhead(
+        _ timestamp: Timestamp, wallMilliseconds: UInt64, admitted: Timestamp
+    ) -> Bool {
+        isTooFarAhead(timestamp, wallMilliseconds: wallMilliseconds)
+            && milliseconds(of: timestamp) > milliseconds(of: admitted) + 1
+    }
 }

@@ -123,10 +123,13 @@ enum Exemplar {
             }
             return .object(result)
         }
-        return [
-            "actor": .string(operation.actor.description), "sequence": .string("\(operation.sequence)"),
-            "timestamp": .string("\(operation.timestamp)"), "changes": .array(changes),
-        ]
+        var result = ObjectValue()
+        result["actor"] = .string(operation.actor.description)
+        result["sequence"] = .string("\(operation.sequence)")
+        result["timestamp"] = .string("\(operation.timestamp)")
+        result["origin"] = operation.origin.map { .string(ActorID($0).description) }
+        result["changes"] = .array(changes)
+        return .object(result)
     }
 
     private static func describe(_ vector: VersionVector) -> Value {

@@ -505,9 +505,11 @@ def xxh64(data):
 def operation(data):
     reader = Reader(data)
     reader.version()
-    require(reader.byte() == 0, "unknown flags")
+    flags = reader.byte()
+    require(flags <= 1, "unknown flags")
     actor, sequence, time = reader.u64(), reader.varint(), reader.u64()
     require(sequence > 0, "sequence")
+    origin = {"origin": f"{reader.u64():016x}"} if flags else {}
     changes, last, seen = [], None, set()
     for _ in range(reader.varint()):
         collection = reader.text()
@@ -522,7 +524,8 @@ def operation(data):
             change = {"collection": collection, "id": document_id(identifier)}
             changes.append(change | change_content(reader.run(reader.varint()), time, actor))
     reader.end()
-    return {"actor": f"{actor:016x}", "sequence": str(sequence), "timestamp": str(time), "changes": changes}
+    header = {"actor": f"{actor:016x}", "sequence": str(sequence), "timestamp": str(time)}
+    return header | origin | {"changes": changes}
 
 
 def change_content(data, time, actor):

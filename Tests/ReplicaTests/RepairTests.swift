@@ -135,6 +135,90 @@ struct RepairTests {
         }
     }
 
+    @Test("what the server can take as it is keeps actor, sequence and stamp, and the rest is moved behind it")
+    func staying() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            let first = replica.actor
+            try replica.renewActor(first)
+            let second = replica.actor
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 1})")
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
+            try replica.execute("UPDATE c SET n = 2 WHERE _id = 2")
+            let kept = try replica.ownOperations(of: second, after: 0, maxBytes: .max).prefix(1)
+            let request = RepairRequest(admitted: [:], closed: [first], refused: [], seen: nil)
+            guard case .needs(let keys) = try replica.repair(request) else {
+                Issue.record("nothing was asked for")
+                return
+            }
+            #expect(Set(keys) == [try key("c", 1), try key("c", 2)])
+            try replica.stageRepair(keys.map { ($0, nil) })
+            guard case .repaired(let outcome) = try replica.repair(request) else {
+                Issue.record("not repaired")
+                return
+            }
+            #expect(outcome.left == [first])
+            #expect(outcome.pending == [second, outcome.actor])
+            #expect(try replica.ownOperations(of: second, after: 0, maxBytes: .max) == Array(kept))
+            let moved = try replica.ownOperations(of: outcome.actor, after: 0, maxBytes: .max)
+            #expect(moved.map(\.commit) == [1, 3, 4])
+            #expect(
+                try replica.rows("SELECT * FROM c") == ["{\"_id\":1,\"n\":2}", "{\"_id\":2,\"n\":2}"])
+        }
+    }
+
+    @Test("two copies of a store that move the same write name the same origin, however often it is moved")
+    func origins() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            let written = try #require(
+                try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max).first)
+            for _ in 0..<3 {
+                _ = try repair(replica, request(replica))
+                let moved = try #require(
+                    try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max).first)
+                #expect(try Operation(decoding: moved.bytes).origin == hash64(written.bytes))
+            }
+        }
+    }
+
+    @Test("a write that a copy has moved to the log is dropped without a word")
+    func alreadyThere() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            let state = try #require(try replica.state(key("c", 1)))
+            var request = request(replica)
+            request.refused = [
+                RepairRequest.Refused(
+                    actor: replica.actor, sequence: 1, code: "SYNC-0408", message: "", isForItsBase: false,
+                    isThere: true)
+            ]
+            #expect(try repair(replica, request, states: [key("c", 1): state]).isEmpty)
+            #expect(try replica.refusedWrites().isEmpty)
+            #expect(try replica.acknowledgedCommit() == replica.head)
+            #expect(try replica.rows("SELECT n FROM c") == ["{\"n\":1}"])
+        }
+    }
+
+    @Test("another history's later write to a document does not stand for this store's")
+    func diverged() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            let written = try #require(
+                try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max).first)
+            let time = try Operation(decoding: written.bytes).timestamp
+            let later = Stamp(time: time + 1, actor: replica.actor)
+            var editor = DocumentEditor(document: Document(), stamp: later)
+            editor.create()
+            try editor.set(["m"], .int(2))
+            var request = request(replica)
+            request.diverged = request.closed
+            _ = try repair(replica, request, states: [key("c", 1): editor.document.encoded()])
+            #expect(try replica.rows("SELECT n, m FROM c") == ["{\"m\":2,\"n\":1}"])
+            #expect(try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max).count == 1)
+        }
+    }
+
     @Test("an evicted document stays away, and the new actor does not write it again")
     func evicted() throws {
         try withPeer { replica, _ in

@@ -31,16 +31,24 @@ struct TestBench {
     ) async throws {
         let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
         try await log.createDatabase(database)
+        try await serve(folder, over: log, log, body)
+        await log.close()
+    }
+
+    /// The same over a log that may be another one than `log` behind its back.
+    static func serve(
+        _ folder: URL, over served: any OperationLog, _ log: SQLiteOperationLog,
+        _ body: @escaping @Sendable (TestBench) async throws -> Void
+    ) async throws {
         let key = try DatabaseSigningKey(databaseID: database, number: 1)
         let source = InMemoryKeySource()
         source.insert(key.publicKey)
         let part = ReplicatorPart(
-            log: log, authenticator: Authenticator(source: source),
+            log: served, authenticator: Authenticator(source: source),
             folder: folder.appendingPathComponent("replicator").path, logger: quiet)
         try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address))
         }
-        await log.close()
     }
 
     static var quiet: Logger {

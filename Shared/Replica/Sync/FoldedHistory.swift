@@ -61,6 +61,11 @@ extension ReadTransaction {
         }
     }
 
+    /// The greatest timestamp that was folded, or drawn or received on a peer.
+    public func latestTimestamp() throws -> Timestamp {
+        try withDatabase { try StoreState.load($0)?.clock.latest ?? 0 }
+    }
+
     /// Whether an operation of this origin is folded.
     public func hasMoved(_ origin: UInt64) throws -> Bool {
         try withDatabase { database in

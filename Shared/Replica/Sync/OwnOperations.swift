@@ -110,13 +110,21 @@ extension OwnOperations {
         return statement.bits(0)
     }
 
-    /// The actors with operations that are not acknowledged, in the order of their first commits.
+    /// The actors with operations that are not acknowledged, in the order in which the store took them: what
+    /// a later one wrote may rest on an earlier one's. Stamps tell, for a store's only grow; commits do not,
+    /// since a moved operation keeps its commit.
     static func pending(_ database: Database) throws -> [ActorID] {
         let statement = try RawStatement(
-            cached: "SELECT actor FROM operation GROUP BY actor ORDER BY MIN(position)", database)
-        var actors: [ActorID] = []
-        while try statement.step() { actors.append(ActorID(statement.bits(0))) }
-        return actors
+            cached: """
+                SELECT actor, bytes FROM operation AS o WHERE sequence =
+                    (SELECT MAX(sequence) FROM operation WHERE actor = o.actor)
+                """, database)
+        var actors: [(actor: ActorID, time: Timestamp)] = []
+        while try statement.step() {
+            actors.append(
+                (ActorID(statement.bits(0)), try OperationHeader.peek(statement.bytes(1)).timestamp))
+        }
+        return actors.sorted { $0.time < $1.time }.map(\.actor)
     }
 
     /// Forgets earlier actors that have nothing left to send: all but the latest few, or all.
@@ -145,28 +153,28 @@ extension Replica {
         case forked
     }
 
-    /// Every actor of this store that the server may know, in the order of their last commits.
+    /// Every actor of this store that the server may know, in the order in which it took them.
     public func ownActors() throws -> [OwnActor] {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
                     cached: """
-                        SELECT a.actor, a.sequence, a.hash, o.sequence, o.bytes FROM acknowledged AS a
+                        SELECT a.actor, a.sequence, a.hash, o.sequence, o.bytes, a.timestamp
+                        FROM acknowledged AS a
                         LEFT JOIN operation AS o ON o.actor = a.actor AND o.sequence =
                             (SELECT MAX(sequence) FROM operation WHERE actor = a.actor)
-                        ORDER BY o.position, a.timestamp
                         """, database)
-                var actors: [OwnActor] = []
+                var actors: [(actor: OwnActor, time: Timestamp)] = []
                 while try statement.step() {
                     let isWhole = statement.isNull(3)
-                    actors.append(
-                        OwnActor(
-                            actor: ActorID(statement.bits(0)),
-                            sequence: statement.bits(isWhole ? 1 : 3),
-                            hash: isWhole ? statement.bits(2) : hash64(statement.blob(4)),
-                            acknowledged: statement.bits(1)))
+                    let actor = OwnActor(
+                        actor: ActorID(statement.bits(0)), sequence: statement.bits(isWhole ? 1 : 3),
+                        hash: isWhole ? statement.bits(2) : hash64(statement.blob(4)),
+                        acknowledged: statement.bits(1))
+                    let time = isWhole ? statement.bits(5) : try OperationHeader.peek(statement.bytes(4)).timestamp
+                    actors.append((actor, time))
                 }
-                return actors
+                return actors.sorted { $0.time < $1.time }.map(\.actor)
             }
         }
     }

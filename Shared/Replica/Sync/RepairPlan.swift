@@ -69,8 +69,9 @@ struct RepairPlan {
         if let refusal, !(refusal.isForItsBase && restsOnGone) {
             return refusal.isThere ? .there : .refused(refusal)
         }
-        let isTooFarAhead = HybridClock.isTooFarAhead(
-            operation.timestamp, wallMilliseconds: wallMilliseconds)
+        let isTooFarAhead =
+            request.isForClock
+            && HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds)
         return restsOnGone || isTooFarAhead || left.contains(operation.actor) ? .moves : .stays
     }
 

@@ -41,18 +41,21 @@ public struct RepairRequest: Sendable {
     public var diverged: Set<ActorID>
     /// Operations to set aside.
     public var refused: [Refused]
+    /// Whether an operation was too far ahead for the server: then all that are, are moved.
+    public var isForClock: Bool
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 
     /// A request of these parts.
     public init(
         admitted: [ActorID: UInt64], closed: Set<ActorID>, diverged: Set<ActorID> = [], refused: [Refused],
-        seen: LogPosition?
+        isForClock: Bool = false, seen: LogPosition?
     ) {
         self.admitted = admitted
         self.closed = closed
         self.diverged = diverged
         self.refused = refused
+        self.isForClock = isForClock
         self.seen = seen
     }
 }
@@ -235,6 +238,11 @@ struct Repairer {
             while try statement.step() {
                 latest = max(latest, try DocumentReader(statement.blob(0)).vector().greatestTime ?? 0)
             }
+        }
+        // What stays may be of documents that are not here any more.
+        for (position, fate) in zip(positions, plan.fates) {
+            guard case .stays = fate else { continue }
+            latest = max(latest, try OperationHeader.peek(bytes(at: position)).timestamp)
         }
         state.clock = HybridClock(latest: latest)
     }

@@ -238,6 +238,8 @@ public struct Repair: Sendable {
     /// dropped, and one whose base was missing (`baseNotCovered`) and that rests on another
     /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
     public var refused: [Frame.Refusal]
+    /// Whether the server found an operation too far ahead of its clock: then all that are, are moved.
+    public var isForClock: Bool
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 }

@@ -2,7 +2,8 @@ import CRDT
 
 /// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
 ///
-/// Flow: wait until the answers to everything that was sent are here and nothing is being stored; ask the
+/// Flow: wait until nothing is being stored (and nothing is under way to the server: one actor's operations
+/// are sent at a time, and what it had sent before a refusal is answered before that); ask the
 /// server for the states of all documents that are concerned; then one transaction of the store replaces
 /// these documents, sets the refused operations aside and moves what the server can not take as it is to a
 /// new actor (decision 0009). Everything else is uploaded as it was written.
@@ -61,7 +62,7 @@ extension Session {
     /// Begins a repair that is due as soon as nothing else is under way.
     mutating func repairIfDue() {
         guard uploader.repair.isDue, uploader.repair.step == .idle, phase == .open, !uploader.isReading,
-            !reconciler.isActive, subscriber.step == .idle, uploader.isDrained
+            !reconciler.isActive, subscriber.step == .idle
         else { return }
         decide()
     }
@@ -73,6 +74,7 @@ extension Session {
                 Repair(
                     admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
+                    isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
                     seen: uploader.repair.seen)))
     }
 
@@ -120,11 +122,6 @@ extension Session {
 }
 
 extension Uploader {
-    /// Whether everything that was sent is answered.
-    var isDrained: Bool {
-        sent.allSatisfy { stopped.contains($0.key) || $0.value <= acknowledged[$0.key] ?? 0 }
-    }
-
     /// The store has moved, or set aside, everything that the server does not have of the actors it left.
     fileprivate mutating func goOn(after outcome: Repaired) {
         stopped.formUnion(outcome.left)

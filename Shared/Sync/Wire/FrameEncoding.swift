@@ -201,7 +201,11 @@ extension CBORWriter {
                 writer.array(count: 3)
                 writer.fixed64(part.actor.rawValue)
                 writer.unsigned(part.first)
-                writer.binary(part.hashes.flatMap { hash in (0..<8).map { UInt8(truncatingIfNeeded: hash >> (56 - 8 * $0)) } })
+                var bytes: [UInt8] = []
+                for hash in part.hashes {
+                    withUnsafeBytes(of: hash.bigEndian) { bytes.append(contentsOf: $0) }
+                }
+                writer.binary(bytes)
             }
         }
     }

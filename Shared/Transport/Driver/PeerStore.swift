@@ -119,7 +119,7 @@ package struct PeerStore: SessionStore {
                     isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
             },
-            seen: repair.seen)
+            isForClock: repair.isForClock, seen: repair.seen)
         switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let outcome):

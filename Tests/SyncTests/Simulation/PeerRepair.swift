@@ -62,7 +62,11 @@ extension PeerReplica {
             documents[key] = server[key].flatMap { $0.vector.isEmpty ? nil : $0 }
         }
         if HybridClock.isTooFarAhead(clock.latest, wallMilliseconds: wall) {
-            clock = HybridClock(latest: documents.values.compactMap(\.vector.greatestTime).max() ?? 0)
+            let stay = zip(operations, plan.fates).map { operation, fate in
+                if case .stays = fate { operation.timestamp } else { 0 }
+            }
+            let shown = documents.values.compactMap(\.vector.greatestTime)
+            clock = HybridClock(latest: (shown + stay).max() ?? 0)
         }
         if plan.moves || plan.left.contains(actor) { renew() }
         var restamper = Restamper(actor: actor)
@@ -146,7 +150,7 @@ extension Repair {
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
                     isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
-            }, seen: seen)
+            }, isForClock: isForClock, seen: seen)
     }
 }
 

@@ -20,6 +20,8 @@ struct ServerLog {
     private(set) var entries: [Entry] = []
     private(set) var frontier: [ActorID: (sequence: UInt64, timestamp: Timestamp, hash: UInt64)] = [:]
 
+    /// The greatest timestamp that was appended.
+    private(set) var latest: Timestamp = 0
     /// The origins of operations that were moved.
     private var origins: Set<UInt64> = []
 
@@ -45,6 +47,7 @@ struct ServerLog {
         let hash = bytes.withUnsafeBytes { hash64($0, seed: head.hash) }
         let position = LogPosition(logID: id, offset: head.offset + 1, hash: hash)
         entries.append(Entry(operation: operation, bytes: bytes, position: position))
+        latest = max(latest, operation.timestamp)
         if let origin = operation.origin { origins.insert(origin) }
         frontier[operation.actor] = (operation.sequence, operation.timestamp, content)
         return .appended

@@ -125,7 +125,9 @@ extension World {
     private func verdict(_ operation: Operation, _ index: Int) throws -> SyncErrorCode? {
         if operation.sequence <= log.frontier[operation.actor]?.sequence ?? 0 { return nil }
         if log.hasMoved(operation) { return .alreadyThere }
-        if HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wall) { return .clockTooFarAhead }
+        let isTooFarAhead = HybridClock.isTooFarAhead(
+            operation.timestamp, wallMilliseconds: serverWall, admitted: log.latest)
+        if isTooFarAhead { return .clockTooFarAhead }
         if !operation.keys.allSatisfy(mayWrite) { return .writeNotGranted }
         return try isCovered(operation, index) ? nil : .baseNotCovered
     }
@@ -148,7 +150,7 @@ extension World {
         let changes = try states.filter { item in
             let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
-            return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: wall)
+            return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: serverWall, admitted: log.latest)
                 && !instances[index].vector(of: item.key).covers(vector)
         }.map {
             Operation.Change(
@@ -159,7 +161,7 @@ extension World {
         guard !sorted.isEmpty else { return .statesAdmitted(log.head) }
         let actor = ActorID(UInt64(index) + 1)
         let operation = Operation(
-            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1, timestamp: wall << 16,
+            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1, timestamp: serverWall << 16,
             changes: sorted)
         guard log.append(operation, operation.encoded()) == .appended else {
             throw Violation("a server cannot append its own operation")

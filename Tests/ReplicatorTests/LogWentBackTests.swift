@@ -1,0 +1,59 @@
+import CRDT
+import Foundation
+import OperationLog
+import Replicator
+import ServiceKit
+import TestSupport
+import Testing
+
+@Suite("A log that goes back under a running replicator")
+struct LogWentBackTests {
+    /// Runs `body` with a replicator over a log that has one document, and a copy of it to fail over to.
+    private func serving(
+        _ body: @escaping @Sendable (TestBench, FailingOver, SQLiteOperationLog) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { folder in
+            let path = folder.appendingPathComponent("log.sqlite").path
+            let backup = folder.appendingPathComponent("backup.sqlite").path
+            try await TestBench.serve(folder) { bench in
+                let peer = try bench.peer("early")
+                await peer.sync.start()
+                let commit = try peer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+                #expect(try await peer.isAcknowledged(commit))
+                await peer.sync.stop()
+                try peer.replica.close()
+            }
+            try FileManager.default.copyItem(atPath: path, toPath: backup)
+            let first = try SQLiteOperationLog(path: path)
+            let second = try SQLiteOperationLog(path: backup)
+            let log = FailingOver(first)
+            try await TestBench.serve(folder, over: log, first) { bench in
+                try await body(bench, log, second)
+            }
+            await first.close()
+            await second.close()
+        }
+    }
+
+    @Test("sessions end with a reason, the documents are built anew, and peers give back what was lost")
+    func goesOn() async throws {
+        try await serving { bench, log, restored in
+            let writer = try bench.peer("writer")
+            let reader = try bench.peer("reader")
+            for peer in [writer, reader] {
+                await peer.sync.start()
+                _ = try await peer.sync.subscribe(statement: "SELECT * FROM c", arguments: ObjectValue())
+            }
+            let commit = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            #expect(try await writer.isAcknowledged(commit))
+            #expect(try await eventually { try reader.rows("SELECT * FROM c").count == 2 })
+            log.failOver(to: restored)
+            let later = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
+            #expect(try await writer.isAcknowledged(later))
+            #expect(try await eventually { try reader.rows("SELECT * FROM c").count == 3 })
+            let head = try await restored.head(of: TestBench.database)
+            #expect(head.offset >= 3)
+            for peer in [writer, reader] { await peer.sync.stop() }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CRDT
+import Testing
+
+@testable import Sync
+
+@Suite("The position of the server's log that a peer has seen")
+struct SeenTests {
+    private static let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+
+    private static func position(_ offset: UInt64) -> LogPosition {
+        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+    }
+
+    private static func batches(_ actions: [Action]) -> [Batch] {
+        actions.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
+    }
+
+    private static func repairs(_ actions: [Action]) -> [Repair] {
+        actions.compactMap { if case .repair(let repair) = $0 { repair } else { nil } }
+    }
+
+    /// A peer's session whose server refuses to go on with its actor.
+    private static func closedPeer() -> (session: Session, actions: [Action]) {
+        var session = SessionTests.session(.peer)
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors(OwnHistory(heads: [own])))
+        _ = session.receive(SessionTests.hello())
+        let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
+        return (session, session.receive(.historyCompared([standing])))
+    }
+
+    @Test("the greeting's head is noted before anything is asked for")
+    func greeting() {
+        var session = SessionTests.session(.peer)
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors(OwnHistory()))
+        let noted = session.receive(SessionTests.hello()).compactMap { action -> LogPosition? in
+            if case .noteSeen(let position, replaces: false) = action { position } else { nil }
+        }
+        #expect(noted == [Exemplars.position])
+    }
+
+    @Test("whatever is stored notes the position that it stands for")
+    func stored() {
+        var session = SessionTests.openPeer()
+        let progress = Frame.progress(Self.position(301)).encoded()
+        #expect(Self.batches(session.receive(.frame(progress))).map(\.seen) == [Self.position(301)])
+        _ = session.receive(.stored)
+        let operations = Frame.Operations(position: Self.position(302), updates: [Exemplars.state])
+        let stream = Frame.operations(operations).encoded()
+        #expect(Self.batches(session.receive(.frame(stream))).map(\.seen) == [Self.position(302)])
+    }
+
+    @Test("states that were fetched note the position they were read at, also with what is older")
+    func fetched() {
+        var session = SessionTests.openPeer()
+        _ = session.receive(.wanted([Exemplars.key(1)]))
+        let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
+        #expect(Self.batches(session.receive(.frame(states))).map(\.seen) == [Self.position(400)])
+        _ = session.receive(.stored)
+        let progress = Frame.progress(Self.position(350)).encoded()
+        #expect(Self.batches(session.receive(.frame(progress))).map(\.seen) == [Self.position(400)])
+    }
+
+    @Test("a repair notes the position of the states that it shows, and knows what is closed")
+    func repaired() throws {
+        var (session, actions) = Self.closedPeer()
+        let first = try #require(Self.repairs(actions).first)
+        #expect(first.closed == [Self.own.actor])
+        #expect(first.admitted == [Self.own.actor: 4])
+        #expect(first.diverged.isEmpty && first.seen == nil)
+        #expect(
+            SessionTests.sent(session.receive(.repairNeeds([Exemplars.key(1)]))) == [.want([Exemplars.key(1)])])
+        let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
+        _ = session.receive(.frame(states))
+        #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [Self.position(400)])
+    }
+
+    @Test("after a repair an actor that stays is uploaded before the new one, one that was left is not")
+    func goingOn() {
+        var (session, _) = Self.closedPeer()
+        let outcome = Repaired(
+            actor: ActorID(7), left: [Self.own.actor], pending: [ActorID(6), ActorID(7)], refused: [])
+        _ = session.receive(.repaired(outcome))
+        _ = session.receive(.ownOperationAdded(Self.own.actor))
+        func read(_ actions: [Action]) -> [ActorID] {
+            actions.compactMap { if case .readOwnOperations(let actor, _, _) = $0 { actor } else { nil } }
+        }
+        #expect(read(session.receive(.seenNoted)) == [ActorID(6)])
+        _ = session.receive(.ownOperations(actor: ActorID(6), [(sequence: 1, bytes: [1])]))
+        #expect(read(session.receive(.ownOperations(actor: ActorID(6), []))).isEmpty)
+        let answer = Frame.acknowledged([Frame.Acknowledgement(actor: ActorID(6), sequence: 1)]).encoded()
+        #expect(read(session.receive(.frame(answer))) == [ActorID(7)])
+        #expect(read(session.receive(.ownOperations(actor: ActorID(7), []))).isEmpty)
+    }
+}
