@@ -226,7 +226,11 @@ final class World: @unchecked Sendable {
             }
             Jobs.drain()
         } while !queue.isEmpty
-        for peer in peers { try? peer.replica.close() }
+        for peer in peers {
+            try? peer.replica.close()
+            peer.link = nil
+        }
+        links = [:]
     }
 
     // MARK: The trace
