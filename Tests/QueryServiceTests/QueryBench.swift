@@ -52,7 +52,7 @@ final class QueryBench: Sendable {
         logger.logLevel = .critical
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
-            folder: "\(folder)/\(projection)", bounds: bounds, logger: logger)
+            projection: .folder("\(folder)/\(projection)"), bounds: bounds, logger: logger)
         let token = token()
         return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
             try await body(QueryClient(origin: address.origin, token: token))

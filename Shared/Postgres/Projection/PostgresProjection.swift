@@ -52,6 +52,8 @@ public final class PostgresProjection: Sendable {
         public let operation: Operation?
         /// Documents above the soft limit.
         public let warnings: [String]
+        /// The offset of the snapshot.
+        public let readAt: UInt64
     }
 
     private let database: String
@@ -82,15 +84,25 @@ public final class PostgresProjection: Sendable {
 
     /// Runs a closure on a snapshot, on a thread that may block. It may run twice, when the connection was
     /// lost before, so it must have no other effect than its result.
+    /// - Parameter offset: what the snapshot must have at least; whoever waited for it gets it, unless the
+    ///   server went back meanwhile.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`; what `body` throws.
     public func read<Result: Sendable>(
-        _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+        from offset: UInt64 = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
             throw ProjectionError(.notReady, "the projection is being built anew")
         }
-        let database = database
+        let (database, logID) = (database, await worker.position.logID)
         do {
-            return try await lanes.run { try ProjectionSnapshot.run(of: database, on: $0, body) }
+            return try await lanes.run { connection in
+                try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+                    guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
+                        throw ProjectionError(.notReady, "the projection went back to an earlier state")
+                    }
+                    return try body(snapshot)
+                }
+            }
         } catch {
             throw ProjectionError.translated(error)
         }
@@ -100,14 +112,16 @@ public final class PostgresProjection: Sendable {
     /// changed comes back as an operation. It may run twice, as in `read`.
     /// - Parameter sequence: the actor's next one.
     public func draft<Value: Sendable>(
-        as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64,
+        from offset: UInt64 = 0, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64,
         _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
     ) async throws -> Draft<Value> {
-        try await read { snapshot in
+        try await read(from: offset) { snapshot in
             let draft = ProjectionDraft(
                 on: snapshot, as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let value = try body(draft)
-            return Draft(value: value, operation: try draft.operation(), warnings: draft.warnings)
+            return Draft(
+                value: value, operation: try draft.operation(), warnings: draft.warnings,
+                readAt: snapshot.position.offset)
         }
     }
 

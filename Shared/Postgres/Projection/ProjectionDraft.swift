@@ -39,20 +39,28 @@ public final class ProjectionDraft: DocumentWriter {
         self.sequence = sequence
     }
 
-    /// See `DocumentSource`; shows the edits.
+    /// See `DocumentSource`; shows the edits, in the order of the ids like the snapshot.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let fresh = edited.filter { $0.value.isLive && !$0.value.wasLive }
+            .filter { utf8Equal($0.key.collection, collection) }.sorted { $0.key.id < $1.key.id }
+        var next = 0
         var goesOn = true
         try snapshot.scan(collection) { record in
-            let key = DocumentKey(collection: collection, id: record.id)
-            if let own = edited[key] {
-                if own.isLive { goesOn = try show(own, key, visit) }
-            } else {
-                goesOn = try visit(record)
+            while next < fresh.count, fresh[next].key.id < record.id {
+                next += 1
+                goesOn = try show(fresh[next - 1].value, fresh[next - 1].key, visit)
+                guard goesOn else { return false }
             }
+            let key = DocumentKey(collection: collection, id: record.id)
+            guard let own = edited[key] else {
+                goesOn = try visit(record)
+                return goesOn
+            }
+            if own.isLive { goesOn = try show(own, key, visit) }
             return goesOn
         }
-        for key in order where goesOn && utf8Equal(key.collection, collection) {
-            guard let own = edited[key], own.isLive, !own.wasLive else { continue }
+        for (key, own) in fresh[next...] {
+            guard goesOn else { return }
             goesOn = try show(own, key, visit)
         }
     }

@@ -184,48 +184,52 @@ final class ProjectionSession {
             """)
         var isComplete = true
         for row in 0..<leftovers.count {
-            do {
-                if try !remove(Int32(leftovers.int8(row, 0))) { isComplete = false }
-            } catch let error as PostgresError where error.state == "55P03" {
-                // Somebody reads a view of it in SQL.
-                isComplete = false
-            }
+            let isRemoved = try remove(Int32(leftovers.int8(row, 0)))
+            isComplete = isComplete && isRemoved
         }
         return isComplete
     }
 
+    /// Removes one; false while somebody reads it, through us or through its views in SQL.
     private func remove(_ generation: Int32) throws -> Bool {
         let key: [Parameter] = [.int8(Int64(generation))]
         let lock = "(\(ProjectionLocks.generation), $1::int4)"
         guard try connection.query("SELECT pg_try_advisory_lock\(lock)", key).bool(0, 0) else { return false }
-        let schema = ProjectionNames.schema(generation)
-        do {
-            while true {
-                let rows = try connection.query(
-                    """
-                    SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                    WHERE n.nspname = $1 AND c.relkind = 'r' LIMIT \(PostgresLimits.tablesAtOnce)
-                    """, [.text(schema)])
-                guard rows.count > 0 else { break }
-                let names = (0..<rows.count).map { rows.text($0, 0) }.joined(separator: ", ")
-                try connection.run("DROP TABLE \(names) CASCADE")
-            }
-            try connection.run(
-                """
-                DROP SCHEMA IF EXISTS \(schema) CASCADE;
-                DROP SCHEMA IF EXISTS \(ProjectionNames.hiddenViews(generation)) CASCADE
-                """)
-            _ = try connection.query(
-                "DELETE FROM mimeo_projection.collections WHERE generation = $1::int4", key)
-            _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
-            _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
-            return true
-        } catch {
-            if !((error as? PostgresError)?.isConnectionLost ?? false) {
-                _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
-            }
-            throw error
+        let outcome = Swift.Result { try drop(generation) }
+        if case .failure(let error as PostgresError) = outcome, error.isConnectionLost { throw error }
+        _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
+        if case .failure(let error as PostgresError) = outcome, error.state == Self.lockNotAvailable {
+            return false
         }
+        try outcome.get()
+        return true
+    }
+
+    private static let lockNotAvailable = "55P03"
+
+    private func drop(_ generation: Int32) throws {
+        let schema = ProjectionNames.schema(generation)
+        while let some = try tables(in: schema) { try connection.run("DROP TABLE \(some) CASCADE") }
+        try connection.run(
+            """
+            DROP SCHEMA IF EXISTS \(schema) CASCADE;
+            DROP SCHEMA IF EXISTS \(ProjectionNames.hiddenViews(generation)) CASCADE
+            """)
+        let key: [Parameter] = [.int8(Int64(generation))]
+        _ = try connection.query(
+            "DELETE FROM mimeo_projection.collections WHERE generation = $1::int4", key)
+        _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
+    }
+
+    /// Some of a schema's tables, as a list; nil when there is none.
+    private func tables(in schema: String) throws -> String? {
+        let rows = try connection.query(
+            """
+            SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relkind = 'r' LIMIT \(PostgresLimits.tablesAtOnce)
+            """, [.text(schema)])
+        guard rows.count > 0 else { return nil }
+        return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: ", ")
     }
 
     // MARK: Beginning

@@ -26,7 +26,6 @@ actor ProjectionWorker {
 
     private let database: String
     private let log: any OperationLog
-    private let start: LogPosition
     private let lane: WorkerLane
     private let logger: Logger
     private var advancing: Task<Void, any Error>?
@@ -45,7 +44,6 @@ actor ProjectionWorker {
     init(_ database: String, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger) {
         self.database = database
         self.log = log
-        self.start = start
         self.lane = lane
         self.logger = logger
         position = start
@@ -206,7 +204,9 @@ actor ProjectionWorker {
         if look.isRebuildWanted || building == nil && isWanted {
             logger.notice(
                 "a projection is built anew", metadata: ["database": "\(database)"])
-            let start = start
+            guard let start = try await log.position(at: 0, in: database) else {
+                throw OperationLogError(.corrupt, "a log has no beginning", database: database)
+            }
             building = try await lane.run { try $0.startBuilding(at: start) }
         }
         guard var generation = building else { return }
@@ -248,10 +248,7 @@ actor ProjectionWorker {
         guard !isClosed else { return false }
         nextWaiter += 1
         let id = nextWaiter
-        let limit = Task {
-            await self.lane.pause(for: timeout)
-            self.giveUp(id)
-        }
+        let limit = lane.after(timeout) { Task { await self.giveUp(id) } }
         defer { limit.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -47,6 +47,13 @@ final class WorkerLane: @unchecked Sendable {
         }
     }
 
+    /// Runs `body` after some time, unless what this returns is cancelled before.
+    func after(_ time: Duration, _ body: @escaping @Sendable () -> Void) -> DispatchWorkItem {
+        let item = DispatchWorkItem(block: body)
+        queue.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds), execute: item)
+        return item
+    }
+
     /// Lets some time pass without holding a thread.
     func pause(for time: Duration) async {
         await withCheckedContinuation { continuation in
