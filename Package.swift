@@ -151,7 +151,7 @@ let checks: [Target] = [
         ]),
     tests(
         "QueryServiceTests",
-        ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient, logging]),
+        ["QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", httpClient, logging]),
     tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "CRDT", "DQL", "TestSupport"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", logging]),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that

@@ -31,7 +31,8 @@ struct ProjectionStores: Sendable {
     init(_ place: ProjectionPlace, logger: Logger) {
         self.place = place
         self.logger = logger
-        server = if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
+        server =
+            if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
     }
 
     func open(_ database: String, log: any OperationLog) async throws -> any ProjectionStore {

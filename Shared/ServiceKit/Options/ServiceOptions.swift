@@ -30,7 +30,8 @@ public struct ServiceOptions: ParsableArguments, Sendable {
 /// For services that keep a projection.
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
-    @Option(help: ArgumentHelp("Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
+    @Option(
+        help: ArgumentHelp("Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
     public var projection: String?
 
     /// Empty, for the parser.

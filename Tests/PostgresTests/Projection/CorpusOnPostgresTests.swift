@@ -6,13 +6,13 @@ import Testing
     "The corpus on a projection in PostgreSQL",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
 struct CorpusOnPostgresTests {
-    @Test("every case gives what it says, and what the naive evaluator gives, in both modes")
+    @Test("every case gives what it says, and what the naive evaluator gives; some in the other mode too")
     func givesWhatItSays() async throws {
         try await TestDatabase.use { url in
             var number = 0
             var engine = try ProjectionEngine(url: url, database: "case-0")
-            for test in Corpus.cases {
-                for isStrict in [test.isStrict, !test.isStrict] {
+            for (place, test) in Corpus.cases.enumerated() where !Self.evicts(test) {
+                for isStrict in [test.isStrict] + (place.isMultiple(of: 8) ? [!test.isStrict] : []) {
                     if !engine.isUntouched {
                         number += 1
                         engine = try ProjectionEngine(url: url, database: "case-\(number)")
@@ -35,13 +35,18 @@ struct CorpusOnPostgresTests {
     func relations() async throws {
         try await TestDatabase.use { url in
             let names = Names()
-            for cases in RelationCases.chunks(of: 250).prefix(2) {
+            for cases in RelationCases.chunks(of: 500).prefix(1) {
                 let reports = try RelationRun(documents: 12).violations(of: cases) {
                     EnginePair(MemoryStore(), try ProjectionEngine(url: url, database: names.next()))
                 }
                 #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
             }
         }
+    }
+
+    /// Whether a case evicts, which is for small peers: a projection has no copy of its own to drop.
+    private static func evicts(_ test: CorpusCase) -> Bool {
+        test.steps.contains { (try? PreparedStatement($0.statement))?.kind == .evict }
     }
 
     /// Names new databases. Used by one thread at a time.

@@ -75,10 +75,38 @@ final class ProjectionEngine: StatementEngine {
         _ statement: PreparedStatement, in draft: ProjectionDraft, _ arguments: ObjectValue,
         _ options: ExecutionOptions
     ) throws -> StatementResult {
-        try statement.execute(in: draft, arguments: arguments, options: options) {
+        try statement.execute(in: Evicting(draft), arguments: arguments, options: options) {
             generated += 1
             return try DocumentID(.string("generated-\(generated)"))
         }
+    }
+}
+
+/// A draft that deletes what a statement evicts: a projection does not evict, and what a statement answers is
+/// the same.
+private struct Evicting: DocumentWriter {
+    private let draft: ProjectionDraft
+
+    init(_ draft: ProjectionDraft) { self.draft = draft }
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try draft.scan(collection, visit)
+    }
+
+    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+        try draft.lookup(collection, id, visit)
+    }
+
+    func exists(_ collection: String, _ id: DocumentID) throws -> Bool { try draft.exists(collection, id) }
+
+    func edit(
+        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+    ) throws {
+        try draft.edit(collection, id, body)
+    }
+
+    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+        for id in ids { try draft.edit(collection, id) { $0.delete() } }
     }
 }
 

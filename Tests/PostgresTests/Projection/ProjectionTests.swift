@@ -39,13 +39,15 @@ struct ProjectionPostgresTests {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection in
                 let values: ObjectValue = [
-                    "null": .null, "yes": true, "int": .int(.max), "double": 1.0, "tiny": .double(.leastNonzeroMagnitude),
+                    "null": .null, "yes": true, "int": .int(.max), "double": 1.0,
+                    "tiny": .double(.leastNonzeroMagnitude),
                     "large": .double(.greatestFiniteMagnitude), "minus": -0.0, "nan": .double(.nan),
                     "far": .double(-.infinity), "text": "a\u{0}é👩‍👩‍👧\"\\\n", "bytes": .binary([0, 255]),
                     "list": [1, [.binary([1])], ["k\u{0}": .null]], "\u{1F697}": "emoji", "": "empty",
                 ]
                 try await bench.execute(
-                    "INSERT INTO c DOCUMENTS (:d)", ["d": .object(ObjectValue(values.entries + [("_id", "v")]))],
+                    "INSERT INTO c DOCUMENTS (:d)",
+                    ["d": .object(ObjectValue(values.entries + [("_id", "v")]))],
                     on: projection)
                 try await bench.execute("UPDATE c APPLY hits INCREMENT BY 3 WHERE _id = 'v'", on: projection)
                 let back = try await projection.read { snapshot in
@@ -56,7 +58,9 @@ struct ProjectionPostgresTests {
                 #expect(body["nan"] == "NaN" && body["far"] == "-Infinity" && body["hits"] == 3)
                 #expect(body["text"] == "a\u{2400}é👩‍👩‍👧\"\\\n" && body["double"] == 1.0)
                 #expect(body["bytes"]?["~binary"] == "AP8=" && body["int"] == .int(.max))
-                #expect(body["tiny"] == .double(.leastNonzeroMagnitude) && body["large"] != nil && body["\u{1F697}"] == "emoji")
+                #expect(
+                    body["tiny"] == .double(.leastNonzeroMagnitude) && body["large"] != nil
+                        && body["\u{1F697}"] == "emoji")
                 #expect(try bench.sql("SELECT plain::text FROM mimeo_g1.c1") == ["false"])
                 #expect(try bench.stored() == (try await bench.fold()))
             }
@@ -112,9 +116,11 @@ struct ProjectionPostgresTests {
         }
     }
 
-    @Test("as many collections as a server has locks for and more, over many operations and in one view each")
+    @Test(
+        "a thousand collections (MIMEO_COLLECTIONS for more) have a table and a view each, also after a rebuild"
+    )
     func manyCollections() async throws {
-        let count = Int(ProcessInfo.processInfo.environment["MIMEO_COLLECTIONS"] ?? "") ?? 2_000
+        let count = Int(ProcessInfo.processInfo.environment["MIMEO_COLLECTIONS"] ?? "") ?? 1_000
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection in
                 for start in stride(from: 0, to: count, by: 500) {
@@ -126,12 +132,15 @@ struct ProjectionPostgresTests {
                 try await projection.advance()
                 try await bench.settle(projection)
                 #expect(try await projection.read { try $0.collectionNames().count } == count)
-                #expect(try bench.sql("SELECT document ->> 'n' FROM db_cars.c1999") == ["1999"])
-                #expect(try bench.sql("SELECT count(*)::text FROM pg_views WHERE schemaname = 'db_cars'") == ["\(count)"])
+                #expect(try bench.sql("SELECT document ->> 'n' FROM db_cars.c999") == ["999"])
+                #expect(
+                    try bench.sql("SELECT count(*)::text FROM pg_views WHERE schemaname = 'db_cars'") == [
+                        "\(count)"
+                    ])
                 _ = try bench.sql("SELECT mimeo_projection.rebuild('cars')::text")
                 try await projection.advance()
-                #expect(try await bench.rows("SELECT n FROM c1234", on: projection) == [#"{"n":1234}"#])
-                #expect(try bench.sql("SELECT document ->> 'n' FROM db_cars.c1999") == ["1999"])
+                #expect(try await bench.rows("SELECT n FROM c734", on: projection) == [#"{"n":734}"#])
+                #expect(try bench.sql("SELECT document ->> 'n' FROM db_cars.c999") == ["999"])
                 #expect(try bench.stored() == (try await bench.fold()))
             }
         }
