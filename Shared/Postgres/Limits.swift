@@ -46,8 +46,8 @@ public enum PostgresLimits {
     static let draftBytes = 256 << 20
     /// How often a read looks for the current generation while others are removed.
     static let snapshotAttempts = 16
-    /// The latest time a stamp may bear, in milliseconds after 1970, as for a replica: a clock that follows it
-    /// has room left.
+    /// The latest time a stamp may bear, in milliseconds after 1970, as for a replica: a clock that follows
+    /// it has room left.
     static let stampMilliseconds: UInt64 = 1 << 47
     /// Between two looks of a follower that waits for the leader: a fraction of what a batch takes.
     static let followerPause = Duration.milliseconds(4)

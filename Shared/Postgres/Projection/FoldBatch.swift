@@ -214,7 +214,8 @@ struct DocumentRows {
         Connection.Step(
             """
             INSERT INTO \(table) AS d (id, key, live, plain, "offset", body, state)
-            SELECT r.id, r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb, r.state
+            SELECT r.id, r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb,
+                r.state
             FROM unnest($1::bytea[], $2::text[], $3::int8[], $4::int8[], $5::text[], $6::bytea[])
                 AS r (id, key, flags, place, body, state)
             ON CONFLICT (id) DO UPDATE SET live = excluded.live, plain = excluded.plain,

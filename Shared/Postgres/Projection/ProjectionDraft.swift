@@ -4,8 +4,8 @@ import DQL
 /// What a write would do to a projection: a statement runs on a snapshot, and what it writes stays in memory,
 /// over the snapshot, until it becomes an operation for the log.
 ///
-/// Invariants: every edit bears one stamp, which exceeds everything folded (rule 1); reads show the edits. The
-/// states held are bounded in bytes.
+/// Invariants: every edit bears one stamp, which exceeds everything folded (rule 1); reads show the edits.
+/// The states held are bounded in bytes.
 public final class ProjectionDraft: DocumentWriter {
     /// A document as edited so far.
     private struct Edited {

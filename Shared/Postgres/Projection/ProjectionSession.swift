@@ -116,8 +116,10 @@ final class ProjectionSession {
                 WHERE number = $1::int4
                 """, [.int8(Int64(number)), .int8(Int64(made))])
             let stored = try connection.query(
-                "SELECT \(Generation.columns(of: "g")) FROM mimeo_projection.generations g WHERE g.number = $1::int4",
-                [.int8(Int64(made))])
+                """
+                SELECT \(Generation.columns(of: "g")) FROM mimeo_projection.generations g
+                WHERE g.number = $1::int4
+                """, [.int8(Int64(made))])
             try connection.run("COMMIT")
             guard let generation = try Generation(stored, 0) else {
                 throw ProjectionError(.damaged, "the catalog lost a generation")

@@ -4,9 +4,9 @@ import OperationLog
 
 /// Keeps one database's projection at the head of its log, or watches whoever does.
 ///
-/// Of all workers of a database, in however many processes, one leads: it folds. The others follow: they look
-/// how far the leader is, and one of them leads when it has gone. So `advance` means the same to its caller in
-/// every process: the projection is on its way to what was in the log.
+/// Of all workers of a database, in however many processes, one leads: it folds. The others follow: they
+/// look how far the leader is, and one of them leads when it has gone. So `advance` means the same to its
+/// caller in every process: the projection is on its way to what was in the log.
 ///
 /// The log is the truth. When it does not have the position that is folded (it was restored, or is another
 /// one), when the tables have an older layout, when a stored document is damaged, or when somebody asks

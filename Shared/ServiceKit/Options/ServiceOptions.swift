@@ -31,7 +31,8 @@ public struct ServiceOptions: ParsableArguments, Sendable {
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
     @Option(
-        help: ArgumentHelp("Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
+        help: ArgumentHelp(
+            "Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
     public var projection: String?
 
     /// Empty, for the parser.

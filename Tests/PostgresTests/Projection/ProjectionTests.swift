@@ -42,7 +42,8 @@ struct ProjectionPostgresTests {
                     "null": .null, "yes": true, "int": .int(.max), "double": 1.0,
                     "tiny": .double(.leastNonzeroMagnitude),
                     "large": .double(.greatestFiniteMagnitude), "minus": -0.0, "nan": .double(.nan),
-                    "far": .double(-.infinity), "text": "a\u{0}é👩‍👩‍👧\"\\\n", "bytes": .binary([0, 255]),
+                    "far": .double(-.infinity),
+                    "text": "a\u{0}é👩‍👩‍👧\"\\\n", "bytes": .binary([0, 255]),
                     "list": [1, [.binary([1])], ["k\u{0}": .null]], "\u{1F697}": "emoji", "": "empty",
                 ]
                 try await bench.execute(
@@ -117,7 +118,7 @@ struct ProjectionPostgresTests {
     }
 
     @Test(
-        "a thousand collections (MIMEO_COLLECTIONS for more) have a table and a view each, also after a rebuild"
+        "a thousand collections (more by MIMEO_COLLECTIONS) have a table and a view each, rebuilt too"
     )
     func manyCollections() async throws {
         let count = Int(ProcessInfo.processInfo.environment["MIMEO_COLLECTIONS"] ?? "") ?? 1_000

@@ -197,8 +197,8 @@ private final class RandomWriter {
         switch random.below(8) {
         case 0..<3:
             return """
-                INSERT INTO \(collection) DOCUMENTS ({'_id': \(id), 'm': {'x': \(value)}}), ({'_id': 'k\(id)'})
-                ON ID CONFLICT DO UPDATE
+                INSERT INTO \(collection)
+                DOCUMENTS ({'_id': \(id), 'm': {'x': \(value)}}), ({'_id': 'k\(id)'}) ON ID CONFLICT DO UPDATE
                 """
         case 3: return "UPDATE \(collection) APPLY n INCREMENT BY \(value) WHERE _id = \(id)"
         case 4: return "UPDATE \(collection) UNSET m WHERE _id < \(id)"
