@@ -18,6 +18,8 @@ public enum PostgresLimits {
     static let firstReconnectPause = Duration.milliseconds(50)
     /// The longest pause between two attempts.
     static let lastReconnectPause = Duration.seconds(5)
+    /// The longest id that is the key of its row as it is, in bytes: an index takes no more than 2,704.
+    static let keyBytes = 1_024
     /// Statements that a connection keeps prepared; a server holds each with its plan in memory.
     static let preparedStatements = 512
 

@@ -78,12 +78,23 @@ struct CollectionTables {
         throw ProjectionError(.storageFailed, "no name is free for a collection's view")
     }
 
-    /// The key is the id's canonical bytes, in the order of our ids; `key` says it to people. Readers use
-    /// `state`, people and plain SQL `body`.
+    /// An id as the key of its row: its canonical bytes, in the order of our ids; of one that is longer than
+    /// the server's indexes take, the beginning and a hash (`whole` then holds it). No id has the length of
+    /// such a key, so none can be taken for another.
+    static func key(of id: String) -> String {
+        let bytes = PostgresLimits.keyBytes
+        return """
+            CASE WHEN octet_length(\(id)) <= \(bytes) THEN \(id)
+            ELSE substring(\(id) FOR \(bytes - 31)) || sha256(\(id)) END
+            """
+    }
+
+    /// `key` says the id to people. Readers use `state`, people and plain SQL `body`.
     private static func definition(_ table: String, view: String) -> String {
         """
         CREATE TABLE \(table) (
             id bytea PRIMARY KEY,
+            whole bytea,
             key text COLLATE "C" NOT NULL,
             live boolean NOT NULL,
             plain boolean NOT NULL,

@@ -95,7 +95,7 @@ struct FoldBatch {
             Connection.Step(
                 """
                 SELECT w.place, d.state FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
-                JOIN \(tables.table(collection)) d USING (id)
+                JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
                 """,
                 [
                     .bytesArray(places.map { self.places[$0].id.bytes }),
@@ -166,7 +166,11 @@ struct FoldBatch {
             if rows.count > 0 { steps.append(rows.upsert(into: table)) }
             if !gone.isEmpty {
                 steps.append(
-                    Connection.Step("DELETE FROM \(table) WHERE id = ANY ($1)", [.bytesArray(gone)]))
+                    Connection.Step(
+                        """
+                        DELETE FROM \(table) WHERE id IN (
+                            SELECT \(CollectionTables.key(of: "g.id")) FROM unnest($1::bytea[]) AS g (id))
+                        """, [.bytesArray(gone)]))
             }
         }
         return steps
@@ -213,9 +217,10 @@ struct DocumentRows {
     func upsert(into table: String) -> Connection.Step {
         Connection.Step(
             """
-            INSERT INTO \(table) AS d (id, key, live, plain, "offset", body, state)
-            SELECT r.id, r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb,
-                r.state
+            INSERT INTO \(table) AS d (id, whole, key, live, plain, "offset", body, state)
+            SELECT \(CollectionTables.key(of: "r.id")),
+                CASE WHEN octet_length(r.id) > \(PostgresLimits.keyBytes) THEN r.id END,
+                r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb, r.state
             FROM unnest($1::bytea[], $2::text[], $3::int8[], $4::int8[], $5::text[], $6::bytea[])
                 AS r (id, key, flags, place, body, state)
             ON CONFLICT (id) DO UPDATE SET live = excluded.live, plain = excluded.plain,

@@ -54,18 +54,16 @@ public final class ProjectionSnapshot: DocumentSource {
     private static func take(_ database: String, _ connection: Connection) throws -> ProjectionSnapshot? {
         let rows = try connection.query(
             """
-            SELECT \(Generation.columns(of: "g")) FROM mimeo_projection.databases d
+            SELECT \(Generation.columns(of: "g")),
+                pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
+            FROM mimeo_projection.databases d
             JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
             """, [.text(database)])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
             throw ProjectionError(.notReady, "the projection has not been begun")
         }
         // Whoever removes a generation holds this lock alone.
-        let isHeld = try connection.query(
-            "SELECT pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), $1::int4)",
-            [.int8(Int64(generation.number))]
-        ).bool(0, 0)
-        guard isHeld else { return nil }
+        guard rows.bool(0, 7) else { return nil }
         let isThere = try connection.query(
             "SELECT to_regnamespace($1) IS NOT NULL", [.text(ProjectionNames.schema(generation.number))]
         ).bool(0, 0)
@@ -92,10 +90,11 @@ public final class ProjectionSnapshot: DocumentSource {
             let rows = try page(of: table, after: last, limit)
             var bytes = 0
             for row in 0..<rows.count {
-                let state = rows.raw(row, 1)
+                let state = rows.raw(row, 2)
                 bytes += state.count
+                let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
                 let record = DocumentRecord(
-                    id: DocumentID(trusted: rows.bytes(row, 0)), document: try DocumentReader(state))
+                    id: DocumentID(trusted: id), document: try DocumentReader(state))
                 let goesOn = try withExtendedLifetime(rows) { try visit(record) }
                 guard goesOn else { return }
             }
@@ -111,7 +110,8 @@ public final class ProjectionSnapshot: DocumentSource {
     ) throws {
         guard let table = try table(collection) else { return }
         let rows = try connection.query(
-            "SELECT state FROM \(table) WHERE id = $1 AND live", [.bytes(id.bytes)])
+            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1")) AND live",
+            [.bytes(id.bytes)])
         guard rows.count == 1 else { return }
         try withExtendedLifetime(rows) {
             try visit(DocumentRecord(id: id, document: try DocumentReader(rows.raw(0, 0))))
@@ -121,7 +121,8 @@ public final class ProjectionSnapshot: DocumentSource {
     /// The encoded state of a document, tombstones included; nil when there is none.
     public func state(of key: DocumentKey) throws -> [UInt8]? {
         guard let table = try table(key.collection) else { return nil }
-        let rows = try connection.query("SELECT state FROM \(table) WHERE id = $1", [.bytes(key.id.bytes)])
+        let rows = try connection.query(
+            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
         return rows.count == 1 ? rows.bytes(0, 0) : nil
     }
 
@@ -129,11 +130,11 @@ public final class ProjectionSnapshot: DocumentSource {
     private func page(of table: String, after last: [UInt8], _ limit: Int) throws -> Rows {
         try connection.query(
             """
-            SELECT id, state FROM (
-                SELECT id, state,
+            SELECT id, whole, state FROM (
+                SELECT id, whole, state,
                     sum(octet_length(state)) OVER (ORDER BY id) - octet_length(state) AS before
                 FROM (
-                    SELECT id, state FROM \(table) WHERE live AND id > $1 ORDER BY id LIMIT $2
+                    SELECT id, whole, state FROM \(table) WHERE live AND id > $1 ORDER BY id LIMIT $2
                 ) AS documents
             ) AS measured WHERE before < $3 ORDER BY id
             """, [.bytes(last), .int8(Int64(limit)), .int8(Int64(PostgresLimits.pageBytes))])

@@ -116,8 +116,9 @@ actor ProjectionWorker {
     private func step() async throws {
         guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
         do {
-            let head = try await log.head(of: database)
             let look = try await lane.run { try $0.look() }
+            // After the look: what is folded was in the log then, or the log went back.
+            let head = try await log.head(of: database)
             isLeading = look.isLeading
             if look.isNew { (isChecked, isClean, building) = (false, false, look.building) }
             if look.isLeading { try await lead(look, head) } else { try await watch(look, head) }
@@ -146,11 +147,7 @@ actor ProjectionWorker {
 
     private func watch(_ look: ProjectionSession.Look, _ head: LogPosition) async throws {
         let before = position
-        if agrees(look.current.position, head) {
-            reach(look.current.position)
-        } else if look.current.position.offset != head.offset {
-            isReady = false
-        }
+        if agrees(look.current.position, head) { reach(look.current.position) } else { isReady = false }
         stalledLooks = position == before && position.offset < head.offset ? stalledLooks + 1 : 0
         guard stalledLooks >= PostgresLimits.stalledLooks else { return }
         stalledLooks = 0
@@ -198,7 +195,7 @@ actor ProjectionWorker {
     /// Builds a slice of a generation beside the current one, if one is wanted; all of it when readers have
     /// nothing to read before it is done.
     private func build(_ look: ProjectionSession.Look, _ head: LogPosition, isUrgent: Bool) async throws {
-        if let begun = building, try await !isKnown(begun.position, head) { building = nil }
+        if let begun = building, try await !isUsable(begun, head) { building = nil }
         let isOld = look.current.layout != Generation.currentLayout
         let isWanted = isUrgent || look.isRebuildWanted || isOld
         if look.isRebuildWanted || building == nil && isWanted {
@@ -226,9 +223,9 @@ actor ProjectionWorker {
         reach(switched.position)
     }
 
-    private func isKnown(_ position: LogPosition, _ head: LogPosition) async throws -> Bool {
-        guard agrees(position, head) else { return false }
-        return try await log.position(at: position.offset, in: database) == position
+    private func isUsable(_ begun: Generation, _ head: LogPosition) async throws -> Bool {
+        guard begun.layout == Generation.currentLayout, agrees(begun.position, head) else { return false }
+        return try await log.position(at: begun.position.offset, in: database) == begun.position
     }
 
     // MARK: Waiting

@@ -156,7 +156,8 @@ final class ProjectionBench: Sendable {
             let table = ProjectionNames.table(
                 Int32(collections.int8(row, 0)), collections.int8(row, 1))
             let name = String(decoding: collections.bytes(row, 2), as: UTF8.self)
-            let rows = try connection.query("SELECT id, state, \"offset\", live, body::text FROM \(table)")
+            let rows = try connection.query(
+                "SELECT coalesce(whole, id), state, \"offset\", live, body::text FROM \(table)")
             for row in 0..<rows.count {
                 let key = DocumentKey(collection: name, id: DocumentID(trusted: rows.bytes(row, 0)))
                 let body = rows.isNull(row, 4) ? nil : try JSONText.parse(rows.text(row, 4))

@@ -3,6 +3,7 @@ import DQL
 import Foundation
 import Logging
 import OperationLog
+import TestSupport
 import Testing
 
 @testable import Postgres
@@ -63,6 +64,37 @@ struct ProjectionPostgresTests {
                     body["tiny"] == .double(.leastNonzeroMagnitude) && body["large"] != nil
                         && body["\u{1F697}"] == "emoji")
                 #expect(try bench.sql("SELECT plain::text FROM mimeo_g1.c1") == ["false"])
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
+
+    @Test("ids of any length are rows of their own, found, changed, scanned and removed")
+    func longIDs() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                // Texts that no compression makes short, alike in their beginnings.
+                var random = SplitMix64(seed: 1)
+                let letters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
+                let start = String((0..<1_500).map { _ in random.pick(letters) })
+                let lengths = [10, 1_020, 1_021, 1_022, 1_023, 1_024, 1_025, 1_400, 1_499]
+                let longest = ["x", "y", "z"].map { start + start + $0 }
+                let ids = lengths.map { String(start.prefix($0)) } + longest
+                for (number, id) in ids.enumerated() {
+                    try await bench.execute(
+                        "INSERT INTO c DOCUMENTS (:d)",
+                        ["d": ["_id": .string(id), "n": .int(Int64(number))]],
+                        on: projection)
+                }
+                for (number, id) in ids.enumerated() {
+                    let update = "UPDATE c SET m = :n WHERE _id = :id"
+                    try await bench.execute(
+                        update, ["id": .string(id), "n": .int(Int64(number))], on: projection)
+                }
+                let removal = "DELETE FROM c WHERE _id = :id"
+                try await bench.execute(removal, ["id": .string(ids[10])], on: projection)
+                let rows = try await bench.rows("SELECT RAW m FROM c WHERE m = n ORDER BY n", on: projection)
+                #expect(rows == ids.indices.filter { $0 != 10 }.map { "\($0)" })
                 #expect(try bench.stored() == (try await bench.fold()))
             }
         }
