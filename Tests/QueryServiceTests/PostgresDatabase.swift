@@ -19,7 +19,8 @@ enum PostgresDatabase {
     /// The name of a database that does not exist, and its URL.
     static func named() throws -> (name: String, url: String) {
         let name = "query_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
-        var components = try #require(URLComponents(string: try #require(serverURL)))
+        let server = try #require(serverURL)
+        var components = try #require(URLComponents(string: server))
         components.path = "/\(name)"
         return (name, try #require(components.string))
     }
@@ -46,5 +47,8 @@ enum PostgresDatabase {
     /// Statements without results.
     static func run(_ script: String, at url: String) throws { try Connection(url: url).run(script) }
 
-    private static func server() throws -> Connection { try Connection(url: try #require(serverURL)) }
+    private static func server() throws -> Connection {
+        let url = try #require(serverURL)
+        return try Connection(url: url)
+    }
 }
