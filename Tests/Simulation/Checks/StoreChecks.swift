@@ -140,9 +140,11 @@ extension World {
     /// An observer of what is checked in every snapshot hears of a commit, and looks.
     private func observe(_ peer: Peer, _ batch: Batch) throws {
         guard peer.holdsEverything, peer.repairedAt == 0 else { return }
-        let concerns = batch.publishes != nil || batch.updates.contains { update in
-            Collections.isAccount(update.key) || Collections.isNote(update.key)
-        }
+        let concerns =
+            batch.publishes != nil
+            || batch.updates.contains { update in
+                Collections.isAccount(update.key) || Collections.isNote(update.key)
+            }
         guard concerns, try hasBegun(peer) else { return }
         try checkSum(try glance(peer.replica, only: Collections.accounts), "peer \(peer.number)")
         try checkMarks(peer, try marks(peer))
