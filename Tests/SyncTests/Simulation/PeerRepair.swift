@@ -62,8 +62,8 @@ extension PeerReplica {
             documents[key] = server[key].flatMap { $0.vector.isEmpty ? nil : $0 }
         }
         if HybridClock.isTooFarAhead(clock.latest, wallMilliseconds: wall) {
-            let stay = zip(operations, plan.fates).map { operation, fate in
-                if case .stays = fate { operation.timestamp } else { 0 }
+            let stay = zip(operations, plan.fates).compactMap { operation, fate -> Timestamp? in
+                if case .stays = fate { operation.timestamp } else { nil }
             }
             let shown = documents.values.compactMap(\.vector.greatestTime)
             clock = HybridClock(latest: (shown + stay).max() ?? 0)
