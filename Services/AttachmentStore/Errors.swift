@@ -51,6 +51,7 @@ struct BlobFailure: HTTPReportable {
         case .notFound: .notFound
         case .tooLarge: .contentTooLarge
         case .rangeInvalid: .rangeNotSatisfiable
+        case .storageFull: .insufficientStorage
         case .storageFailed, .corrupt: .internalServerError
         }
     }

@@ -190,6 +190,7 @@ private func openConnections(
         try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
+            try LogSchema.settle(db)
             try LogSchema.migrate(db, path: path)
         }
         configuration.readonly = true
