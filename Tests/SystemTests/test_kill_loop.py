@@ -30,14 +30,19 @@ class KillLoop(SystemTest):
         self.loop(log=None, victims={})
 
     def test_on_postgresql(self):
+        """Two more query-services share a projection in PostgreSQL, of which one is its worker at a time."""
         postgres = Postgres(self.workspace).start()
-        self.loop(postgres.url, {"postgres": postgres})
+        self.loop(postgres.url, {"postgres": postgres}, projected=("query-service-3", "query-service-4"))
 
-    def loop(self, log, victims):
+    def loop(self, log, victims, projected=()):
         started = time.monotonic()
-        self.cluster = FourProcesses(self.workspace, log=log).start()
-        self.cluster.start_service("query-service", "query-service-2")
-        queries = {name: self.cluster.client_of(name) for name in ("query-service", "query-service-2")}
+        self.cluster = FourProcesses(self.workspace, log=log)
+        self.cluster.extra_arguments = {name: ["--projection", log] for name in projected}
+        self.cluster.start()
+        names = ("query-service", "query-service-2", *projected)
+        for name in names[1:]:
+            self.cluster.start_service("query-service", name)
+        queries = {name: self.cluster.client_of(name) for name in names}
         select = ["SELECT * FROM notes", "SELECT * FROM tallies"]
         peers = {name: Peer(self.workspace, name, self.cluster, select) for name in "ab"}
         for client in queries.values():
@@ -53,7 +58,9 @@ class KillLoop(SystemTest):
             self.assertGreater(len(writer.acknowledged), 0)
         self.settle(services, peers, queries)
         self.assert_nothing_lost(writers, queries["query-service"])
-        self.assert_materializations_equal(peers, queries)
+        documents = self.assert_materializations_equal(peers, queries)
+        if projected:
+            self.assert_projection_equal(victims["postgres"], documents)
         rows = self.log_rows(victims)
         self.assert_log_whole(rows)
         acknowledged = sum(len(writer.acknowledged) for writer in writers)
@@ -145,7 +152,7 @@ class KillLoop(SystemTest):
                 return len(set(found.values())) == 1
 
             until(agree, 60, lambda: f"{collection} differs: {found}", pause=0.3)
-        for name in ("replicator", "query-service", "query-service-2", "query-service-fresh"):
+        for name in ("replicator", *queries, "query-service-fresh"):
             self.cluster.processes[name].stop()
         files = sorted(self.cluster.data.glob("query/*/replica.sqlite"))
         files += sorted(self.cluster.data.glob("replicator/*/replica.sqlite"))
@@ -155,6 +162,23 @@ class KillLoop(SystemTest):
         self.assertGreater(len(first), 0)
         for name, content in contents.items():
             self.assertTrue(content == first, f"{name} differs from {files[0].parent}")
+        return first
+
+    def assert_projection_equal(self, postgres, documents):
+        """The tables in PostgreSQL hold the same states, as of the same offsets, and the worker's checkpoint is the head."""
+        found = {}
+        rows = postgres.query("""SELECT c.generation, c.number, encode(c.name, 'hex') FROM mimeo_projection.collections c
+            JOIN mimeo_projection.databases d ON d.generation = c.generation""")
+        for generation, number, name in rows:
+            collection = bytes.fromhex(name).decode()
+            table = f"mimeo_g{generation}.c{number}"
+            for row in postgres.query(
+                    f"""SELECT encode(id, 'hex'), "offset", live::int, encode(state, 'hex') FROM {table}"""):
+                found[(collection, bytes.fromhex(row[0]))] = (int(row[1]), int(row[2]), bytes.fromhex(row[3]))
+        self.assertTrue(found == documents, "the projection differs from the materializations")
+        head = postgres.query("""SELECT g."offset", l.head FROM mimeo_projection.databases d
+            JOIN mimeo_projection.generations g ON g.number = d.generation JOIN mimeo_log.databases l ON l.id = d.id""")
+        self.assertEqual(len({*head[0]}), 1, head)
 
     @staticmethod
     def documents(path):
@@ -206,4 +230,4 @@ class Service:
         self._cluster.processes[self._label].kill()
 
     def start(self):
-        self._cluster.start_service(self._label.removesuffix("-2"), self._label)
+        self._cluster.start_service(self._label.rstrip("-0123456789"), self._label)
