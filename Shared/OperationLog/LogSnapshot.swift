@@ -58,8 +58,8 @@ package enum SnapshotSum {
 
 extension OperationLog {
     /// Reads a snapshot chunk by chunk, verified. What the closure was handed counts only when this returns.
-    /// - Throws: `LOG-0106` when a newer snapshot has taken its place meanwhile, `LOG-0402` when it is damaged,
-    ///   and what the closure throws.
+    /// - Throws: `LOG-0106` when a newer snapshot has taken its place meanwhile, `LOG-0402` when it is
+    ///   damaged, and what the closure throws.
     public func readSnapshot(
         _ snapshot: LogSnapshot, of database: String, _ body: (_ chunk: [UInt8]) async throws -> Void
     ) async throws {

@@ -51,11 +51,11 @@ import CRDT
 /// visible, whole, when it is finished, and takes the place of the one before. A damaged one is named
 /// (`LOG-0402`) and never served to its end.
 ///
-/// **Truncation** removes entries that a finished snapshot stands for, in short transactions. Reading behind it
-/// is `LOG-0105`, whose offset is the snapshot's. What stays: frontiers and registrations, the chain (the rest
-/// still verifies), and the chain hashes of removed entries behind an offset that the caller names, at most
-/// `LogLimits.keptHashes`, so that cursors do not depend on truncation; `position` is nil for those that have
-/// gone. A condition that was read before the truncation counts as breached.
+/// **Truncation** removes entries that a finished snapshot stands for, in short transactions. Reading behind
+/// it is `LOG-0105`, whose offset is the snapshot's. What stays: frontiers and registrations, the chain (the
+/// rest still verifies), and the chain hashes of removed entries behind an offset that the caller names, at
+/// most `LogLimits.keptHashes`, so that cursors do not depend on truncation; `position` is nil for those that
+/// have gone. A condition that was read before the truncation counts as breached.
 ///
 /// **Leases.** See `ActorLease`. Times are measured by the storage's clock, so holders need none.
 public protocol OperationLog: Sendable {

@@ -11,7 +11,7 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case offsetBeyondHead = "LOG-0104"
     /// The entries behind this offset were removed; `offset` is the snapshot's to begin with instead.
     case truncated = "LOG-0105"
-    /// The snapshot or draft is not there (any more): another one has taken its place, or there never was one.
+    /// The snapshot or draft is not there (any more): another one has taken its place, or there was none.
     case noSnapshot = "LOG-0106"
 
     /// The log's file cannot be opened or created; the message has the system's reason.

@@ -5,7 +5,8 @@
 //   00  begin      log id (16 bytes), varint offset, chain hash (u64), clock (u64), varint reap floor
 //   01  actor      actor (u64), varint sequence, timestamp (u64)
 //   02  collection text: the collection of the documents that follow in this chunk
-//   03  document   byte live, varint offset of its last change, varint id length, id, varint state length, state
+//   03  document   byte live, varint offset of its last change, varint id length, id, varint state length,
+//                  state
 //   FF  end        varint number of actors, varint number of documents
 //
 // The first record is a begin, the last an end; whoever lacks one of them has no snapshot.
@@ -28,7 +29,7 @@ public struct SnapshotStart: Sendable, Equatable {
     public let position: LogPosition
     /// The greatest timestamp folded.
     public let clock: Timestamp
-    /// The offset of the last folded entry that reaped a tombstone; 0 for none.
+    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 for none.
     public let reapFloor: UInt64
 
     /// A snapshot of this place.

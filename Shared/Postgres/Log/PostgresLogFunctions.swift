@@ -143,8 +143,8 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Removes at most `step` entries that a finished snapshot stands for. Answers the offset that entries are
-    /// removed through; -1 when no snapshot stands for them.
+    /// Removes at most `step` entries that a finished snapshot stands for. Answers the offset that entries
+    /// are removed through; -1 when no snapshot stands for them.
     static let truncate = """
         CREATE FUNCTION mimeo_log.truncate(database_id text, target int8, step int8) RETURNS int8
         LANGUAGE plpgsql AS $body$
@@ -174,7 +174,7 @@ enum PostgresLogFunctions {
             IF removed <> last - home.truncated THEN
                 RAISE EXCEPTION 'entries are missing' USING ERRCODE = 'XX001';
             END IF;
-            -- A condition read before this is a breach from now on, so the index need not know what is older.
+            -- A condition read before this is a breach from now on: the index need not know what is older.
             UPDATE mimeo_log.databases d SET truncated = last, truncated_hash = last_hash,
                 indexed = greatest(d.indexed, last)
             WHERE d.number = home.number;

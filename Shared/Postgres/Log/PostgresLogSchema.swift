@@ -77,8 +77,8 @@ enum PostgresLogSchema {
         """
 
     /// What version 1 lacked: entries up to `databases.truncated` were removed, `truncated_hash` is the chain
-    /// hash there; `indexed` is the offset behind which `touched` is complete. A row of `hashes` holds those of
-    /// consecutive removed entries, from `first` on. Of a snapshot `sum` is the checksum so far. The old
+    /// hash there; `indexed` is the offset behind which `touched` is complete. A row of `hashes` holds those
+    /// of consecutive removed entries, from `first` on. Of a snapshot `sum` is the checksum so far. The old
     /// `append` goes; its successor follows.
     private static let version2 = """
         DROP FUNCTION IF EXISTS mimeo_log.append(

@@ -56,7 +56,7 @@ struct FoldedFrontier {
 }
 
 extension ReadTransaction {
-    /// The offset of the last folded operation that reaped a tombstone; 0 while none has.
+    /// See `Replica.reapFloor`.
     public func reapFloor() throws -> UInt64 {
         try withDatabase { try StoreState.load($0)?.reapFloor ?? 0 }
     }
