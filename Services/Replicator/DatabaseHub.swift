@@ -24,6 +24,8 @@ actor DatabaseHub {
     nonisolated let materializer: Materializer
     let log: any OperationLog
     let database: String
+    /// What the replicator itself writes with, see `StateAdmission`.
+    let writer: LeasedActor
     private var stream: LiveStream
     var origins: [OriginKey: UInt64] = [:]
     /// The greatest offset that this hub has appended; what comes next is judged against the fold of it.
@@ -58,6 +60,7 @@ actor DatabaseHub {
         self.log = log
         self.materializer = materializer
         self.stream = stream
+        writer = LeasedActor(log: log, database: database, purpose: "replicator")
     }
 
     private func follow(_ folds: AsyncStream<[FoldedOperation]>, from offset: UInt64) {
@@ -77,6 +80,7 @@ actor DatabaseHub {
     func close() async {
         follower?.cancel()
         stream.releaseAll()
+        await writer.close()
         await materializer.close()
     }
 

@@ -40,8 +40,8 @@ public final class ReplicatorPart: ServicePart {
         mount.background("housekeeping") { [self] in
             let jobs = Housekeeping(
                 log: log, options: housekeeping, logger: logger,
-                isOpen: { database in hubs.all.contains { $0.database == database } },
-                hub: { try await hubs($0) })
+                isOpen: { [hubs] database in hubs.all.contains { $0.database == database } },
+                hub: { [hubs] database in try await hubs(database) })
             try await jobs.run()
         }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in

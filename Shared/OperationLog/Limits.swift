@@ -30,6 +30,11 @@ public enum LogLimits {
     /// Bytes in one commit, unless one call alone has more: some tens of milliseconds of disk.
     public static let groupBytes = 8 << 20
 
+    /// How long the committing thread looks for the next call before it sleeps: as long as waking two
+    /// threads takes.
+    static let commitPatience = Duration.microseconds(200)
+    /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
+    static let checkpointPages = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.
     public static let busyTimeout = Duration.seconds(10)
     /// Between two attempts at the write lock: less than a commit takes, and a hundredth of a core while

@@ -136,6 +136,10 @@ public protocol OperationLog: Sendable {
     /// Gives a lease back; a retired actor is not given out again. Does nothing for a lost one.
     func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws
 
+    /// Takes actors out of every lease: whoever holds one loses it, and it is not given out again. (A store
+    /// must not write a reaped document again with an actor that its vector held.)
+    func retire(_ actors: [ActorID], in database: String) async throws
+
     /// How the writer stands, for health and metrics. Cheap, never waits.
     var status: LogStatus { get }
 

@@ -82,6 +82,9 @@ final class TamperedLog: OperationLog {
     func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
         try await log.renew(lease, for: duration, in: database)
     }
+    func retire(_ actors: [ActorID], in database: String) async throws {
+        try await log.retire(actors, in: database)
+    }
     func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
         try await log.release(lease, retiring: retiring, in: database)
     }

@@ -150,6 +150,9 @@ private final class FailingOver: OperationLog {
     func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
         try await current.renew(lease, for: duration, in: database)
     }
+    func retire(_ actors: [ActorID], in database: String) async throws {
+        try await current.retire(actors, in: database)
+    }
     func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
         try await current.release(lease, retiring: retiring, in: database)
     }

@@ -11,6 +11,12 @@ import Testing
 
 @testable import Replicator
 
+private let silent: Logger = {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    return logger
+}()
+
 @Suite("Housekeeping: reaping, snapshots, truncation")
 struct HousekeepingTests {
     private static let day: UInt64 = 86_400_000
@@ -28,7 +34,7 @@ struct HousekeepingTests {
             try await log.createDatabase(Self.database)
             writer = try Replica(
                 directory: folder.appendingPathComponent("writer").path, role: .peer,
-                environment: Environment.system, logger: TestBench.quiet)
+                environment: Environment.system, logger: silent)
         }
 
         func write(_ statement: String) async throws {
@@ -46,7 +52,7 @@ struct HousekeepingTests {
         func materializer(_ name: String = "fold") async throws -> Materializer {
             try await Materializer.open(
                 Self.database, log: log, folder: folder.appendingPathComponent(name).path,
-                logger: TestBench.quiet)
+                logger: silent)
         }
 
         func housekeeper(
@@ -54,7 +60,7 @@ struct HousekeepingTests {
         ) -> Housekeeper {
             Housekeeper(
                 materializer: materializer, log: log, database: Self.database, options: options,
-                logger: TestBench.quiet,
+                logger: silent,
                 wallMilliseconds: { Environment.system.wallMilliseconds() + daysAhead * day })
         }
     }

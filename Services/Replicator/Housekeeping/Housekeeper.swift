@@ -109,6 +109,10 @@ struct Housekeeper {
         let condition = AppendCondition(
             readAt: readAt, reads: tombstones.map { .document($0.key.collection, $0.key.id) })
         let request = AppendRequest(operation, under: lease, condition: condition)
+        // Rule 10 of reaping: who has written them writes them again as somebody else. Before the append, so
+        // that what such a holder writes meanwhile breaches its condition, or is refused.
+        let writers = Set(tombstones.flatMap { $0.vector.entries.map(\.actor) })
+        try await log.retire(writers.sorted(), in: database)
         switch try await log.append([request], to: database).first {
         case .appended: return true
         case .conflict(.condition): return false

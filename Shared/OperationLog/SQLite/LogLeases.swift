@@ -51,6 +51,18 @@ enum LogLeases {
                 """, arguments: [retiring, Int64(lease.number), Int64(lease.epoch)])
     }
 
+    static func retire(_ db: Database, _ database: String, _ actors: [ActorID]) throws {
+        let head = try LogReader.head(db, database: database)
+        let update = try db.cachedStatement(
+            sql: """
+                UPDATE leases SET actor = NULL, expires = 0, epoch = epoch + 1
+                WHERE database = ? AND actor = ?
+                """)
+        for actor in actors {
+            try update.execute(arguments: [head.number, Int64(bitPattern: actor.rawValue)])
+        }
+    }
+
     /// Whether an actor may still append under a lease.
     static func isHeld(
         _ lease: ActorLease, by actor: ActorID, _ db: Database, _ head: LogHead, now: Int64

@@ -92,6 +92,13 @@ extension SQLiteOperationLog {
         }
     }
 
+    /// An update per actor.
+    public func retire(_ actors: [ActorID], in database: String) async throws {
+        try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogLeases.retire($0, database, actors) }
+        }
+    }
+
     /// One update.
     public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
         try await writing { writer throws(LogWriter.Failure) in

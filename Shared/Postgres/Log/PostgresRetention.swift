@@ -118,6 +118,17 @@ extension PostgresOperationLog {
     }
 
     /// One update.
+    public func retire(_ actors: [ActorID], in database: String) async throws {
+        try await changing { connection in
+            _ = try connection.query(
+                """
+                UPDATE mimeo_log.leases l SET actor = NULL, expires = '-infinity', epoch = l.epoch + 1
+                FROM mimeo_log.databases d WHERE d.id = $1 AND l.database = d.number AND l.actor = ANY ($2)
+                """, [.text(database), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+        }
+    }
+
+    /// One update.
     public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
         try await changing { connection in
             _ = try connection.query(

@@ -72,6 +72,21 @@ struct LeaseConformanceTests {
         }
     }
 
+    @Test("an actor that is retired while it is held is lost to its holder", arguments: LogDriver.allCases)
+    func retiredInUse(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            let first = try #require(try await log.lease("writer", of: 2, for: long, in: "db"))
+            let second = try #require(try await log.lease("writer", of: 2, for: long, in: "db"))
+            try await log.retire([first.actor, ActorID(5)], in: "db")
+            #expect(try await append(log, first, 1) == .conflict(.leaseLost))
+            #expect(try await log.renew(first, for: long, in: "db") == false)
+            #expect(try await append(log, second, 1) == .appended(offset: 1))
+            let third = try #require(try await log.lease("writer", of: 2, for: long, in: "db"))
+            #expect(third.number == first.number)
+            #expect(third.actor != first.actor)
+        }
+    }
+
     @Test("a lease is for its own actor and database only", arguments: LogDriver.allCases)
     func foreignUse(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
