@@ -22,7 +22,7 @@ extension ReadTransaction {
             while let (number, name) = try Self.collection(from: place.collection, database) {
                 let statement = try RawStatement(
                     fresh: """
-                        SELECT number, id, state FROM documents_\(number) WHERE number > ? AND NOT live
+                        SELECT number, id, state FROM documents_\(number) WHERE number > ? AND live = 0
                         ORDER BY number
                         """, database)
                 statement.bind(1, place.collection == number ? place.row : 0)
