@@ -33,7 +33,9 @@ let package = Package(
             path: "Shared/ServiceKit", sources: ["Materialization", "Limits.swift"], swiftSettings: strict),
         .executableTarget(
             name: "log-benchmark",
-            dependencies: ["CRDT", "OperationLog", "Postgres", "CLibPQ", "Replica", "ServiceKit", sqlite, logging],
+            dependencies: [
+                "CRDT", "OperationLog", "Postgres", "CLibPQ", "Replica", "ServiceKit", sqlite, logging,
+            ],
             path: "Tests/Benchmarks/Log", exclude: ["Package.swift"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -88,5 +88,6 @@ if history > 0 {
     print("recovery: open + tail, with the materialization in place, offset \(offset): \(kept) (goal 5 s)")
     let fresh = folder.appendingPathComponent("fresh").path
     let (anew, reached) = try await restart(path, fresh, logger)
-    print("recovery: open + snapshot + tail, without a materialization, offset \(reached): \(anew) (goal 5 s)")
+    print(
+        "recovery: open + snapshot + tail, without a materialization, offset \(reached): \(anew) (goal 5 s)")
 }
