@@ -18,7 +18,7 @@ public enum FaultRun {
     /// The call that a sweep lets fail after this one. Beyond the first ones, hundreds of pages go the same
     /// way, and some of them are enough.
     public static func call(after call: Int) -> Int {
-        isExhaustive || call < 40 ? call + 1 : call + call / 5
+        isExhaustive || call < 25 ? call + 1 : call + call / 4
     }
 
     private static func number(_ name: String) -> Int? {
