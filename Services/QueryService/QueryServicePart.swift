@@ -79,7 +79,9 @@ public final class QueryServicePart: ServicePart {
         }
         for projection in projections.all {
             // One whose log went back is built anew as soon as somebody asks for it.
-            guard await projection.store.failure != nil, await !projection.store.hasLostHistory else { continue }
+            guard await projection.store.failure != nil, await !projection.store.hasLostHistory else {
+                continue
+            }
             return .failing("a database cannot be folded; see the log")
         }
         if openingFailure.withLock({ $0 }) != nil {

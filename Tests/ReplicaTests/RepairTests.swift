@@ -135,7 +135,8 @@ struct RepairTests {
         }
     }
 
-    @Test("what the server can take as it is keeps actor, sequence and stamp, and the rest is moved behind it")
+    @Test(
+        "what the server can take as it is keeps actor, sequence and stamp, and the rest is moved behind it")
     func staying() throws {
         try withPeer { replica, _ in
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")

@@ -56,14 +56,17 @@ struct RandomSessionTests {
                 ])
         case 26: return .repairNeeds(generator.chance(80) ? [key] : [])
         case 27: return .repairStaged
-        case 28: return .repaired(Repaired(actor: ActorID(9), left: [ActorID(8)], pending: [ActorID(9)], refused: []))
+        case 28:
+            return .repaired(
+                Repaired(actor: ActorID(9), left: [ActorID(8)], pending: [ActorID(9)], refused: []))
         case 29: return .holdings([Frame.Candidate(key: key, vector: [0])], isLast: generator.chance(50))
         case 30: return .lacking(generator.chance(50) ? [key] : [])
         case 31: return .statesAdmitted(position)
         case 32:
             let states: [HistoryStanding.State] = [.open, .closed, .forked]
             return .historyCompared([
-                HistoryStanding(actor: Exemplars.actor, admitted: 3, state: generator.pick(states),
+                HistoryStanding(
+                    actor: Exemplars.actor, admitted: 3, state: generator.pick(states),
                     isExact: generator.chance(50))
             ])
         case 33: return .seenNoted

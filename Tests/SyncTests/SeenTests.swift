@@ -70,7 +70,9 @@ struct SeenTests {
         #expect(first.admitted == [Self.own.actor: 4])
         #expect(first.diverged.isEmpty && first.seen == nil)
         #expect(
-            SessionTests.sent(session.receive(.repairNeeds([Exemplars.key(1)]))) == [.want([Exemplars.key(1)])])
+            SessionTests.sent(session.receive(.repairNeeds([Exemplars.key(1)]))) == [
+                .want([Exemplars.key(1)])
+            ])
         let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
         _ = session.receive(.frame(states))
         #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [Self.position(400)])

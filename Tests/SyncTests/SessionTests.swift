@@ -59,7 +59,8 @@ struct SessionTests {
         #expect(!session.isOpen)
         #expect(asked.contains { if case .compareHistory([known], _) = $0 { true } else { false } })
         let actions = session.receive(
-            .historyCompared([HistoryStanding(actor: ActorID(5), admitted: 0, state: .forked, isExact: true)]))
+            .historyCompared([HistoryStanding(actor: ActorID(5), admitted: 0, state: .forked, isExact: true)])
+        )
         #expect(session.isOpen)
         #expect(actions.contains { if case .repair = $0 { true } else { false } })
         #expect(actions.contains { if case .report(.historyForked(ActorID(5))) = $0 { true } else { false } })

@@ -171,7 +171,8 @@ extension Replica {
                         actor: ActorID(statement.bits(0)), sequence: statement.bits(isWhole ? 1 : 3),
                         hash: isWhole ? statement.bits(2) : hash64(statement.blob(4)),
                         acknowledged: statement.bits(1))
-                    let time = isWhole ? statement.bits(5) : try OperationHeader.peek(statement.bytes(4)).timestamp
+                    let time =
+                        isWhole ? statement.bits(5) : try OperationHeader.peek(statement.bytes(4)).timestamp
                     actors.append((actor, time))
                 }
                 return actors.sorted { $0.time < $1.time }.map(\.actor)

@@ -98,7 +98,8 @@ extension Replica {
             for (actor, sequence) in request.admitted {
                 try OwnOperations.truncate(actor, through: sequence, database)
             }
-            var repairer = Repairer(database: database, state: state, environment: corrected(environment), request)
+            var repairer = Repairer(
+                database: database, state: state, environment: corrected(environment), request)
             let missing = try repairer.missing()
             guard missing.isEmpty else { return (.needs(missing), nil) }
             let refused = try repairer.run()
@@ -255,7 +256,9 @@ struct Repairer {
         var collections = collections
         let moved = try restamper.move(
             operation, to: time,
-            isThere: { self.plan.isThere(operation.stamp, in: $0, self.places[$0]?.vector ?? VersionVector()) },
+            isThere: {
+                self.plan.isThere(operation.stamp, in: $0, self.places[$0]?.vector ?? VersionVector())
+            },
             document: { key in
                 let table = try collections.number(of: key.collection, self.database)
                 let shown = try table.flatMap { try DocumentRows.state($0, key.id, self.database) }

@@ -43,8 +43,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         }
     }
 
-    /// Takes a database out of the table, to be closed by the caller, if what is open there is meant: the next
-    /// caller opens it anew. False when another caller was first.
+    /// Takes a database out of the table, to be closed by the caller, if what is open there is meant: who
+    /// asks next opens it anew. False when another caller was first.
     public func remove(_ database: String, if isMeant: (Opened) -> Bool) -> Bool {
         table.withLock { table in
             guard let opened = table.opened[database], isMeant(opened) else { return false }

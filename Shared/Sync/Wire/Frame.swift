@@ -61,8 +61,8 @@ public enum Frame: Sendable, Equatable {
         public var isBehind = false
         /// A peer's: how far the server has acknowledged its actors.
         public var acknowledged: [Acknowledgement] = []
-        /// A server's: of the peer's actors the checksums of operations that are not acknowledged there, where
-        /// its head alone does not show that it has what the peer has written.
+        /// A server's: of the peer's actors the checksums of operations that are not acknowledged there,
+        /// where its head alone does not show that it has what the peer has written.
         public var hashes: [OperationHashes] = []
     }
 

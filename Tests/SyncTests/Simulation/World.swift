@@ -114,7 +114,9 @@ struct World {
             skews[peer] = generator.pick([0, -Self.dayMilliseconds, Self.dayMilliseconds])
             // What a server admits while its clock is ahead must bar nobody when that is over.
             // (A restored log does not have them any more: see the gaps in the README.)
-            if !faults.contains(.restores), generator.chance(30) { serverSkew = generator.pick([0, UInt64(Self.dayMilliseconds)]) }
+            if !faults.contains(.restores), generator.chance(30) {
+                serverSkew = generator.pick([0, UInt64(Self.dayMilliseconds)])
+            }
         }
     }
 

@@ -118,7 +118,7 @@ extension World {
     /// Nothing waits any more, nothing that was refused is left, and the server has what the peers hold.
     private func checkOperations(_ number: Int) throws {
         let peer = peers[number]
-        guard peer.pending.isEmpty else { throw Violation("peer \(number) still has \(peer.pending.count); DEBUG \(peer.own.mapValues { $0.map(\.sequence) }) current \(peer.actor) actors \(peer.actors) acked \(peer.acknowledged.mapValues(\.sequence)) log \(peer.own.keys.map { log.frontier[$0]?.sequence ?? 0 }) up \(String(describing: links[number]?.near.session.uploader))") }
+        guard peer.pending.isEmpty else { throw Violation("peer \(number) still has \(peer.pending.count)") }
         for (key, document) in peer.documents {
             guard !utf8Equal(key.collection, Self.locked) else {
                 throw Violation("peer \(number) still shows \(key), which was refused")

@@ -150,7 +150,8 @@ extension World {
         let changes = try states.filter { item in
             let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
-            return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: serverWall, admitted: log.latest)
+            return mayWrite(item.key)
+                && !HybridClock.isTooFarAhead(time, wallMilliseconds: serverWall, admitted: log.latest)
                 && !instances[index].vector(of: item.key).covers(vector)
         }.map {
             Operation.Change(
