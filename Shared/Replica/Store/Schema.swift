@@ -118,9 +118,9 @@ enum Schema {
         """
 
     /// A materialization's frontier and reap floor; of every actor the checksums of its latest operations
-    /// (`FoldedHistory`), and the origins of what was moved (decision 0009). The catalog of indexes: `built` is
-    /// NULL once an index is complete, `exact` is 0 once one of its keys was cut (`Index/`). Numbers are never
-    /// used again, so that nothing is taken for what it was.
+    /// (`FoldedHistory`), and the origins of what was moved (decision 0009). The catalog of indexes:
+    /// `built` is NULL once an index is complete, `exact` is 0 once one of its keys was cut (`Index/`).
+    /// Numbers are never used again, so that nothing is taken for what it was.
     private static let changesOfFormat3 = """
         ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE frontier (
