@@ -9,6 +9,9 @@ public struct BlockingExecutor: Sendable {
         queue = DispatchQueue(label: label, attributes: isSerial ? [] : .concurrent)
     }
 
+    /// Runs `body` on the executor, without anybody waiting for it.
+    public func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+
     /// Runs `body` on the executor and waits for it without blocking a task's thread.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
     {

@@ -113,10 +113,15 @@ enum Exemplar {
 
     private static func describe(_ operation: Operation) throws -> Value {
         let changes = try operation.changes.map { change -> Value in
-            [
-                "collection": .string(change.collection), "id": plain(change.id.value),
-                "delta": describe(try Delta(decoding: change.delta, stamp: operation.stamp)),
-            ]
+            var result = ObjectValue()
+            result["collection"] = .string(change.collection)
+            result["id"] = plain(change.id.value)
+            switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
+            case .delta(let delta): result["delta"] = describe(delta)
+            case .state(let document): result["state"] = describe(document)
+            case .reaping(let vector): result["reaped"] = describe(vector)
+            }
+            return .object(result)
         }
         return [
             "actor": .string(operation.actor.description), "sequence": .string("\(operation.sequence)"),

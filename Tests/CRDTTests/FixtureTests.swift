@@ -5,7 +5,8 @@ import Testing
 
 /// The first form of every encoding. These bytes are in stores and logs: each later version must load them.
 /// `first-form.json` is what the first version wrote; `kinds.json` was added with counters, attachments and
-/// seeds. `Tests/Conformance/document_decoder.py` decodes the same files without any of our code.
+/// seeds, `log-forms.json` with what servers write into the log.
+/// `Tests/Conformance/document_decoder.py` decodes the same files without any of our code.
 @Suite("First-form fixtures")
 struct FixtureTests {
     /// One example: its bytes, the stamp it came under when it is a delta, and what it decodes to.
@@ -19,7 +20,9 @@ struct FixtureTests {
         var testDescription: String { "\(kind): \(name)" }
     }
 
-    static func load() throws -> [Fixture] { try load("first-form.json") + load("kinds.json") }
+    static func load() throws -> [Fixture] {
+        try load("first-form.json") + load("kinds.json") + load("log-forms.json")
+    }
 
     private static func load(_ name: String) throws -> [Fixture] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

@@ -519,10 +519,20 @@ def operation(data):
             identifier = reader.run(reader.varint())
             require((collection, identifier) not in seen, "a document is named twice")
             seen.add((collection, identifier))
-            content = delta(reader.run(reader.varint()), time, actor)
-            changes.append({"collection": collection, "id": document_id(identifier), "delta": content})
+            change = {"collection": collection, "id": document_id(identifier)}
+            changes.append(change | change_content(reader.run(reader.varint()), time, actor))
     reader.end()
     return {"actor": f"{actor:016x}", "sequence": str(sequence), "timestamp": str(time), "changes": changes}
+
+
+def change_content(data, time, actor):
+    if data[:1] == b"S":
+        return {"state": Document(data[1:]).show()}
+    if data[:1] == b"R":
+        reaped = whole_vector(data[1:])
+        require(reaped, "a reaping without a vector")
+        return {"reaped": reaped}
+    return {"delta": delta(data, time, actor)}
 
 
 def document_id(data):

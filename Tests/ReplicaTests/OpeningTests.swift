@@ -91,6 +91,7 @@ struct OpeningTests {
                     "UPDATE acknowledged SET sequence = 2", "DROP TABLE refused",
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
+                    "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
                     "PRAGMA user_version = 1",
                 ] {
                     try RawStatement(fresh: change, database).run()

@@ -113,7 +113,9 @@ extension ParameterTable {
     static let storage: [ParameterDefinition] = [
         .count("sqlite3_max_connections", 60, in: 1...Int64.max, "How many connections a store opens."),
         .count("sqlite3_busy_timeout_secs", 60, "How long they wait for each other, in seconds."),
-        .count("sqlite3_begin_txn_timeout_secs", 60, "How long a transaction waits, in seconds."),
+        .count(
+            "sqlite3_begin_txn_timeout_secs", 60, in: 0...86_400, works: true,
+            "How long a transaction waits for those before it, in seconds; 0 is for ever."),
         .count("filelock_retry_maximum", 5, "How often a locked directory is tried again."),
         .count("filelock_retry_delay", 200, "The time between tries, in milliseconds."),
         .flag("filelock_developer_mode", false, "Whether the lock of a crashed process is ignored."),

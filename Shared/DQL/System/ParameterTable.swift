@@ -109,10 +109,10 @@ public enum ParameterTable {
             "live_query_system_collection_refresh_interval", 500, in: 1...Int64.max,
             "How often observers of system: collections look, in milliseconds."),
         .count(
-            "transaction_duration_before_logging_ms", 10_000,
+            "transaction_duration_before_logging_ms", 10_000, works: true,
             "From how many milliseconds on a transaction is logged."),
         .count(
-            "transaction_trace_interval_ms", 5_000,
+            "transaction_trace_interval_ms", 5_000, works: true,
             "How often a long transaction is logged, in milliseconds."),
         .count(
             "write_txn_trace_interval_ms", 10_000,

@@ -113,6 +113,14 @@ extension SystemParameters {
     public var documentSoftLimitBytes: Int { Int(number("document_size_soft_limit_bytes")) }
     /// `document_size_hard_limit_bytes`.
     public var documentHardLimitBytes: Int { Int(number("document_size_hard_limit_bytes")) }
+    /// `sqlite3_begin_txn_timeout_secs`; zero is no limit.
+    public var transactionBeginTimeout: Duration { .seconds(number("sqlite3_begin_txn_timeout_secs")) }
+    /// `transaction_duration_before_logging_ms`.
+    public var transactionLogDelay: Duration {
+        .milliseconds(number("transaction_duration_before_logging_ms"))
+    }
+    /// `transaction_trace_interval_ms`; zero is once.
+    public var transactionLogInterval: Duration { .milliseconds(number("transaction_trace_interval_ms")) }
     /// `live_query_system_collection_refresh_interval`.
     public var systemRefreshInterval: Duration {
         .milliseconds(number("live_query_system_collection_refresh_interval"))

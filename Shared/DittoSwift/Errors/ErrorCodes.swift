@@ -20,6 +20,16 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case argumentTooDeep = "SDK-0203"
     /// A statement that is not a SELECT, where only one can be observed.
     case notObservable = "SDK-0204"
+    /// A transaction, or a statement on the store itself, inside a transaction of that store.
+    case transactionNested = "SDK-0205"
+    /// A statement in a transaction that has ended.
+    case transactionEnded = "SDK-0206"
+    /// A transaction that could not begin in time, because others were open.
+    case transactionTimeout = "SDK-0207"
+    /// ALTER SYSTEM or SHOW in a transaction.
+    case statementNotTransactional = "SDK-0208"
+    /// A statement that writes in a transaction that reads.
+    case transactionReadOnly = "SDK-0209"
 
     /// `sync.start()` without a handler that logs in.
     case expirationHandlerMissing = "SDK-0301"

@@ -29,12 +29,15 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .databaseIDInvalid, .serverURLInvalid, .privateKeyInvalid, .persistenceDirectoryInvalid:
                 .validationConfig
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
-            case .notObservable, .windowedSubscriptionUnsupported: .queryUnsupported
+            case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
+                .statementNotTransactional:
+                .queryUnsupported
+            case .transactionReadOnly: .storeTransactionReadOnly
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
             case .smallPeerSyncUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
-            case .closed: .storeBackend
+            case .closed, .transactionEnded, .transactionTimeout: .storeBackend
             case .unexpected: .unknown
             }
     }

@@ -21,7 +21,7 @@ public typealias DittoStoreObservationHandlerWithSignalNext =
 
 /// The documents on this device. Everything here works on the local store and never waits for sync.
 public final class DittoStore: DittoQueryExecuting, Sendable {
-    private let engine: Engine
+    let engine: Engine
     let owner = Owner()
 
     /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves
@@ -39,6 +39,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     @discardableResult
     public func execute(query: String, arguments: [String: Any?]? = [:]) async throws -> DittoQueryResult {
         do {
+            try DittoTransaction.checkNotInside(self, "store.execute")
             return DittoQueryResult(try await engine.execute(query, try Arguments.object(arguments)))
         } catch {
             throw DittoSwiftError.translated(error)

@@ -21,9 +21,9 @@ final class Engine: Sendable {
 
     private let held: Mutex<Replica?>
     private let foreign = Mutex(Foreign())
-    private let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
+    let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
     // Writers wait for each other anyway; in a queue they do it without a thread each.
-    private let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
+    let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
 
     /// What is known of others: for `system:data_sync_info`.
     private struct Foreign {
@@ -96,24 +96,13 @@ final class Engine: Sendable {
     private func write(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
-        let parameters = settings.parameters
-        let limits = DocumentLimits(
-            softBytes: parameters.documentSoftLimitBytes, hardBytes: parameters.documentHardLimitBytes)
-        // Asked before the transaction: they read the store themselves.
-        let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
-        let written = try replica.write(limits: limits) { transaction in
-            let names = try statement.reads(.collections) ? transaction.collectionNames() : []
-            let result = try statement.execute(
-                in: transaction, arguments: arguments, options: options(names: names, peers: peers),
-                idGenerator: environment.generateDocumentID)
-            return (result: result, oversized: transaction.warnings)
+        let request = request(statement, arguments)
+        let written = try replica.write(limits: documentLimits) { transaction in
+            let outcome = try request.run(in: transaction, environment.generateDocumentID)
+            return (outcome: outcome, oversized: transaction.warnings)
         }
-        let (result, oversized) = written.value
-        return StatementOutcome(
-            kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
-            warnings: result.warnings.map(StatementWarning.init)
-                + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
-            commit: written.commit)
+        let (outcome, oversized) = written.value
+        return outcome.with(oversized: oversized, commit: written.commit)
     }
 
     private func executeSystem(
@@ -133,42 +122,34 @@ final class Engine: Sendable {
     private func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
-        let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
+        let request = request(statement, arguments)
         return try replica.read { transaction in
-            var rows: [Value] = []
-            let names = try statement.reads(.collections) ? transaction.collectionNames() : []
-            let warnings = try statement.forEachRow(
-                in: transaction, arguments: arguments, options: options(names: names, peers: peers)
-            ) { row in
-                rows.append(row)
-                return true
-            }
-            return StatementOutcome(
-                kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
-                warnings: warnings.map(StatementWarning.init),
-                commit: try transaction.head())
+            try request.read(from: transaction, transaction.collectionNames)
+                .with(oversized: [], commit: try transaction.head())
         }
     }
 
-    /// What a statement that begins now is executed with.
-    private func options(names: [String], peers: [ObjectValue]) -> ExecutionOptions {
+    /// What writes of this store may make of a document.
+    var documentLimits: DocumentLimits {
+        let parameters = settings.parameters
+        return DocumentLimits(
+            softBytes: parameters.documentSoftLimitBytes, hardBytes: parameters.documentHardLimitBytes)
+    }
+
+    /// A statement that begins now. Asked for before its transaction: some of what it is told is read from
+    /// the store.
+    func request(_ statement: PreparedStatement, _ arguments: ObjectValue) -> StatementRequest {
         let parameters = settings.parameters
         var options = ExecutionOptions(parameters)
         options.context = FunctionContext(
             now: Int64(clamping: environment.wallMilliseconds()), timeZones: SystemTimeZones())
-        options.system = EngineSystemCollections(engine: self, names: names, peers: peers)
         if let timeout = parameters.requestTimeout {
             let deadline = ContinuousClock.now + timeout
             options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
         }
-        return options
-    }
-}
-
-extension PreparedStatement {
-    /// Whether it reads a system collection.
-    fileprivate func reads(_ collection: SystemCollection) -> Bool {
-        collectionsRead.contains { utf8Equal($0, "system:\(collection.rawValue)") }
+        let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
+        return StatementRequest(
+            engine: self, statement: statement, arguments: arguments, options: options, peers: peers)
     }
 }
 

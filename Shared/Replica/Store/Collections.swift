@@ -68,6 +68,15 @@ enum DocumentRows {
         try statement.run()
     }
 
+    /// Lets a document count as changed at a position, its state untouched.
+    static func move(_ table: Int64, _ id: DocumentID, position: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "UPDATE documents_\(table) SET position = ? WHERE id = ?", database)
+        statement.bind(1, bits: position)
+        statement.bind(2, id.bytes)
+        try statement.run()
+    }
+
     static func remove(_ table: Int64, _ id: DocumentID, _ database: Database) throws {
         let statement = try RawStatement(cached: "DELETE FROM documents_\(table) WHERE id = ?", database)
         statement.bind(1, id.bytes)

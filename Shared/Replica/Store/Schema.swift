@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 2. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 3. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 2
+    static let format: Int64 = 3
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -26,10 +26,21 @@ enum Schema {
         let found = try storedFormat(database)
         guard found < format else { return }
         if found < 1 { try database.execute(sql: tablesOfFormat1) }
-        try database.execute(sql: changesOfFormat2)
-        try OwnOperations.truncateAll(database)
+        if found < 2 {
+            try database.execute(sql: changesOfFormat2)
+            try OwnOperations.truncateAll(database)
+        }
+        if found < 3 { try database.execute(sql: changesOfFormat3) }
+        if found > 0, try isMaterialization(database) {
+            // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
+            throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
+        }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(format)")
+    }
+
+    private static func isMaterialization(_ database: Database) throws -> Bool {
+        try Int.fetchOne(database, sql: "SELECT length(log) FROM store") ?? 0 > 0
     }
 
     /// The file's format, 0 for an empty one.
@@ -67,6 +78,13 @@ enum Schema {
         CREATE TABLE refused (
             position INTEGER PRIMARY KEY, code TEXT NOT NULL, message TEXT NOT NULL,
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
+        """
+
+    /// A materialization's frontier and reap floor.
+    private static let changesOfFormat3 = """
+        ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE frontier (
+            actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL);
         """
 
     private static let tablesOfFormat1 = """

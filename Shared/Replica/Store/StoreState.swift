@@ -19,6 +19,8 @@ struct StoreState: Sendable, Equatable {
     /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
     var logID: LogID?
     var logHash: UInt64
+    /// The offset of the last folded operation that reaped a tombstone; 0 while none has.
+    var reapFloor: UInt64 = 0
 
     /// Takes note of a foreign timestamp. Throws `clockTooFarAhead` for one that leaves a clock following it
     /// no room; the bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
@@ -40,8 +42,9 @@ struct StoreState: Sendable, Equatable {
 
     static func load(_ database: Database) throws -> StoreState? {
         let statement = try RawStatement(
-            cached: "SELECT actor, sequence, clock, head, device, inode, log, log_hash, born FROM store",
-            database)
+            cached: """
+                SELECT actor, sequence, clock, head, device, inode, log, log_hash, born, reap_floor FROM store
+                """, database)
         guard try statement.step() else { return nil }
         return StoreState(
             actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
@@ -49,16 +52,17 @@ struct StoreState: Sendable, Equatable {
             file: FileIdentity(
                 device: statement.bits(4), inode: statement.bits(5), born: statement.bits(8)),
             logID: LogID(bytes: statement.bytes(6)),
-            logHash: statement.bits(7))
+            logHash: statement.bits(7), reapFloor: statement.bits(9))
     }
 
     func save(_ database: Database) throws {
         let statement = try RawStatement(
             cached: """
-                INSERT INTO store (one, actor, sequence, clock, head, device, inode, log, log_hash, born)
-                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                INSERT INTO store (one, actor, sequence, clock, head, device, inode, log, log_hash, born,
+                    reap_floor)
+                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                 ON CONFLICT (one) DO UPDATE SET actor = ?1, sequence = ?2, clock = ?3, head = ?4, device = ?5,
-                    inode = ?6, log = ?7, log_hash = ?8, born = ?9
+                    inode = ?6, log = ?7, log_hash = ?8, born = ?9, reap_floor = ?10
                 """, database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
@@ -69,6 +73,7 @@ struct StoreState: Sendable, Equatable {
         statement.bind(7, logID?.bytes ?? [])
         statement.bind(8, bits: logHash)
         statement.bind(9, bits: file.born)
+        statement.bind(10, bits: reapFloor)
         try statement.run()
     }
 }

@@ -24,6 +24,8 @@ public struct FoldedOperation: Sendable {
     public let sequence: UInt64
     /// The changes, in the operation's order.
     public let changes: [Change]
+    /// Tombstones that it reaped: nothing of them is sent to anybody.
+    public let reaped: [DocumentKey]
 }
 
 extension Replica {
@@ -44,6 +46,10 @@ extension Replica {
     /// How far this materialization has folded its log; nil before the first operation.
     public func checkpoint() throws -> LogPosition? { try read { try $0.logPosition() } }
 
+    /// The offset of the last operation that reaped a tombstone; 0 while none has. A cursor before it cannot
+    /// be caught up by what changed since: what was reaped left nothing to tell (rule 14).
+    public func reapFloor() throws -> UInt64 { try read { try $0.reapFloor() } }
+
     /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,
     /// whatever crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
     /// damage. A delta whose base the fold does not cover is void (decision 0004): admission keeps it out,
@@ -51,72 +57,15 @@ extension Replica {
     public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
         precondition(role == .materialization, "a peer receives, it does not fold")
         return try committing { database, state in
+            var folder = Folder(database, logger)
             var folded: [FoldedOperation] = []
-            var collections = Collections()
-            var touched: [DocumentKey] = []
-            for item in items {
-                guard item.position.offset == state.head + 1,
-                    state.logID == nil || state.logID == item.position.logID
-                else {
-                    throw ReplicaError(
-                        .brokenLog,
-                        "offset \(item.position.offset) does not follow the checkpoint \(state.head)")
-                }
-                let operation = try undamaged(item.position.offset) { try Operation(decoding: item.bytes) }
-                state.logID = item.position.logID
-                state.head = item.position.offset
-                state.logHash = item.position.hash
-                try state.observe(operation.timestamp)
-                var changes: [FoldedOperation.Change] = []
-                for change in operation.changes {
-                    guard
-                        let done = try fold(change, operation.stamp, &state, &collections, database)
-                    else { continue }
-                    touched.append(done.key)
-                    changes.append(done)
-                }
-                folded.append(
-                    FoldedOperation(
-                        position: item.position, stamp: operation.stamp, sequence: operation.sequence,
-                        changes: changes))
-            }
+            for item in items { folded.append(try folder.fold(item, &state)) }
+            try folder.frontier.save(database)
             let commit =
-                touched.isEmpty ? nil : Commit(number: state.head, documents: touched, actor: nil, wanted: [])
+                folder.touched.isEmpty
+                ? nil : Commit(number: state.head, documents: folder.touched, actor: nil, wanted: [])
             return (folded, commit)
         }
-    }
-
-    /// Folds one change; nil when it is void.
-    private func fold(
-        _ change: Operation.Change, _ stamp: Stamp, _ state: inout StoreState,
-        _ collections: inout Collections, _ database: Database
-    ) throws -> FoldedOperation.Change? {
-        let offset = state.head
-        let table = try collections.requireNumber(of: change.collection, database)
-        let before = try DocumentRows.state(table, change.id, database)
-        var document = try before.map { try Document(decoding: $0) } ?? Document()
-        let full = StateChange.state(in: change.delta)
-        let outcome: Document.ApplyOutcome
-        if let full {
-            let incoming = try undamaged(offset) { try Document(decoding: full) }
-            outcome = document.vector.covers(incoming.vector) ? .duplicate : .applied
-            document.merge(incoming)
-            if let latest = incoming.vector.greatestTime { try state.observe(latest) }
-        } else {
-            outcome = document.apply(
-                try undamaged(offset) { try Delta(decoding: change.delta, stamp: stamp) })
-        }
-        guard outcome != .baseMissing else {
-            logger.error(
-                "a change in the log is void: its base is missing", metadata: ["offset": "\(offset)"])
-            return nil
-        }
-        let after = outcome == .applied ? document.encoded() : before ?? document.encoded()
-        try DocumentRows.put(
-            table, change.id, live: document.isLive, position: offset, state: after, database)
-        return FoldedOperation.Change(
-            key: DocumentKey(collection: change.collection, id: change.id),
-            delta: full == nil ? change.delta : nil, before: before, after: after)
     }
 
     /// What a write would do to a materialization: the closure runs against the current documents and is
@@ -147,14 +96,5 @@ extension Replica {
         } catch {
             throw ReplicaError.translated(error)
         }
-    }
-}
-
-/// Runs a decoder on what the log holds: what does not decode there is damage.
-private func undamaged<Result>(_ offset: UInt64, _ body: () throws -> Result) throws -> Result {
-    do {
-        return try body()
-    } catch let error as CRDTError {
-        throw ReplicaError(.brokenLog, "offset \(offset) cannot be read: \(error)")
     }
 }

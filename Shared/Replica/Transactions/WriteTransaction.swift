@@ -16,8 +16,9 @@ public final class WriteTransaction: DocumentWriter {
     private var order: [DocumentKey] = []
     private(set) var state: StoreState
     private var stamp: Stamp?
-    /// Set when an edit meets a document that the current actor may not write again.
-    private(set) var needsNewActor = false
+    /// Set when an edit meets a document that the current actor may not write again: whatever the closure
+    /// does then, the transaction is rolled back and its closure runs again.
+    public private(set) var needsNewActor = false
     /// Warnings for the statement's result: documents above the soft limit.
     public private(set) var warnings: [String] = []
     private(set) var evicted: [DocumentKey] = []
@@ -85,6 +86,24 @@ public final class WriteTransaction: DocumentWriter {
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded, database)
         if pending.updateValue(editor.pending, forKey: key) == nil { order.append(key) }
+    }
+
+    /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
+    /// undone, and the transaction can go on.
+    public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
+        let before = (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn)
+        var result: Result?
+        do {
+            try database.inSavepoint {
+                result = try body()
+                return .commit
+            }
+        } catch {
+            (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn) = before
+            throw error
+        }
+        guard let result else { preconditionFailure("a committed savepoint left no result") }
+        return result
     }
 
     /// Drops documents from this store only. Nothing is told to anybody.

@@ -1,0 +1,71 @@
+import CRDT
+import DQL
+import Replica
+
+/// One execution of a statement: what it says, and what it was told when it began. Running it again in
+/// another transaction is the same execution.
+struct StatementRequest: Sendable {
+    let engine: Engine
+    let statement: PreparedStatement
+    let arguments: ObjectValue
+    /// Without the system collections, which show what the transaction sees.
+    let options: ExecutionOptions
+    /// The rows of `system:data_sync_info`.
+    let peers: [ObjectValue]
+
+    /// Runs any statement but ALTER SYSTEM and SHOW. The commit is the transaction's owner's to say.
+    func run(
+        in transaction: WriteTransaction, _ generateID: () -> DocumentID
+    ) throws -> StatementOutcome {
+        guard !statement.isReadOnly else {
+            return try read(from: transaction, transaction.collectionNames)
+        }
+        let result = try statement.execute(
+            in: transaction, arguments: arguments, options: options(transaction.collectionNames),
+            idGenerator: generateID)
+        return StatementOutcome(
+            kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
+            warnings: result.warnings.map(StatementWarning.init), commit: 0)
+    }
+
+    /// Runs a SELECT.
+    func read(
+        from source: some DocumentSource, _ collectionNames: () throws -> [String]
+    ) throws -> StatementOutcome {
+        var rows: [Value] = []
+        let warnings = try statement.forEachRow(
+            in: source, arguments: arguments, options: options(collectionNames)
+        ) { row in
+            rows.append(row)
+            return true
+        }
+        return StatementOutcome(
+            kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
+            warnings: warnings.map(StatementWarning.init), commit: 0)
+    }
+
+    private func options(_ collectionNames: () throws -> [String]) rethrows -> ExecutionOptions {
+        var options = options
+        options.system = EngineSystemCollections(
+            engine: engine, names: statement.reads(.collections) ? try collectionNames() : [], peers: peers)
+        return options
+    }
+}
+
+extension PreparedStatement {
+    /// Whether it reads a system collection.
+    func reads(_ collection: SystemCollection) -> Bool {
+        collectionsRead.contains { utf8Equal($0, "system:\(collection.rawValue)") }
+    }
+}
+
+extension StatementOutcome {
+    /// The same, in a commit, with warnings about documents that became large.
+    func with(oversized: [String], commit: UInt64) -> StatementOutcome {
+        StatementOutcome(
+            kind: kind, rows: rows, mutatedDocumentIDs: mutatedDocumentIDs,
+            warnings: warnings
+                + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
+            commit: commit)
+    }
+}

@@ -1,0 +1,231 @@
+import CRDT
+import DQL
+import Dispatch
+import Replica
+import Synchronization
+
+/// One open transaction: statements come from a task that may take its time, and run one after the other on
+/// the thread that holds the store's lock.
+///
+/// Invariants: every command is answered exactly once; after the end nothing is executed; a statement that
+/// threw has written nothing. The store may ask for the whole transaction again under a new actor (rule 10):
+/// then the statements that succeeded run again, with the same ids and the same time, before anybody is
+/// answered.
+final class TransactionSession: Sendable {
+    /// A statement to run.
+    struct Step: Sendable {
+        let request: StatementRequest
+        let ids: GeneratedIDs
+        let answer: CheckedContinuation<DittoQueryResult, any Error>
+
+        func run(in transaction: WriteTransaction) throws -> StatementOutcome {
+            ids.rewind()
+            return try request.run(in: transaction, ids.generate)
+        }
+    }
+
+    private enum Command: Sendable {
+        case run(Step)
+        case end(DittoTransactionCompletionAction, CheckedContinuation<Void, any Error>?)
+    }
+
+    private struct Mailbox {
+        var commands: [Command] = []
+        var isOpen = true
+    }
+
+    private let engine: Engine
+    private let isReadOnly: Bool
+    private let mailbox = Mutex(Mailbox())
+    private let arrived = DispatchSemaphore(value: 0)
+    private let commit = CommitNumber()
+
+    init(_ engine: Engine, isReadOnly: Bool) {
+        self.engine = engine
+        self.isReadOnly = isReadOnly
+    }
+
+    /// Whether statements are still taken.
+    var isOpen: Bool { mailbox.withLock { $0.isOpen } }
+
+    /// Runs one statement. Throws what it throws, `DQL`'s read-only error, `SDK-0206` after the end.
+    func execute(_ text: String, _ arguments: ObjectValue) async throws -> DittoQueryResult {
+        let statement = try engine.settings.prepare(text)
+        guard !statement.isSystem else {
+            throw SDKError(
+                .statementNotTransactional, "system parameters are not part of a transaction: use the store")
+        }
+        guard statement.isReadOnly || !isReadOnly else {
+            throw SDKError(.transactionReadOnly, "the transaction reads only, the statement writes")
+        }
+        return try await withCheckedThrowingContinuation { continuation in
+            let step = Step(
+                request: engine.request(statement, arguments), ids: GeneratedIDs(engine.environment),
+                answer: continuation)
+            if !put(.run(step), isLast: false) { continuation.resume(throwing: Self.ended) }
+        }
+    }
+
+    /// Ends the transaction; returns when a commit is durable.
+    func end(_ action: DittoTransactionCompletionAction) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            if !put(.end(action, continuation), isLast: true) { continuation.resume(throwing: Self.ended) }
+        }
+    }
+
+    /// Ends the transaction for want of anybody who would.
+    func abandon() {
+        mailbox.withLock { mailbox in
+            mailbox.isOpen = false
+            mailbox.commands.append(.end(.rollback, nil))
+        }
+        arrived.signal()
+    }
+
+    /// Runs the transaction on the calling thread, which waits for the commands meanwhile. `began` is called
+    /// once it holds what it needs.
+    func run(on replica: Replica, began: () -> Void) throws {
+        if isReadOnly {
+            try runReading(replica, began)
+        } else {
+            try runWriting(replica, began)
+        }
+    }
+
+    private func runReading(_ replica: Replica, _ began: () -> Void) throws {
+        let ending = try replica.read { transaction in
+            // The snapshot is taken by the first read.
+            _ = try transaction.head()
+            began()
+            while true {
+                switch next() {
+                case .run(let step):
+                    let outcome = Result {
+                        try step.request.read(from: transaction, transaction.collectionNames)
+                    }
+                    step.answer.resume(with: outcome.map { DittoQueryResult($0, commit: commit) })
+                case .end(_, let continuation): return continuation
+                }
+            }
+        }
+        ending?.resume()
+    }
+
+    private func runWriting(_ replica: Replica, _ began: () -> Void) throws {
+        var done: [Step] = []
+        var pending: Command?
+        var ending: CheckedContinuation<Void, any Error>?
+        var hasBegun = false
+        let limits = engine.documentLimits
+        let outcome = Result {
+            try replica.write(limits: limits) { transaction in
+                if !hasBegun {
+                    hasBegun = true
+                    began()
+                }
+                for step in done { _ = try step.run(in: transaction) }
+                while true {
+                    let command = pending ?? next()
+                    pending = command
+                    switch command {
+                    case .run(let step):
+                        let result = Result { try transaction.atomically { try step.run(in: transaction) } }
+                        if transaction.needsNewActor { _ = try result.get() }
+                        if case .success = result, !step.request.statement.isReadOnly { done.append(step) }
+                        step.answer.resume(with: result.map { DittoQueryResult($0, commit: commit) })
+                        pending = nil
+                    case .end(let action, let continuation):
+                        ending = continuation
+                        if action == .rollback { throw RolledBack() }
+                        return
+                    }
+                }
+            }
+        }
+        finish(outcome, pending, ending)
+    }
+
+    /// Answers whoever waits for the end.
+    private func finish(
+        _ outcome: Result<Replica.WriteResult<Void>, any Error>, _ pending: Command?,
+        _ ending: CheckedContinuation<Void, any Error>?
+    ) {
+        switch outcome {
+        case .success(let written):
+            commit.set(written.commit)
+            ending?.resume()
+        case .failure(is RolledBack): ending?.resume()
+        case .failure(let error):
+            guard let ending else {
+                // The store failed under a statement: what the closure still asks for gets the error.
+                if case .run(let step) = pending { step.answer.resume(throwing: error) }
+                return failFromNowOn(error)
+            }
+            ending.resume(throwing: error)
+        }
+    }
+
+    private func failFromNowOn(_ error: any Error) {
+        while true {
+            switch next() {
+            case .run(let step): step.answer.resume(throwing: error)
+            case .end(.rollback, let continuation): return continuation?.resume() ?? ()
+            case .end(.commit, let continuation): return continuation?.resume(throwing: error) ?? ()
+            }
+        }
+    }
+
+    /// False once the transaction has ended.
+    private func put(_ command: Command, isLast: Bool) -> Bool {
+        let isTaken = mailbox.withLock { mailbox in
+            guard mailbox.isOpen else { return false }
+            mailbox.isOpen = !isLast
+            mailbox.commands.append(command)
+            return true
+        }
+        if isTaken { arrived.signal() }
+        return isTaken
+    }
+
+    private func next() -> Command {
+        arrived.wait()
+        return mailbox.withLock { $0.commands.removeFirst() }
+    }
+
+    private static let ended = SDKError(.transactionEnded, "the transaction has ended")
+
+    private struct RolledBack: Error {}
+}
+
+/// The ids that a statement has generated: the same ones when it runs again.
+final class GeneratedIDs: Sendable {
+    private struct Made {
+        var ids: [DocumentID] = []
+        var next = 0
+    }
+
+    private let environment: Environment
+    private let made = Mutex(Made())
+
+    init(_ environment: Environment) { self.environment = environment }
+
+    func rewind() { made.withLock { $0.next = 0 } }
+
+    func generate() -> DocumentID {
+        made.withLock { made in
+            if made.next == made.ids.count { made.ids.append(environment.generateDocumentID()) }
+            defer { made.next += 1 }
+            return made.ids[made.next]
+        }
+    }
+}
+
+/// The number of a transaction's commit, which its results learn when it is there.
+final class CommitNumber: Sendable {
+    private let number: Mutex<UInt64?>
+
+    init(_ number: UInt64? = nil) { self.number = Mutex(number) }
+
+    var value: UInt64? { number.withLock { $0 } }
+    func set(_ value: UInt64) { number.withLock { $0 = value } }
+}

@@ -1,0 +1,103 @@
+import CRDT
+import GRDB
+import Logging
+
+/// Folds entries within one transaction: `Fold.step` with the documents tables around it.
+struct Folder {
+    /// The documents changed or reaped so far, in order.
+    private(set) var touched: [DocumentKey] = []
+    /// The frontier, behind every entry folded so far.
+    private(set) var frontier = FoldedFrontier()
+    private let database: Database
+    private let logger: Logger
+    private var collections = Collections()
+
+    init(_ database: Database, _ logger: Logger) {
+        self.database = database
+        self.logger = logger
+    }
+
+    /// Folds one entry and moves the checkpoint onto it.
+    mutating func fold(_ item: Replica.LogItem, _ state: inout StoreState) throws -> FoldedOperation {
+        let offset = item.position.offset
+        guard offset == state.head + 1, state.logID == nil || state.logID == item.position.logID else {
+            throw ReplicaError(.brokenLog, "offset \(offset) does not follow the checkpoint \(state.head)")
+        }
+        let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }
+        state.logID = item.position.logID
+        state.head = offset
+        state.logHash = item.position.hash
+        try state.observe(operation.latestTime)
+        var changes: [FoldedOperation.Change] = []
+        var reaped: [DocumentKey] = []
+        for change in operation.changes {
+            switch try fold(change, state) {
+            case .changed(let change):
+                touched.append(change.key)
+                changes.append(change)
+            case .reaped:
+                touched.append(change.key)
+                reaped.append(change.key)
+            case .nothing: continue
+            }
+        }
+        if !reaped.isEmpty { state.reapFloor = offset }
+        frontier.advance(operation.header)
+        return FoldedOperation(
+            position: item.position, stamp: operation.stamp, sequence: operation.header.sequence,
+            changes: changes, reaped: reaped)
+    }
+
+    private enum Effect {
+        case changed(FoldedOperation.Change)
+        case reaped
+        case nothing
+    }
+
+    private mutating func fold(_ change: LoggedOperation.Change, _ state: StoreState) throws -> Effect {
+        let table = try collections.requireNumber(of: change.key.collection, database)
+        let id = change.key.id
+        let before = try DocumentRows.state(table, id, database)
+        let outcome = try undamaged(state.head) { try Fold.step(change.content, on: before) }
+        switch outcome {
+        case .changed(let after, let isLive):
+            try DocumentRows.put(table, id, live: isLive, position: state.head, state: after, database)
+            return .changed(told(change, before, after))
+        case .duplicate:
+            // Its sender hears of the state again (rule 16), so the document moves to this offset.
+            guard let before else { return .nothing }
+            try DocumentRows.move(table, id, position: state.head, database)
+            return .changed(told(change, before, before))
+        case .reaped(let rest):
+            if let rest {
+                try DocumentRows.put(table, id, live: false, position: state.head, state: rest, database)
+            } else {
+                try DocumentRows.remove(table, id, database)
+            }
+            return .reaped
+        case .void(.baseMissing):
+            logger.error(
+                "a change in the log is void: its base is missing", metadata: ["offset": "\(state.head)"])
+            return .nothing
+        case .void(.noSuchTombstone):
+            return .nothing
+        }
+    }
+
+    private func told(
+        _ change: LoggedOperation.Change, _ before: [UInt8]?, _ after: [UInt8]
+    ) -> FoldedOperation.Change {
+        var delta: [UInt8]?
+        if case .delta = change.content { delta = change.bytes }
+        return FoldedOperation.Change(key: change.key, delta: delta, before: before, after: after)
+    }
+}
+
+/// Runs a decoder on what the log holds: what does not decode there is damage.
+private func undamaged<Result>(_ offset: UInt64, _ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch let error as CRDTError {
+        throw ReplicaError(.brokenLog, "offset \(offset) cannot be read: \(error)")
+    }
+}
