@@ -12,6 +12,9 @@ struct Uploader: Sendable {
     var sent: [ActorID: UInt64] = [:]
     /// Actors that may have more to send, in order.
     var pending: [ActorID] = []
+    /// The actor that something was sent of last. The next one has its turn when all of that is acknowledged:
+    /// what it wrote may rest on it, in other documents too.
+    var current: ActorID?
     var isReading = false
     /// Counts the reads; the answer to one does not know of operations added after it was asked.
     var reads: UInt64 = 0
@@ -131,7 +134,7 @@ extension Session {
 
     mutating func resumeUpload() {
         guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
-            let actor = uploader.pending.first
+            let actor = uploader.pending.first, actor == uploader.current || uploader.isDrained
         else { return }
         uploader.isReading = true
         uploader.hasMore = false
@@ -146,6 +149,7 @@ extension Session {
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
+            uploader.current = actor
             send(.upload(operations.map(\.bytes)))
         } else if !uploader.hasMore {
             uploader.pending.removeAll { $0 == actor }
@@ -167,6 +171,7 @@ extension Session {
             actions.append(
                 .acknowledge(item.actor, through: item.sequence, offset: offset == 0 ? nil : open))
         }
+        resumeUpload()
         resumeAsking()
     }
 

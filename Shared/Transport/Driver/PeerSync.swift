@@ -171,19 +171,18 @@ public final class PeerSync: Sendable {
     ) throws -> SubscriptionRequest {
         SubscriptionRequest(
             key: key, statement: statement, arguments: .object(arguments),
-            cursor: try replica.cursor(of: key) ?? reconcilingCursor(of: key))
+            cursor: try replica.cursor(of: key), rights: try replica.rights(of: key),
+            resume: try replica.resumption(of: key), holds: try holdsDocuments(for: key))
     }
 
-    /// For a subscription without a cursor over a collection of which the store holds documents already
-    /// (from another query, or from before an eviction): a position that no log has. The server then
-    /// reconciles from the start and names what does not match, so that nothing stale stays (rules 14 and
-    /// 18).
-    private func reconcilingCursor(of key: [UInt8]) throws -> LogPosition? {
-        guard let collection = state.withLock({ $0.subscriptions[key]?.query.collection }),
-            try replica.holdsDocuments(in: collection),
-            let nowhere = LogID(bytes: Array(repeating: 0, count: LogID.byteCount))
-        else { return nil }
-        return LogPosition(logID: nowhere, offset: 0, hash: 0)
+    /// Whether the store holds documents of the subscription's collection already, from another query or from
+    /// before an eviction: the server is told which, so that it sends none of them again and nothing stale
+    /// stays (rules 14 and 18).
+    private func holdsDocuments(for key: [UInt8]) throws -> Bool {
+        guard let collection = state.withLock({ $0.subscriptions[key]?.query.collection }) else {
+            return false
+        }
+        return try replica.holdsDocuments(in: collection)
     }
 
     private func updateLiveQueries() {
@@ -242,8 +241,9 @@ public final class PeerSync: Sendable {
         _ connection: WebSocketConnection, whenOpen: @escaping @Sendable () -> Void
     ) async throws -> SyncError {
         let replica = replica
-        // What an earlier session staged belongs to a catch-up that begins anew.
-        try await executor.run { try replica.discardStaged() }
+        // What an earlier session staged stays where the server can go on behind it.
+        let held = state.withLock { Array($0.subscriptions.keys) }
+        try await executor.run { try replica.discardStaged(but: held) }
         let store = PeerStore(
             replica: replica, executor: executor,
             report: { [weak self] report in self?.heard(report, whenOpen) },
@@ -272,7 +272,8 @@ public final class PeerSync: Sendable {
         let session = Session(
             Session.Configuration(
                 role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
-                wallMilliseconds: environment.wallMilliseconds(), allowsReading: { _ in false }))
+                wallMilliseconds: environment.wallMilliseconds(),
+                access: ReadAccess(collection: { _ in false })))
         return await pump.run(session, over: connection)
     }
 

@@ -37,7 +37,7 @@ struct Link {
                 Session.Configuration(
                     role: role, databaseID: "simulated", peerKey: "", wallMilliseconds: wall,
                     creditBytes: creditBytes, batchBytes: batchBytes,
-                    allowsReading: { !utf8Equal($0, hidden) }))
+                    access: ReadAccess(collection: { !utf8Equal($0, hidden) })))
         }
         near = End(session: session(.peer, walls.0))
         far = End(session: session(.server(origin: number), walls.1))
@@ -73,7 +73,8 @@ extension Session {
     func check() {
         precondition(actions.isEmpty, "actions were left behind")
         precondition(subscriber.asked.count <= Limits.wantedDocuments, "too many documents asked for")
-        precondition(publisher.wanted.count <= Limits.wantedWaitingDocuments, "too many documents wait")
+        let waiting = publisher.wants.reduce(0) { $0 + $1.count }
+        precondition(waiting <= Limits.wantedWaitingDocuments, "too many documents wait")
         precondition(subscriber.step != .storing || !subscriber.queue.isEmpty, "storing nothing")
     }
 }

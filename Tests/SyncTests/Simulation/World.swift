@@ -47,6 +47,8 @@ struct World {
     var folded: [Stamp: LiveOperation] = [:]
     /// What full states in the log did.
     var merged: [LiveOperation.Change] = []
+    /// Documents each peer has told that it holds: it may be told what became of them.
+    var listed: [Int: Set<DocumentKey>] = [:]
     /// Documents each peer has written: it may be told of them outside its subscriptions (rule 16).
     var written: [Int: Set<DocumentKey>] = [:]
     /// Documents a peer held, and showed as matching, while a subscription had no cursor: nothing in the
@@ -199,7 +201,9 @@ struct World {
         let index = queries.firstIndex { $0.canonicalKey == query.canonicalKey } ?? 0
         return SubscriptionRequest(
             key: query.canonicalKey, statement: Self.statements[index], arguments: .object(ObjectValue()),
-            cursor: peers[peer].cursors[query.canonicalKey])
+            cursor: peers[peer].cursors[query.canonicalKey], rights: peers[peer].rights[query.canonicalKey],
+            resume: peers[peer].resumptions[query.canonicalKey],
+            holds: peers[peer].documents.keys.contains { utf8Equal($0.collection, query.collection) })
     }
 
     // MARK: What the network and the servers do
@@ -311,7 +315,10 @@ struct World {
             let frame = link.near.inbox.removeFirst()
             try checkSent(frame, link)
             link.tellPeer(.frame(frame))
-        case .frameToServer: link.tellServer(.frame(link.far.inbox.removeFirst()))
+        case .frameToServer:
+            let frame = link.far.inbox.removeFirst()
+            try noteListed(frame, link)
+            link.tellServer(.frame(frame))
         case .peerAction:
             let action = link.near.actions.remove(at: generator.below(link.near.actions.count))
             if let answer = try perform(action, at: peer) { link.near.answers.append(answer) }

@@ -11,13 +11,22 @@ extension World {
         switch try Frame(decoding: bytes) {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
+            for item in page.gone { try checkGrant(item.key) }
+            for key in page.hidden where listed[link.peer]?.contains(key) != true {
+                throw Violation("\(key) is named although it was not listed")
+            }
             for candidate in page.candidates { try checkGrant(candidate.key) }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
-        case .states(let states, _):
+        case .states(let states, _, _):
             for item in states where item.state != nil { try checkGrant(item.key) }
         default: return
         }
+    }
+
+    mutating func noteListed(_ bytes: [UInt8], _ link: Link) throws {
+        guard case .held(_, let candidates, _) = try Frame(decoding: bytes) else { return }
+        listed[link.peer, default: []].formUnion(candidates.map(\.key))
     }
 
     private func checkGrant(_ key: DocumentKey) throws {
@@ -27,6 +36,7 @@ extension World {
     private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
         guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
         try checkGrant(update.key)
+        if listed[link.peer]?.contains(update.key) == true { return }
         let document = try Document(decoding: bytes)
         guard try link.asked.contains(where: { try $0.covers(update.key, document) }) else {
             throw Violation("\(update.key) matches no subscription")
@@ -36,6 +46,10 @@ extension World {
     private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
         try checkGrant(update.key)
         switch update.content {
+        case .gone:
+            guard link.asked.contains(where: { utf8Equal($0.collection, update.key.collection) }) else {
+                throw Violation("\(update.key) is gone for somebody who never asked for it")
+            }
         case .state:
             if written[link.peer]?.contains(update.key) == true { return }
             for change in merged where change.key == update.key {
