@@ -110,6 +110,11 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     .target(
+        name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .target(
+        name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk", swiftSettings: strict
+    ),
+    .target(
         name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
         swiftSettings: strict),
     .testTarget(
@@ -121,8 +126,9 @@ let checks: [Target] = [
     tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
-    tests("ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "TestSupport", logging]),
-    tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", grdb]),
+    tests(
+        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging]),
+    tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),

@@ -68,6 +68,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case notAField = "DQL-0219"
     /// A pattern of SIMILAR TO or of a regular expression, written out, that is none.
     case invalidPattern = "DQL-0220"
+    /// An index without a usable name, or with a key that is `_id` or stands there twice.
+    case invalidIndex = "DQL-0221"
 
     /// A statement that is part of the language and not supported yet.
     case unsupportedStatement = "DQL-0301"
@@ -91,6 +93,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     /// A subscription's condition that goes through more than `DQLLimits.subscriptionSteps` elements,
     /// or texts that count as much.
     case tooManySteps = "DQL-0406"
+    /// More than `DQLLimits.indexesOfCollection` indexes of one collection.
+    case tooManyIndexes = "DQL-0407"
 
     /// A parameter without its argument.
     case missingArgument = "DQL-0501"
@@ -121,6 +125,12 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case timeout = "DQL-0611"
     /// ALTER SYSTEM where only documents can be changed.
     case systemStatement = "DQL-0612"
+    /// CREATE INDEX with a name that the collection's indexes have already.
+    case indexExists = "DQL-0613"
+    /// DROP INDEX of an index that does not exist.
+    case unknownIndex = "DQL-0614"
+    /// CREATE INDEX or DROP INDEX where there are no indexes or only documents can be changed.
+    case indexStatement = "DQL-0615"
 
     /// A statement that cannot be a subscription.
     case unsupportedSubscription = "DQL-0701"

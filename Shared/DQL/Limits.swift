@@ -74,4 +74,21 @@ public enum DQLLimits {
     /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
     /// interrupted.
     public static let callArguments = 1_024
+    /// The most keys of one index: each makes every entry longer.
+    public static let indexKeys = 16
+    /// The longest name of an index, in UTF-8 bytes.
+    public static let indexNameBytes = 255
+    /// The most indexes that a collection may have: each is written with every document.
+    public static let indexesOfCollection = 1_024
+    /// How many index scans one access is made of unless `#max_scans` says otherwise: each costs a pass over
+    /// its entries.
+    static let indexScans = 5
+    /// How many ranges of an index one scan reads at most: each is a search of its own, and beyond it one
+    /// range from the first to the last costs less than the list.
+    static let indexRanges = 16_384
+    /// How many joins a statement may have unless `#max_joins` says otherwise: each multiplies the work.
+    static let joins = 10
+    /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection
+    /// is scanned.
+    static let heldNumbers = 4_194_304
 }

@@ -14,6 +14,15 @@ struct CorpusTests {
         }
     }
 
+    @Test("every case gives it with indexes too", arguments: Corpus.cases)
+    func givesItWithIndexes(_ test: CorpusCase) throws {
+        let store = MemoryStore(usesIndexes: true)
+        for step in test.steps {
+            let outcome = Outcome(of: step, on: store, strict: test.isStrict)
+            #expect(outcome.differences(from: step) == [], "\(step.statement)")
+        }
+    }
+
     @Test("there are clearly more cases than the 600 that are asked for")
     func isLarge() {
         #expect(Corpus.cases.count >= 1_500)

@@ -56,6 +56,7 @@ struct ErrorTests {
         (.invalidArgument, "SELECT * FROM c LIMIT 1.5"),
         (.collectionNotOffered, "SELECT * FROM system:vitals"),
         (.systemStatement, "ALTER SYSTEM SET dql_strict_mode = true"),
+        (.invalidIndex, "CREATE INDEX i ON c (_id)"),
         (.duplicateIDs, "INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 1})"),
         (.invalidDocument, "INSERT INTO c DOCUMENTS (1)"),
         (.invalidDocumentID, "INSERT INTO c DOCUMENTS ({'_id': {'a': 1.5}})"),
@@ -81,6 +82,11 @@ struct ErrorTests {
             try StatementCompiler.compile("DELETE FROM c").rows(in: store)
         }
         #expect(reading?.code == .readOnly)
+        let index = #expect(throws: DQLError.self) {
+            try StatementCompiler.compile("CREATE INDEX i ON c (a)").rows(in: store)
+        }
+        #expect(index?.code == .indexStatement)
+        #expect(DQLError.tooManyIndexes("c").code == .tooManyIndexes)
         #expect(reading?.message == "A mutating DQL query was attempted using a read-only transaction.")
         let damaged = #expect(throws: DQLError.self) {
             try StatementCompiler.compile("SELECT * FROM c").rows(in: DamagedStore())
@@ -98,6 +104,7 @@ struct ErrorTests {
         let elsewhere: Set<DQLErrorCode> = [
             .idConflict, .readOnly, .unreadableDocument, .unstorableValue, .unsupportedSubscription,
             // In ExecutionLimitTests and the corpus.
+            .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes,
             .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))

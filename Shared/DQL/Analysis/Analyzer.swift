@@ -31,8 +31,8 @@ struct Analyzer {
         case .evict(let removal): .evict(try plan(removal))
         case .alterSystem(let alter): .alterSystem(try plan(alter.action))
         case .show(let show): .show(try plan(show))
-        case .createIndex: throw unsupported("CREATE INDEX")
-        case .dropIndex: throw unsupported("DROP INDEX")
+        case .createIndex(let create): .index(try plan(create))
+        case .dropIndex(let drop): .index(try plan(drop))
         case .explain(let explain): throw unsupported(Self.name(explain.kind))
         }
     }

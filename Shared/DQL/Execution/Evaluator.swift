@@ -6,6 +6,9 @@ struct Evaluator: Sendable {
     let fields: FieldResolver
     private let context: FunctionContext
 
+    /// How many sources there are.
+    var sources: Int { fields.types.count }
+
     /// `types`: what each source's statement declares.
     init(_ options: ExecutionOptions, types: [TypeDefinition]) {
         fields = FieldResolver(isStrict: options.strictReads, types: types)

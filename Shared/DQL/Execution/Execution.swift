@@ -20,6 +20,7 @@ extension PreparedStatement {
         case .show(let shown):
             _ = try body(.object(row(shown, options.parameters, context.arguments)))
         case .alterSystem: throw systemStatement
+        case .index: throw indexStatement
         default:
             throw DQLError(
                 .readOnly, "A mutating DQL query was attempted using a read-only transaction.",
@@ -68,6 +69,7 @@ extension PreparedStatement {
         switch plan {
         case .select, .show: preconditionFailure("SELECT and SHOW do not write")
         case .alterSystem: throw systemStatement
+        case .index: throw indexStatement
         case .insert(let plan):
             return try InsertExecutor(plan: plan, context: context).run(in: writer, idGenerator)
         case .update(let plan): return try UpdateExecutor(plan: plan, context: context).run(in: writer)
@@ -81,6 +83,12 @@ extension PreparedStatement {
     private var systemStatement: DQLError {
         DQLError(
             .systemStatement, "ALTER SYSTEM cannot be executed in a transaction",
+            position: SourcePosition(line: 1, column: 1))
+    }
+
+    private var indexStatement: DQLError {
+        DQLError(
+            .indexStatement, "CREATE INDEX and DROP INDEX cannot be executed here",
             position: SourcePosition(line: 1, column: 1))
     }
 

@@ -42,7 +42,8 @@ final class ExecutionMeter {
         if stepsUntilCheck <= 0 { try check() }
     }
 
-    private func check() throws(DQLError) {
+    /// Asks whether to go on. Throws as `step`.
+    func check() throws(DQLError) {
         stepsLeft -= DQLLimits.stepsBetweenChecks - stepsUntilCheck
         stepsUntilCheck = DQLLimits.stepsBetweenChecks
         if stepsLeft < 0 {

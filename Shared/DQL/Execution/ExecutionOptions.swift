@@ -17,6 +17,8 @@ public struct ExecutionOptions: Sendable {
     public var system: (any SystemCollections)?
     /// Asked every so many steps whether to go on; nil is never.
     public var interruption: (@Sendable () -> Interruption?)?
+    /// Whether indexes are used. Without them every answer is the same.
+    public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
     public var materializedRows: Int
 
@@ -29,6 +31,7 @@ public struct ExecutionOptions: Sendable {
         parameters = SystemParameters()
         system = nil
         interruption = nil
+        usesIndexes = true
         materializedRows = DQLLimits.materializedRows
     }
 

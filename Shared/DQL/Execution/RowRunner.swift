@@ -10,9 +10,34 @@ struct RowRunner {
     @discardableResult
     func run(_ plan: RowPlan, _ visit: (borrowing Row) throws -> Bool) throws -> Bool {
         switch plan {
-        case .single: return try visit(row(places: 1))
+        case .single: return try visit(row())
+        case .count(let collection, let slots):
+            guard let indexed = source as? any IndexedSource else {
+                preconditionFailure("planned on indexes")
+            }
+            try context.meter.check()
+            let number = Value.int(Int64(try indexed.count(of: collection)))
+            return try visit(
+                Row(documents: [nil], slots: Array(repeating: number, count: slots), meter: context.meter))
+        case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
+        case .access(let collection, let place, let path):
+            guard let indexed = source as? any IndexedSource else {
+                preconditionFailure("planned on indexes")
+            }
+            var row = row()
+            var goesOn = true
+            let access = AccessRunner(source: indexed, collection: collection, meter: context.meter)
+            try access.run(path) { record in
+                try context.meter.step()
+                row.documents[place] = record
+                goesOn = try visit(row)
+                return goesOn
+            }
+            return goesOn
+        case .join(let left, let join):
+            return try run(left) { row in try self.join(row, join, visit) }
         case .scan(let collection, let place):
-            var row = row(places: place + 1)
+            var row = row()
             var goesOn = true
             try source.scan(collection) { record in
                 try context.meter.step()
@@ -22,7 +47,7 @@ struct RowRunner {
             }
             return goesOn
         case .idScan(let collection, let place, let ids):
-            var row = row(places: place + 1)
+            var row = row()
             for id in try documentIDs(ids) {
                 var goesOn = true
                 try context.meter.step()
@@ -34,7 +59,7 @@ struct RowRunner {
             }
             return true
         case .system(let collection, let place, let ids):
-            var row = row(places: place + 1)
+            var row = row()
             var goesOn = true
             let wanted = try ids.map { Set(try documentIDs($0)) }
             let rows = SystemRows(collection: collection, source: context.source, options: context.options)
@@ -58,12 +83,28 @@ struct RowRunner {
         }
     }
 
-    private func row(places: Int) -> Row {
-        Row(documents: Array(repeating: nil, count: places), meter: context.meter)
+    /// A row without documents, with a place for each source.
+    private func row() -> Row {
+        Row(documents: Array(repeating: nil, count: max(1, evaluator.sources)), meter: context.meter)
+    }
+
+    private func run(
+        covering scan: IndexScan, _ needsID: Bool, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
+        guard let indexed = source as? any IndexedSource else { preconditionFailure("planned on indexes") }
+        var row = row()
+        var goesOn = true
+        try indexed.entries(of: scan, needsID ? [.id, .values] : .values) { entry in
+            try context.meter.step()
+            row.slots = entry.values + [entry.id?.value]
+            goesOn = try visit(row)
+            return goesOn
+        }
+        return goesOn
     }
 
     /// The ids of an id scan, each once, in the order they were given.
-    private func documentIDs(_ list: IDList) throws -> [DocumentID] {
+    func documentIDs(_ list: IDList) throws -> [DocumentID] {
         let row = Row(documents: [], meter: context.meter)
         var values: [Value] = []
         switch list {

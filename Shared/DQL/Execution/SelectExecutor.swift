@@ -5,11 +5,18 @@ struct SelectExecutor {
     let plan: SelectPlan
     let runner: RowRunner
     let window: Window
+    /// Whether the rows come in order by themselves.
+    private let isOrdered: Bool
 
     init(_ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
-        self.plan = plan.specialized(context.arguments)
-        runner = context.runner(documents, plan.input.types)
+        let plan = plan.specialized(context.arguments)
         window = try Window(plan.input.bounds, context)
+        let planned = try RowPlanner(documents: documents, options: context.options).plan(
+            plan.input, plan.projection, isLimited: plan.input.bounds.limit != nil && !plan.isDistinct)
+        self.plan = SelectPlan(
+            input: planned.input, projection: planned.projection, isDistinct: plan.isDistinct)
+        isOrdered = planned.isOrdered
+        runner = context.runner(documents, plan.input.types)
     }
 
     private var projector: Projector {
@@ -19,7 +26,7 @@ struct SelectExecutor {
     /// Hands each result row to `body`, in order, until it returns false.
     func run(_ body: (Value) throws -> Bool) throws {
         guard window.limit > 0 else { return }
-        if plan.input.order.isEmpty { try stream(body) } else { try sort(body) }
+        if plan.input.order.isEmpty || isOrdered { try stream(body) } else { try sort(body) }
     }
 
     private func stream(_ body: (Value) throws -> Bool) throws {

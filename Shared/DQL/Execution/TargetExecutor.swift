@@ -6,18 +6,22 @@ struct TargetExecutor {
     private let targets: OrderedRows
     private let runner: RowRunner
     private let window: Window
+    private let isOrdered: Bool
 
     init(_ targets: OrderedRows, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
-        self.targets = targets.specialized(context.arguments)
-        runner = context.runner(documents, targets.types)
         window = try Window(targets.bounds, context)
+        let planned = try RowPlanner(documents: documents, options: context.options).plan(
+            targets.specialized(context.arguments), isLimited: targets.bounds.limit != nil)
+        self.targets = planned.input
+        isOrdered = planned.isOrdered
+        runner = context.runner(documents, targets.types)
     }
 
     func documentIDs() throws -> [DocumentID] {
         guard window.limit > 0 else { return [] }
         let ordering = Ordering(terms: targets.order)
         var ids: [DocumentID] = []
-        guard !ordering.terms.isEmpty else {
+        guard !ordering.terms.isEmpty, !isOrdered else {
             try runner.run(targets.rows) { row in
                 if let record = row.documents[0] { ids.append(record.id) }
                 return ids.count < window.capacity

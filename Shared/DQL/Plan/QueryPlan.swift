@@ -3,12 +3,20 @@ import CRDT
 /// How rows come about: a tree whose leaves read documents. Rows are pushed upwards while their document is
 /// in place.
 ///
-/// A join becomes a node with two parts, an index scan a leaf; executors on other stores translate this tree.
+/// Executors on other stores translate this tree.
 indirect enum RowPlan: Sendable {
     /// One row without a document (`system:dual`).
     case single
     /// Every live document of a collection.
     case scan(collection: String, source: Int)
+    /// The documents that a path finds: what planning makes of `scan` once the arguments are known.
+    case access(collection: String, source: Int, path: AccessPath)
+    /// The entries of an index that has all that is read: the keys' values and then the id in the slots.
+    case covering(IndexScan, needsID: Bool)
+    /// One row with the number of a collection's live documents in each of so many slots.
+    case count(collection: String, slots: Int)
+    /// Pairs of rows; see `JoinPlan`.
+    case join(RowPlan, JoinPlan)
     /// The documents of some ids, each once.
     case idScan(collection: String, source: Int, ids: IDList)
     /// The rows of a `system:` collection, all or those of some ids.
@@ -17,6 +25,24 @@ indirect enum RowPlan: Sendable {
     case filter(RowPlan, BoundExpression)
     /// One row per group, its keys and aggregates in the slots.
     case group(RowPlan, Grouping)
+}
+
+/// A join: for each row on the left the documents of a source for which a condition holds; or, being outer,
+/// the row without one.
+struct JoinPlan: Sendable {
+    let collection: CollectionReference
+    let source: Int
+    let isOuter: Bool
+    let condition: BoundExpression
+    let hint: IndexHint
+    let ids: IDList?
+    let span: SourceSpan
+
+    /// What is joined.
+    enum CollectionReference: Sendable {
+        case documents(String)
+        case system(NameSyntax)
+    }
 }
 
 /// Where the ids of an id scan come from. Values that cannot be ids find nothing.
@@ -87,6 +113,12 @@ struct OrderedRows: Sendable {
     let bounds: Bounds
     /// What is declared for each source, by its place.
     let types: [TypeDefinition]
+    /// What the statement says about the indexes of the first source.
+    var hint = IndexHint()
+    /// The statement's directives; nil when there are none.
+    var directives: ObjectValue?
+    /// What each source is called, by its place; empty unless there are several.
+    var names: [String] = []
 }
 
 /// A plan of a SELECT: rows, then projection, then DISTINCT, order and bounds.
@@ -105,6 +137,14 @@ enum StatementPlan: Sendable {
     case evict(RemovalPlan)
     case alterSystem(AlterSystemPlan)
     case show(ShowPlan)
+    case index(IndexPlan)
+}
+
+/// A plan of CREATE INDEX or DROP INDEX.
+struct IndexPlan: Sendable {
+    let change: IndexChange
+    /// The keys that say neither INCLUDE nor EXCLUDE MISSING, by their places.
+    var openKeys: Set<Int> = []
 }
 
 /// The declared fields of a collection.

@@ -4,7 +4,14 @@ import CRDT
 extension RowPlan {
     func specialized(_ arguments: [Value]) -> RowPlan {
         switch self {
-        case .single, .scan: self
+        case .single, .scan, .access, .covering, .count: self
+        case .join(let left, let join):
+            .join(
+                left.specialized(arguments),
+                JoinPlan(
+                    collection: join.collection, source: join.source, isOuter: join.isOuter,
+                    condition: join.condition.specialized(arguments), hint: join.hint,
+                    ids: join.ids?.specialized(arguments), span: join.span))
         case .idScan(let collection, let source, let ids):
             .idScan(collection: collection, source: source, ids: ids.specialized(arguments))
         case .system(let collection, let source, let ids):
@@ -47,7 +54,7 @@ extension OrderedRows {
                 SortTerm(
                     expression: term.expression.specialized(arguments), isDescending: term.isDescending,
                     nullsFirst: term.nullsFirst)
-            }, bounds: bounds, types: types)
+            }, bounds: bounds, types: types, hint: hint, directives: directives, names: names)
     }
 }
 

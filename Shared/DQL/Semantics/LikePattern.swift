@@ -70,6 +70,20 @@ struct LikePattern: Equatable, Sendable {
         for byte in String(ignoresCase ? Self.folded(scalar) : scalar).utf8 { parts.append(.byte(byte)) }
     }
 
+    /// Where the texts lie that can match: those that begin as the pattern does.
+    var range: KeyRange {
+        guard !ignoresCase else { return .whole(.string) }
+        var literal: [UInt8] = []
+        for part in parts {
+            guard case .byte(let byte) = part else { break }
+            literal.append(byte)
+        }
+        let text = String(decoding: literal, as: UTF8.self)
+        if literal.count == parts.count { return .equal(to: .string(text)) }
+        return literal.isEmpty
+            ? .whole(.string) : KeyRange(from: .before(.string(text)), to: .afterPrefix(text))
+    }
+
     /// Whether the whole text matches.
     func matches(_ text: String) -> Bool {
         var text = text

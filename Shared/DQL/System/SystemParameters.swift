@@ -135,6 +135,11 @@ extension SystemParameters {
         }
     }
 
+    /// `dql_index_default_include_missing`.
+    public var indexesIncludeMissing: Bool { flag("dql_index_default_include_missing") }
+    /// `dql_default_directives`.
+    var defaultDirectives: ObjectValue { self["dql_default_directives"]?.objectValue ?? ObjectValue() }
+
     /// Whether reading is strict too.
     var strictReads: Bool { strictMode && flag("dql_select_strict_mode") }
 

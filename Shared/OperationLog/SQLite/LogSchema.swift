@@ -59,10 +59,22 @@ enum LogSchema {
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.
     /// The configuration says how long to wait for a process that is closing the file just now.
+    ///
+    /// A file whose making was cut short has a rollback journal, without which it means nothing and which a
+    /// reader may not roll back: then a writer does, as whoever opened it first would.
     static func check(path: String, _ configuration: Configuration) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         var configuration = configuration
         configuration.readonly = true
+        do {
+            try checkOpened(path: path, configuration)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            configuration.readonly = false
+            try checkOpened(path: path, configuration)
+        }
+    }
+
+    private static func checkOpened(path: String, _ configuration: Configuration) throws {
         let connection = try DatabaseQueue(path: path, configuration: configuration)
         try connection.unsafeRead { db in _ = try storedVersion(db, path: path) }
         try connection.close()

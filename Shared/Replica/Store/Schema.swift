@@ -13,10 +13,21 @@ enum Schema {
     static let applicationID: Int64 = 0x4D69_6D65
 
     /// Refuses a file that is not ours or is newer before anything may write to it. A missing one is fine.
+    ///
+    /// A file whose making was cut short has a rollback journal, without which it means nothing and which a
+    /// reader may not roll back: then a writer does, as whoever opened it first would.
     static func check(path: String) throws {
         guard DirectoryLock.identity(of: path) != nil else { return }
+        do {
+            try checkOpened(path: path, readonly: true)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            try checkOpened(path: path, readonly: false)
+        }
+    }
+
+    private static func checkOpened(path: String, readonly: Bool) throws {
         var configuration = Configuration()
-        configuration.readonly = true
+        configuration.readonly = readonly
         let connection = try DatabaseQueue(path: path, configuration: configuration)
         try connection.unsafeRead { _ = try storedFormat($0) }
         try connection.close()

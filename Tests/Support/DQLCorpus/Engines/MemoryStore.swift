@@ -28,10 +28,17 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     private var time: Timestamp = 1
     private var generated = 0
     private let isSorted: Bool
+    private let usesIndexes: Bool
+    /// Those that CREATE INDEX made, by name.
+    var indexes: [IndexDescription] = []
+    var indexVersion = 0
 
     /// A store without documents, scanned in the order of the ids or in that of their arrival, as a store on
-    /// disk is.
-    public init(isSorted: Bool = true) { self.isSorted = isSorted }
+    /// disk is. As a judge it has indexes and does not use them.
+    public init(isSorted: Bool = true, usesIndexes: Bool = false) {
+        self.isSorted = isSorted
+        self.usesIndexes = usesIndexes
+    }
 
     /// See `DocumentSource`.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
@@ -86,9 +93,14 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     ) throws -> StatementResult {
         let before = collections
         do {
-            return try StatementCompiler.compile(statement).execute(
-                in: self, arguments: arguments, options: ExecutionOptions(strictMode: strict)
-            ) {
+            let prepared = try StatementCompiler.compile(statement)
+            var options = ExecutionOptions(strictMode: strict)
+            options.usesIndexes = usesIndexes
+            if let change = prepared.indexChange(options.parameters) {
+                try self.change(change)
+                return StatementResult()
+            }
+            return try prepared.execute(in: self, arguments: arguments, options: options) {
                 generated += 1
                 return try DocumentID(.string("generated-\(generated)"))
             }

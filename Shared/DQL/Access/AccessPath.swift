@@ -1,9 +1,25 @@
 import CRDT
 
-/// Finds documents by their ids where a condition says which ones can match. The condition stays in the plan
-/// as a filter, so an access path may find too many documents and never changes an answer.
-enum AccessPath {
-    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its AND.
+/// How the documents of one source are reached. The condition stays in the plan as a filter, so a path may
+/// find too many documents and never changes an answer.
+indirect enum AccessPath: Equatable, Sendable {
+    /// Every live document.
+    case collection
+    /// No document: the condition cannot hold.
+    case nothing
+    /// The documents of some ids.
+    case ids([DocumentID])
+    /// The documents of some entries of an index, in its order.
+    case index(IndexScan)
+    /// The documents that one of the paths finds.
+    case union([AccessPath])
+    /// The documents that all of the index scans find.
+    case intersection([IndexScan])
+}
+
+extension AccessPath {
+    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its
+    /// AND.
     static func ids(in condition: BoundExpression, source: Int) -> IDList? {
         switch condition {
         case .and(let operands):

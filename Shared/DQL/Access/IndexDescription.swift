@@ -1,0 +1,92 @@
+import CRDT
+
+/// One index as a store offers it and a statement may use it.
+public struct IndexDescription: Equatable, Sendable {
+    /// One key of an index.
+    public struct Key: Equatable, Sendable {
+        /// The field, read as an undeclared field is: its newest variant, MAPs as objects, nil when MISSING.
+        public let path: [String]
+        /// DESC.
+        public let isDescending: Bool
+        /// Whether documents without the field are in the index.
+        public let includesMissing: Bool
+
+        /// A key.
+        public init(path: [String], isDescending: Bool = false, includesMissing: Bool = true) {
+            precondition(!path.isEmpty, "a key of an index is a field")
+            self.path = path
+            self.isDescending = isDescending
+            self.includesMissing = includesMissing
+        }
+
+        /// Same path by bytes, same direction.
+        public static func == (left: Key, right: Key) -> Bool {
+            left.path.count == right.path.count && zip(left.path, right.path).allSatisfy(utf8Equal)
+                && left.isDescending == right.isDescending && left.includesMissing == right.includesMissing
+        }
+    }
+
+    /// The name, unique within its collection.
+    public let name: String
+    /// The collection.
+    public let collection: String
+    /// What is indexed, at least one key.
+    public let keys: [Key]
+    /// Whether every live document is in it. One that is still being built is listed and not used.
+    public let isReady: Bool
+    /// Whether entries are in the exact order of their values. A store that cuts long keys says false: such
+    /// an index finds documents, and neither sorts nor covers.
+    public let isExact: Bool
+
+    /// An index.
+    public init(
+        name: String, collection: String, keys: [Key], isReady: Bool = true, isExact: Bool = true
+    ) {
+        precondition(!keys.isEmpty, "an index has a key")
+        self.name = name
+        self.collection = collection
+        self.keys = keys
+        self.isReady = isReady
+        self.isExact = isExact
+    }
+
+    /// What `system:indexes` shows of it.
+    public var row: ObjectValue {
+        let fields = keys.map { key -> Value in
+            .object(
+                ObjectValue([
+                    (key: "direction", value: .string(key.isDescending ? "desc" : "asc")),
+                    (key: "key", value: .array(key.path.map { .string($0) })),
+                ]))
+        }
+        return ObjectValue([
+            (key: "_id", value: .string("\(collection).\(name)")),
+            (key: "collection", value: .string(collection)),
+            (key: "fields", value: .array(fields)), (key: "name", value: .string(name)),
+            (key: "state", value: .string(isReady ? "ready" : "building")),
+        ])
+    }
+}
+
+/// The indexes of one collection as one snapshot sees them.
+public struct IndexCatalog: Equatable, Sendable {
+    /// Changes whenever an index appears, becomes ready or vanishes.
+    public let version: UInt64
+    /// In the order of their names' bytes: what is chosen among equals is the first.
+    public let indexes: [IndexDescription]
+
+    /// A catalog.
+    public init(version: UInt64, indexes: [IndexDescription]) {
+        self.version = version
+        self.indexes = indexes
+    }
+}
+
+/// CREATE INDEX or DROP INDEX with the names checked: what the owner of a store carries out. Building an
+/// index is no part of a transaction, so it is not executed in one.
+public enum IndexChange: Equatable, Sendable {
+    /// CREATE INDEX. `isReady` and `isExact` of the description say nothing here.
+    case create(IndexDescription, ifNotExists: Bool)
+    /// DROP INDEX.
+    case drop(collection: String, name: String, ifExists: Bool)
+}

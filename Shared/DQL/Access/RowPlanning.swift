@@ -1,0 +1,259 @@
+import CRDT
+
+/// Makes the plan of one execution out of a statement's plan: access paths for the arguments at hand and for
+/// the indexes that the snapshot has. Nothing of it is kept, so that an index that appears or vanishes
+/// between two executions of one prepared statement needs no care.
+struct RowPlanner {
+    let documents: any DocumentSource
+    let options: ExecutionOptions
+
+    private var indexed: (any IndexedSource)? { documents as? any IndexedSource }
+
+    /// What planning made of a statement's rows.
+    struct Planned {
+        var input: OrderedRows
+        var projection: BoundProjection
+        /// Whether the rows come in ORDER BY's order.
+        var isOrdered = false
+    }
+
+    /// The plan of a SELECT. `isLimited`: whether it has a LIMIT.
+    func plan(_ input: OrderedRows, _ projection: BoundProjection, isLimited: Bool) throws -> Planned {
+        var planned = Planned(input: input, projection: projection)
+        // Strict reads see other variants than those an index holds.
+        guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
+        if let counted = try counting(input.rows, indexed) {
+            planned.input = input.replacing(rows: counted)
+            return planned
+        }
+        let shape = Shape(input.rows)
+        guard case .scan(let collection, let source) = shape.leaf else { return planned }
+        let catalog = try indexed.catalog(of: collection)
+        guard !catalog.indexes.isEmpty || shape.condition != nil else { return planned }
+        let planner = AccessPlanner(
+            catalog: catalog, directives: Directives(options.parameters.defaultDirectives, input.directives),
+            hint: input.hint)
+        var request = AccessPlanner.Request(
+            collection: collection, source: source,
+            confinement: shape.condition.map { Confinement($0, source: source) } ?? .any)
+        request.order = shape.grouping == nil ? input.order : []
+        request.isLimited = isLimited
+        request.isConfinedWholly = shape.condition.map(Self.isConfinement) ?? true
+        request.fields = shape.hasJoin ? nil : fieldsRead(shape, input, projection, source)
+        let choice = planner.choose(request)
+        planned.isOrdered = choice.isOrdered && !request.order.isEmpty
+        if choice.isCovered, case .index(let scan) = choice.path {
+            cover(&planned, shape, scan, source)
+            return planned
+        }
+        guard choice.path != .collection else { return planned }
+        planned.input = input.replacing(
+            rows: input.rows.replacingLeaf(.access(collection: collection, source: source, path: choice.path))
+        )
+        return planned
+    }
+
+    /// The documents of an UPDATE, DELETE or EVICT.
+    func plan(_ targets: OrderedRows, isLimited: Bool) throws -> Planned {
+        try plan(targets, .all(source: 0), isLimited: isLimited)
+    }
+
+    /// COUNT(*) over a whole collection.
+    private func counting(_ rows: RowPlan, _ indexed: any IndexedSource) throws -> RowPlan? {
+        switch rows {
+        case .filter(let inner, let condition):
+            return try counting(inner, indexed).map { .filter($0, condition) }
+        case .group(.scan(let collection, _), let grouping)
+        where grouping.keys.isEmpty
+            && grouping.aggregates.allSatisfy({ $0.kind == .count && $0.argument == nil }):
+            return .count(collection: collection, slots: grouping.aggregates.count)
+        default: return nil
+        }
+    }
+
+    // MARK: Covering
+
+    /// The fields of a source that a statement reads; nil when it needs more of a document than those.
+    private func fieldsRead(
+        _ shape: Shape, _ input: OrderedRows, _ projection: BoundProjection, _ source: Int
+    ) -> [[String]]? {
+        var reads = FieldsRead(source: source)
+        if let condition = shape.condition { reads.add(condition) }
+        if let grouping = shape.grouping {
+            grouping.keys.forEach { reads.add($0) }
+            grouping.aggregates.compactMap(\.argument).forEach { reads.add($0) }
+        } else {
+            input.order.forEach { reads.add($0.expression) }
+            reads.add(projection)
+        }
+        return reads.fields
+    }
+
+    private func cover(_ planned: inout Planned, _ shape: Shape, _ scan: IndexScan, _ source: Int) {
+        let slots = CoveredSlots(index: scan.index, source: source)
+        var rows = RowPlan.covering(scan, needsID: true)
+        if let condition = shape.condition { rows = .filter(rows, slots.rewritten(condition)) }
+        guard let grouping = shape.grouping else {
+            planned.projection = slots.rewritten(planned.projection)
+            planned.input = planned.input.replacing(
+                rows: rows,
+                order: planned.input.order.map { term in
+                    SortTerm(
+                        expression: slots.rewritten(term.expression), isDescending: term.isDescending,
+                        nullsFirst: term.nullsFirst)
+                })
+            return
+        }
+        rows = .group(
+            rows,
+            Grouping(
+                keys: grouping.keys.map(slots.rewritten),
+                aggregates: grouping.aggregates.map { aggregate in
+                    BoundAggregate(
+                        kind: aggregate.kind, argument: aggregate.argument.map(slots.rewritten),
+                        isDistinct: aggregate.isDistinct)
+                }))
+        if let having = shape.having { rows = .filter(rows, having) }
+        planned.input = planned.input.replacing(rows: rows)
+    }
+
+    /// Whether a condition is nothing but what a confinement can say exactly.
+    private static func isConfinement(_ condition: BoundExpression) -> Bool {
+        switch condition {
+        case .and(let operands): operands.allSatisfy(isConfinement)
+        case .comparison(_, .field, .constant), .comparison(_, .constant, .field), .between(.field, _, _),
+            .inSet(.field, _), .inList(.field, _), .isNull(.field), .isMissing(.field):
+            true
+        default: false
+        }
+    }
+}
+
+/// The parts of a row plan: its leaf and what is done with its rows.
+private struct Shape {
+    var leaf: RowPlan
+    var condition: BoundExpression?
+    var grouping: Grouping?
+    var having: BoundExpression?
+    var hasJoin = false
+
+    init(_ rows: RowPlan) {
+        switch rows {
+        case .filter(let inner, let condition):
+            self.init(inner)
+            if grouping != nil {
+                having = condition
+            } else if let known = self.condition {
+                self.condition = .and([known, condition])
+            } else {
+                self.condition = condition
+            }
+        case .group(let inner, let grouping):
+            self.init(inner)
+            self.grouping = grouping
+        case .join(let left, _):
+            self.init(left)
+            hasJoin = true
+        default: self.init(leaf: rows)
+        }
+    }
+
+    private init(leaf: RowPlan) { self.leaf = leaf }
+}
+
+extension RowPlan {
+    fileprivate func replacingLeaf(_ leaf: RowPlan) -> RowPlan {
+        switch self {
+        case .filter(let inner, let condition): .filter(inner.replacingLeaf(leaf), condition)
+        case .group(let inner, let grouping): .group(inner.replacingLeaf(leaf), grouping)
+        case .join(let left, let join): .join(left.replacingLeaf(leaf), join)
+        default: leaf
+        }
+    }
+}
+
+extension OrderedRows {
+    func replacing(rows: RowPlan, order: [SortTerm]? = nil) -> OrderedRows {
+        OrderedRows(
+            rows: rows, order: order ?? self.order, bounds: bounds, types: types, hint: hint,
+            directives: directives, names: names)
+    }
+}
+
+/// Collects the fields of a source that expressions read.
+private struct FieldsRead {
+    let source: Int
+    /// nil once something else of a document was read.
+    private(set) var fields: [[String]]? = []
+
+    init(source: Int) { self.source = source }
+
+    mutating func add(_ projection: BoundProjection) {
+        switch projection {
+        case .all: fields = nil
+        case .raw(let value): add(value)
+        case .elements(let elements):
+            for element in elements {
+                switch element {
+                case .named(_, let value): add(value)
+                case .allFields: fields = nil
+                case .missing: break
+                }
+            }
+        }
+    }
+
+    mutating func add(_ expression: BoundExpression) {
+        guard fields != nil else { return }
+        switch expression {
+        case .field:
+            guard let path = Confinement.field(expression, source) else {
+                fields = nil
+                return
+            }
+            fields?.append(path)
+        case .document, .conflicts: fields = nil
+        default:
+            var reads = self
+            _ = expression.mapChildren { child in
+                reads.add(child)
+                return child
+            }
+            self = reads
+        }
+    }
+}
+
+/// Where the values of an index's entry stand in a row, and expressions that read them there.
+private struct CoveredSlots {
+    let index: IndexDescription
+    let source: Int
+
+    func rewritten(_ expression: BoundExpression) -> BoundExpression {
+        switch expression {
+        case .documentID: return .slot(index.keys.count)
+        case .field:
+            guard let path = Confinement.field(expression, source),
+                let place = index.keys.firstIndex(where: { Confinement.samePath($0.path, path) })
+            else { preconditionFailure("a covering index has every field that is read") }
+            return .slot(place)
+        default: return expression.mapChildren(rewritten)
+        }
+    }
+
+    func rewritten(_ projection: BoundProjection) -> BoundProjection {
+        switch projection {
+        case .all: preconditionFailure("a whole document is not covered")
+        case .raw(let value): .raw(rewritten(value))
+        case .elements(let elements):
+            .elements(
+                elements.map { element in
+                    if case .named(let name, let value) = element {
+                        .named(name, rewritten(value))
+                    } else {
+                        element
+                    }
+                })
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import CRDT
+
+/// CREATE INDEX and DROP INDEX.
+extension Analyzer {
+    func plan(_ create: CreateIndexStatement) throws(DQLError) -> IndexPlan {
+        try checkIndexed(create.collection)
+        try checkName(create.name)
+        guard create.keys.count <= DQLLimits.indexKeys else {
+            throw source.error(
+                .tooManyTerms, "an index has at most \(DQLLimits.indexKeys) keys",
+                at: create.keys[DQLLimits.indexKeys].path.span)
+        }
+        var keys: [IndexDescription.Key] = []
+        var openKeys: Set<Int> = []
+        for written in create.keys {
+            var path = written.path.segments
+            if path.count > 1, utf8Equal(path[0], create.collection.name.text) { path.removeFirst() }
+            if utf8Equal(path[0], documentIDField) {
+                throw source.error(
+                    .invalidIndex, "the document id `_id` needs no index: it is found without one",
+                    at: written.path.span)
+            }
+            if keys.contains(where: { Self.areEqual($0.path, path) }) {
+                throw source.error(
+                    .invalidIndex, "\(path.joined(separator: ".")) is a key of this index already",
+                    at: written.path.span)
+            }
+            if written.includesMissing == nil { openKeys.insert(keys.count) }
+            keys.append(
+                IndexDescription.Key(
+                    path: path, isDescending: written.isDescending,
+                    includesMissing: written.includesMissing ?? true))
+        }
+        let index = IndexDescription(
+            name: create.name.text, collection: create.collection.name.text, keys: keys)
+        return IndexPlan(change: .create(index, ifNotExists: create.ifNotExists), openKeys: openKeys)
+    }
+
+    func plan(_ drop: DropIndexStatement) throws(DQLError) -> IndexPlan {
+        try checkIndexed(drop.collection)
+        return IndexPlan(
+            change: .drop(
+                collection: drop.collection.name.text, name: drop.name.text, ifExists: drop.ifExists))
+    }
+
+    private func checkIndexed(_ collection: CollectionSyntax) throws(DQLError) {
+        guard collection.isSystem else { return }
+        throw source.error(
+            .readOnlyCollection, "\(collection.qualifiedName) cannot have indexes", at: collection.name.span)
+    }
+
+    private func checkName(_ name: NameSyntax) throws(DQLError) {
+        let length = name.text.utf8.count
+        guard length == 0 || length > DQLLimits.indexNameBytes else { return }
+        throw source.error(
+            .invalidIndex, "an index's name has 1 to \(DQLLimits.indexNameBytes) bytes", at: name.span)
+    }
+
+    private static func areEqual(_ left: [String], _ right: [String]) -> Bool {
+        left.count == right.count && zip(left, right).allSatisfy(utf8Equal)
+    }
+}
+
+extension PreparedStatement {
+    /// What CREATE INDEX or DROP INDEX asks its store for, keys without INCLUDE or EXCLUDE MISSING as
+    /// `dql_index_default_include_missing` has it; nil for other statements.
+    public func indexChange(_ parameters: SystemParameters) -> IndexChange? {
+        guard case .index(let index) = plan else { return nil }
+        guard case .create(let description, let ifNotExists) = index.change,
+            !parameters.indexesIncludeMissing
+        else { return index.change }
+        let keys = description.keys.enumerated().map { place, key in
+            IndexDescription.Key(
+                path: key.path, isDescending: key.isDescending,
+                includesMissing: key.includesMissing && !index.openKeys.contains(place))
+        }
+        return .create(
+            IndexDescription(name: description.name, collection: description.collection, keys: keys),
+            ifNotExists: ifNotExists)
+    }
+}
+
+extension DQLError {
+    /// CREATE INDEX without IF NOT EXISTS of a name that the collection's indexes have.
+    public static func indexExists(_ name: String, _ collection: String) -> DQLError {
+        DQLError(
+            .indexExists,
+            "an index with the given name already exists on the given collection: \(name) on \(collection)",
+            position: SourcePosition(line: 1, column: 1))
+    }
+
+    /// DROP INDEX without IF EXISTS of an index that is not there.
+    public static func unknownIndex(_ name: String, _ collection: String) -> DQLError {
+        DQLError(
+            .unknownIndex, "there is no index \(name) on \(collection)",
+            position: SourcePosition(line: 1, column: 1))
+    }
+
+    /// CREATE INDEX on a collection that has as many as it may.
+    public static func tooManyIndexes(_ collection: String) -> DQLError {
+        DQLError(
+            .tooManyIndexes,
+            "\(collection) has \(DQLLimits.indexesOfCollection) indexes, no more are possible")
+    }
+}

@@ -1,0 +1,83 @@
+import CRDT
+
+/// Reads what an access path finds, each document once.
+struct AccessRunner {
+    let source: any IndexedSource
+    let collection: String
+    let meter: ExecutionMeter
+
+    /// Visits the documents until a visit returns false.
+    func run(_ path: AccessPath, _ visit: (DocumentRecord) throws -> Bool) throws {
+        switch path {
+        case .nothing: return
+        case .collection: try source.scan(collection, visit)
+        case .ids(let ids): try lookup(ids, visit)
+        case .index(let scan): try source.documents(of: scan, visit)
+        case .union, .intersection:
+            guard let found = try numbers(path) else { return try source.scan(collection, visit) }
+            try source.documents(collection, numbered: found.numbers) { record in
+                // The ids of a union come after its entries.
+                try found.ids.contains(record.id) ? true : visit(record)
+            }
+            try lookup(found.ids, visit)
+        }
+    }
+
+    private func lookup(_ ids: [DocumentID], _ visit: (DocumentRecord) throws -> Bool) throws {
+        var seen: Set<DocumentID> = []
+        for id in ids where ids.count == 1 || seen.insert(id).inserted {
+            var goesOn = true
+            try source.lookup(collection, id) { goesOn = try visit($0) }
+            if !goesOn { return }
+        }
+    }
+
+    /// The documents of a union or intersection, ascending; nil when there are too many to hold.
+    private func numbers(_ path: AccessPath) throws -> (numbers: [Int64], ids: [DocumentID])? {
+        switch path {
+        case .nothing: return ([], [])
+        case .collection: return nil
+        case .ids(let ids): return ([], ids)
+        case .index(let scan): return try numbers(of: scan, among: nil).map { ($0, []) }
+        case .union(let paths):
+            var all: [Int64] = []
+            var ids: [DocumentID] = []
+            for path in paths {
+                guard let found = try numbers(path), all.count + found.numbers.count <= DQLLimits.heldNumbers
+                else { return nil }
+                all += found.numbers
+                ids += found.ids
+            }
+            return (Self.unique(all), ids)
+        case .intersection(let scans):
+            var common: [Int64]?
+            for scan in scans {
+                guard let found = try numbers(of: scan, among: common) else { return nil }
+                common = found
+            }
+            return (common ?? [], [])
+        }
+    }
+
+    /// The documents of a scan's entries, ascending; of those only that are in `known`, if it is given.
+    private func numbers(of scan: IndexScan, among known: [Int64]?) throws -> [Int64]? {
+        let wanted = known.map(Set.init)
+        if wanted?.isEmpty ?? false { return [] }
+        var numbers: [Int64] = []
+        var hasTooMany = false
+        try source.entries(of: scan, []) { entry in
+            try meter.step()
+            if wanted?.contains(entry.document) ?? true { numbers.append(entry.document) }
+            hasTooMany = numbers.count > DQLLimits.heldNumbers
+            return !hasTooMany
+        }
+        return hasTooMany ? nil : Self.unique(numbers)
+    }
+
+    private static func unique(_ numbers: [Int64]) -> [Int64] {
+        var result: [Int64] = []
+        result.reserveCapacity(numbers.count)
+        for number in numbers.sorted() where number != result.last { result.append(number) }
+        return result
+    }
+}

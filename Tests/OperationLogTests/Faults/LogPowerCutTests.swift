@@ -1,0 +1,161 @@
+import CRDT
+import FaultDisk
+import Foundation
+import GRDB
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import OperationLog
+
+@Suite("SQLite log: power cuts")
+struct LogPowerCutTests {
+    /// Cuts that one file lives through, each after the recovery from the one before.
+    static let cutsPerFile = 3
+
+    @Test("no acknowledged operation is lost, nothing is damaged, and a call is stored whole or not at all")
+    func cuts() async throws {
+        for seed in FaultRun.seeds(cutsEach: Self.cutsPerFile) {
+            try await withFaultDisk(seed: seed) { disk, folder in
+                let path = folder.appendingPathComponent("log.sqlite").path
+                let load = LogLoad(seed: seed)
+                for round in 0..<Self.cutsPerFile {
+                    try await load.run(path, disk)
+                    disk.restart()
+                    try await load.verify(path, "seed \(seed), cut \(round + 1)")
+                }
+            }
+        }
+    }
+}
+
+/// Appenders, readers and checkpoints on one log until the power goes, and what must be there afterwards.
+final class LogLoad: Sendable {
+    /// One call of `append`.
+    private struct Call {
+        let actor: UInt64
+        let sequences: ClosedRange<UInt64>
+        /// Where its operations are, once it was answered.
+        var offsets: [UInt64]?
+    }
+
+    private struct State {
+        var dice: SplitMix64
+        var calls: [Call] = []
+        /// The database was made, so it must be there.
+        var isCreated = false
+        /// The last entry that a reader was given: nothing is shown before it is durable (rule 8).
+        var seen: LogEntry?
+    }
+
+    private let state: Mutex<State>
+    private static let actors: ClosedRange<UInt64> = 1...4
+
+    init(seed: UInt64) { state = Mutex(State(dice: SplitMix64(seed: seed ^ 0xC07))) }
+
+    private func draw(below bound: Int) -> Int { state.withLock { $0.dice.below(bound) } }
+
+    /// Works until the power is off; it goes off at a moment that the seed decides.
+    func run(_ path: String, _ disk: FaultDisk) async throws {
+        disk.cutPower(duringCall: 1 + draw(below: draw(below: 4) == 0 ? 40 : 400))
+        guard let log = try? SQLiteOperationLog(path: path) else { return }
+        do {
+            try await log.createDatabase("db")
+            state.withLock { $0.isCreated = true }
+            await withTaskGroup(of: Void.self) { group in
+                for actor in Self.actors { group.addTask { await self.append(actor, to: log, disk) } }
+                group.addTask { await self.checkpoint(log, disk) }
+            }
+        } catch {}
+        await log.close()
+    }
+
+    /// What the log has of an actor is what counts: a call that failed may have been stored.
+    private func append(_ actor: UInt64, to log: SQLiteOperationLog, _ disk: FaultDisk) async {
+        guard let frontier = try? await log.frontier(of: [ActorID(actor)], in: "db") else { return }
+        var next = (frontier[ActorID(actor)]?.sequence ?? 0) + 1
+        while !disk.isOff {
+            let count = UInt64(1 + draw(below: 3))
+            let size = draw(below: 10) == 0 ? draw(below: 30_000) : draw(below: 900)
+            let call = Call(actor: actor, sequences: next...next + count - 1)
+            let index = state.withLock { state in
+                state.calls.append(call)
+                return state.calls.count - 1
+            }
+            let requests = call.sequences.map {
+                request(actor, $0, size: size, touches: [.document("c", Self.document($0 % 7))])
+            }
+            guard let outcomes = try? await log.append(requests, to: "db") else { return }
+            let offsets = outcomes.compactMap { outcome in
+                if case .appended(let offset) = outcome { offset } else { nil as UInt64? }
+            }
+            state.withLock { $0.calls[index].offsets = offsets }
+            next += count
+        }
+    }
+
+    private static func document(_ number: UInt64) -> DocumentID {
+        guard let id = try? DocumentID(.int(Int64(number))) else { preconditionFailure("a number is an id") }
+        return id
+    }
+
+    /// Reads and checkpoints beside the appenders, as a busy service's do.
+    private func checkpoint(_ log: SQLiteOperationLog, _ disk: FaultDisk) async {
+        while !disk.isOff {
+            let after = state.withLock { $0.seen?.offset ?? 0 }
+            if let last = try? await log.read("db", after: after).last { state.withLock { $0.seen = last } }
+            let mode: Database.CheckpointMode = draw(below: 3) == 0 ? .truncate : .passive
+            _ = try? await log.pool.writeWithoutTransaction { try $0.checkpoint(mode) }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
+    /// Everything that was acknowledged is there, where it was said to be; of everything else a call whole or
+    /// nothing; and the log goes on.
+    func verify(_ path: String, _ moment: String) async throws {
+        let note = Comment(rawValue: moment)
+        let log = try SQLiteOperationLog(path: path)
+        let (calls, isCreated, seen) = state.withLock { ($0.calls, $0.isCreated, $0.seen) }
+        let exists = try await log.databaseExists("db")
+        #expect(exists || !isCreated, note)
+        let entries = exists ? try await readAll(log) : []
+        #expect(entries.map(\.offset) == Array(1..<UInt64(entries.count) + 1), note)
+        if let seen { #expect(entries.contains(seen), note) }
+        for call in calls {
+            let found = entries.filter {
+                $0.actor == ActorID(call.actor) && call.sequences.contains($0.sequence)
+            }
+            if let offsets = call.offsets {
+                #expect(found.map(\.offset) == offsets, note)
+            } else {
+                #expect(found.isEmpty || found.map(\.sequence) == Array(call.sequences), note)
+            }
+        }
+        let frontier = exists ? try await log.frontier(of: Self.actors.map { ActorID($0) }, in: "db") : [:]
+        for (actor, end) in frontier {
+            let sequences = entries.filter { $0.actor == actor }.map(\.sequence)
+            #expect(sequences == Array(1...end.sequence), note)
+        }
+        await log.close()
+        try edit(path) { db in
+            let check = try String.fetchOne(db, sql: "PRAGMA integrity_check")
+            #expect(check == "ok", note)
+        }
+        settle(entries)
+    }
+
+    /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was
+    /// lost may be made again with another content.
+    private func settle(_ entries: [LogEntry]) {
+        state.withLock { state in
+            state.calls = state.calls.compactMap { call in
+                let offsets = entries.filter {
+                    $0.actor == ActorID(call.actor) && call.sequences.contains($0.sequence)
+                }.map(\.offset)
+                guard !offsets.isEmpty else { return nil }
+                return Call(actor: call.actor, sequences: call.sequences, offsets: offsets)
+            }
+            state.seen = entries.last
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import CRDT
+import DQL
+import Foundation
+import TestSupport
+
+@testable import Replica
+
+/// What a store does all day, one step at a time, the same from the same seed: local writes, what a server
+/// sends, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. Run twice side by side, on
+/// a good disk and on a bad one, it says what the bad one has to hold.
+struct StoreLoad {
+    enum Step: Sendable {
+        case insert(Int64, size: Int)
+        case update(Int64, Int64)
+        case delete(Int64)
+        case evict(Int64)
+        case several(Int64)
+        case receive(Int64, time: UInt64)
+        case stage(Int64, time: UInt64)
+        case publish
+        case acknowledge
+        case repair
+        case checkpoint(truncates: Bool)
+    }
+
+    private var dice: SplitMix64
+    private var time: UInt64 = 1_000
+    private var nextID: Int64 = 0
+
+    init(seed: UInt64) { dice = SplitMix64(seed: seed) }
+
+    /// The next step; earlier ones may have failed.
+    mutating func next() -> Step {
+        time += 1
+        switch dice.below(20) {
+        case 0...5:
+            nextID += 1
+            return .insert(nextID, size: dice.chance(15) ? 20_000 : dice.below(700))
+        case 6...8: return .update(Int64(1 + dice.below(20)), Int64(time))
+        case 9: return .delete(Int64(1 + dice.below(20)))
+        case 10: return .evict(Int64(1 + dice.below(20)))
+        case 11: return .several(Int64(time))
+        case 12, 13: return .receive(Int64(1 + dice.below(20)), time: time)
+        case 14: return .stage(Int64(100 + dice.below(20)), time: time)
+        case 15: return .publish
+        case 16: return .acknowledge
+        case 17: return .repair
+        default: return .checkpoint(truncates: dice.chance(30))
+        }
+    }
+
+    /// A step of a materialization, which only folds.
+    mutating func operation(after offset: UInt64) throws -> CRDT.Operation {
+        time += 1
+        let state = try document(
+            "n", .string(String(repeating: "x", count: dice.below(3_000))), by: 5, at: time << 16)
+        let id = Int64(1 + dice.below(20))
+        let change = CRDT.Operation.Change(
+            collection: dice.chance(80) ? "c" : "d", id: try DocumentID(.int(id)),
+            delta: StateChange.encode(state.encoded()))
+        return CRDT.Operation(
+            actor: ActorID(5), sequence: offset + 1, timestamp: time << 16, changes: [change])
+    }
+}
+
+extension Replica {
+    private static let page: [UInt8] = [1, 2, 3]
+
+    private func foreign(_ id: Int64, _ time: UInt64) throws -> DocumentUpdate {
+        DocumentUpdate(
+            key: try key("c", .int(id)),
+            content: .state(try document("s", .int(Int64(time)), by: 77, at: time << 16).encoded()))
+    }
+
+    /// Performs a step; `afterCommit` is called between those of its commits that a cut may separate.
+    func perform(
+        _ step: StoreLoad.Step, log: TestLog = TestLog(), afterCommit: () throws -> Void = {}
+    ) throws {
+        switch step {
+        case .insert(let id, let size):
+            try execute(
+                "INSERT INTO c DOCUMENTS ({'_id': :id, 't': :t}) ON ID CONFLICT DO UPDATE",
+                arguments(("id", .int(id)), ("t", .string(String(repeating: "x", count: size)))))
+        case .update(let id, let value):
+            try execute(
+                "UPDATE c SET n = :n WHERE _id = :id", arguments(("id", .int(id)), ("n", .int(value))))
+        case .delete(let id): try execute("DELETE FROM c WHERE _id = :id", arguments(("id", .int(id))))
+        case .evict(let id): try execute("EVICT FROM c WHERE _id = :id", arguments(("id", .int(id))))
+        case .several(let value): try execute("UPDATE c SET m = :m", arguments(("m", .int(value))))
+        case .receive(let id, let time):
+            _ = try receive(
+                Reception(
+                    updates: [try foreign(id, time), try foreign(id + 1, time)],
+                    cursors: [(key: [9], position: log.position(time))], seen: log.position(time)))
+        case .stage(let id, let time):
+            try stage([try foreign(id, time), try foreign(id + 1, time)], for: Self.page)
+        case .publish:
+            _ = try receive(
+                Reception(cursors: [(key: Self.page, position: log.position(5))], publishes: Self.page))
+        case .acknowledge:
+            let last = try ownActors().last
+            if let last { try acknowledge(last.actor, through: (last.acknowledged + last.sequence + 1) / 2) }
+        case .repair: try repairAll(afterCommit)
+        case .checkpoint(let truncates):
+            _ = try pool.writeWithoutTransaction { try $0.checkpoint(truncates ? .truncate : .passive) }
+        }
+    }
+
+    /// The server has half of what this store wrote, and refuses one of the others.
+    private func repairAll(_ afterCommit: () throws -> Void) throws {
+        guard let last = try ownActors().last, last.sequence > last.acknowledged else { return }
+        let admitted = (last.acknowledged + last.sequence) / 2
+        let request = RepairRequest(
+            admitted: [last.actor: admitted],
+            refused: [
+                RepairRequest.Refused(
+                    actor: last.actor, sequence: admitted + 1, code: "SYNC-0401", message: "no right",
+                    isForItsBase: false)
+            ], seen: nil)
+        while case .needs(let keys) = try repair(request) {
+            try afterCommit()
+            try stageRepair(keys.map { ($0, try state($0)) })
+            try afterCommit()
+        }
+    }
+}

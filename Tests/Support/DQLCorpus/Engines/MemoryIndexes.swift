@@ -1,0 +1,98 @@
+import CRDT
+import DQL
+
+/// Indexes of the naive store: worked out anew for each scan, by the meaning of scans. What the planner makes
+/// of indexes is tested on them without a store on disk.
+extension MemoryStore: IndexedSource {
+    /// See `IndexedSource`.
+    public func catalog(of collection: String) throws -> IndexCatalog {
+        IndexCatalog(version: UInt64(indexVersion), indexes: indexes.filter { $0.collection == collection })
+    }
+
+    /// See `IndexedSource`.
+    public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
+        for entry in try sortedEntries(scan) {
+            var goesOn = true
+            try lookup(scan.index.collection, entry.id) { goesOn = try visit($0) }
+            if !goesOn { return }
+        }
+    }
+
+    /// See `IndexedSource`.
+    public func entries(
+        of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
+    ) throws {
+        for entry in try sortedEntries(scan) {
+            let entry = IndexEntry(
+                document: entry.number, id: parts.contains(.id) ? entry.id : nil,
+                values: parts.contains(.values) ? entry.values : [])
+            guard try visit(entry) else { return }
+        }
+    }
+
+    /// See `IndexedSource`.
+    public func documents(
+        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        var number: Int64 = 0
+        let wanted = Set(numbers)
+        try scan(collection) { record in
+            number += 1
+            return try wanted.contains(number) ? visit(record) : true
+        }
+    }
+
+    /// See `IndexedSource`.
+    public func count(of collection: String) throws -> Int {
+        var count = 0
+        try scan(collection) { _ in
+            count += 1
+            return true
+        }
+        return count
+    }
+
+    private typealias Entry = (number: Int64, id: DocumentID, values: [Value?])
+
+    private func sortedEntries(_ scan: IndexScan) throws -> [Entry] {
+        var found: [Entry] = []
+        var number: Int64 = 0
+        try self.scan(scan.index.collection) { record in
+            number += 1
+            guard let values = try scan.index.values(of: record.document),
+                scan.ranges.contains(where: { $0.contains(values) })
+            else { return true }
+            found.append((number, record.id, values))
+            return true
+        }
+        found.sort { left, right in
+            let order = scan.index.compare(left.values, right.values)
+            // Entries of equal keys ascend also when the index is read against its order.
+            return order == 0 ? left.number < right.number : (order < 0) != scan.isReversed
+        }
+        return found
+    }
+
+    /// Carries out CREATE INDEX or DROP INDEX.
+    func change(_ change: IndexChange) throws {
+        func place(_ collection: String, _ name: String) -> Int? {
+            indexes.firstIndex { $0.collection == collection && $0.name == name }
+        }
+        indexVersion += 1
+        switch change {
+        case .create(let index, let ifNotExists):
+            guard place(index.collection, index.name) == nil else {
+                if ifNotExists { return }
+                throw DQLError.indexExists(index.name, index.collection)
+            }
+            indexes.append(index)
+            indexes.sort { $0.name < $1.name }
+        case .drop(let collection, let name, let ifExists):
+            guard let place = place(collection, name) else {
+                if ifExists { return }
+                throw DQLError.unknownIndex(name, collection)
+            }
+            indexes.remove(at: place)
+        }
+    }
+}
