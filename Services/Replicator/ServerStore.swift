@@ -62,9 +62,10 @@ struct ServerStore: SessionStore {
     /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
     private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
         let floor = try hub.materializer.replica.reapFloor()
+        let logID = await hub.materializer.position.logID
         // Behind the reap floor the log need not remember; but a log that has a later position was not put
         // back to before this one.
-        if let seen = hello.head, seen.offset >= floor || seen.logID != (await hub.materializer.position).logID,
+        if let seen = hello.head, seen.offset >= floor || seen.logID != logID,
             try await log.position(at: seen.offset, in: database) != seen
         {
             return true

@@ -113,7 +113,9 @@ extension DatabaseHub {
         let ours = try Self.vector(of: key, transaction)
         let seen = try Self.seen(held.vector, of: key, transaction)
         let extra = held.vector.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
-        guard extra.contains(where: { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }) else { return held }
+        guard extra.contains(where: { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }) else {
+            return held
+        }
         return held.gone(frontier: seen, replaying: [])
     }
 

@@ -61,7 +61,8 @@ extension ReadTransaction {
             guard let table = try collections.number(of: collection, database) else { return }
             let bound = end == nil ? "" : "AND id <= ?2"
             let statement = try RawStatement(
-                fresh: "SELECT id, state FROM documents_\(table) WHERE id > ?1 \(bound) ORDER BY id", database)
+                fresh: "SELECT id, state FROM documents_\(table) WHERE id > ?1 \(bound) ORDER BY id", database
+            )
             statement.bind(1, start?.bytes ?? [])
             if let end { statement.bind(2, end.bytes) }
             while try statement.step() {

@@ -208,6 +208,7 @@ public struct Session: Sendable {
             subscriptionRefused(id, error, hides: hides)
         case (.list(let id, let last), .peer, .open): received(.list(id: id, after: last), 0)
         case (.granted, .peer, .open): askAgain()
+        case (.granted, .peer, .greeting) where hasReceivedHello: break
         case (.subscribe(let request), .server, .open): try serve(request)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)

@@ -15,6 +15,8 @@ struct Subscriber: Sendable {
         var isLive = false
         /// The server did not take it: it is asked for again when the rights change.
         var isRefused = false
+        /// Whether the store may hold documents that match by now, whatever the request says.
+        var mayHold = false
     }
 
     enum Work: Sendable {
@@ -75,13 +77,20 @@ struct Subscriber: Sendable {
     /// What the server asks this side to list, in order, and from which id on; which one is being read.
     var listings: [(id: UInt64, after: DocumentID?)] = []
     var readingHeld: UInt64?
+    /// The collections of all subscriptions of this session so far, and whether anything was written or
+    /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
+    var collections: Set<[UInt8]> = []
+    var hasOthers = false
     /// The offset that the server's stream has passed, as far as it is stored.
     var streamed: UInt64 = 0
 }
 
 extension Session {
     mutating func subscribe(_ request: SubscriptionRequest) {
-        let subscription = Subscriber.Subscription(request: request)
+        var subscription = Subscriber.Subscription(request: request)
+        if let collection = request.collection {
+            subscription.mayHold = !subscriber.collections.insert(Array(collection.utf8)).inserted
+        }
         subscriber.subscriptions.append(subscription)
         if uploader.hasBegun { announce(subscription) }
     }
@@ -126,7 +135,8 @@ extension Session {
         var frame = Frame.Subscribe(
             id: id, statement: request.statement, arguments: request.arguments, cursor: request.cursor)
         frame.resume = request.resume
-        frame.holds = request.holds
+        frame.holds =
+            request.holds || subscriber.hasOthers || subscriber.subscriptions[index].mayHold
         frame.rights = request.rights
         send(.subscribe(frame))
     }
@@ -136,6 +146,7 @@ extension Session {
         subscriber.subscriptions[index].id = nil
         subscriber.subscriptions[index].isLive = false
         subscriber.subscriptions[index].isRefused = true
+        subscriber.subscriptions[index].mayHold = true
         let request = subscriber.subscriptions[index].request
         // What was remembered stands for rights that are no more.
         subscriber.subscriptions[index].request = SubscriptionRequest(
@@ -157,6 +168,7 @@ extension Session {
     /// Documents to fetch outside the stream: noted as wanted earlier, or evicted under a live subscription.
     mutating func want(_ keys: [DocumentKey]) {
         guard phase == .open, configuration.role == .peer else { return }
+        subscriber.hasOthers = true
         subscriber.held.append((.documents(keys), uploader.barrier))
         resumeAsking()
     }

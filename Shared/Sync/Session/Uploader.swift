@@ -126,6 +126,7 @@ extension Session {
     }
 
     mutating func ownOperationAdded(_ actor: ActorID) {
+        subscriber.hasOthers = true
         guard configuration.role == .peer, !uploader.stopped.contains(actor) else { return }
         if uploader.isReading, actor == uploader.pending.first { uploader.hasMore = true }
         if !uploader.pending.contains(actor) { uploader.pending.append(actor) }

@@ -134,7 +134,7 @@ struct PeerStore: SessionStore {
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
                     isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue)
             },
-            seen: repair.seen)
+            gone: repair.gone, seen: repair.seen)
         switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let actor, let refused):

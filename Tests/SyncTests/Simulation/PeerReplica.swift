@@ -259,7 +259,9 @@ struct PeerReplica {
             if isLater || key == batch.publishes { changed.cursors[key] = position }
         }
         if let position = batch.seen { changed.see(position) }
-        if let offset = batch.streamed { changed.unanswered = changed.unanswered.filter { $0.value > offset } }
+        if let offset = batch.streamed {
+            changed.unanswered = changed.unanswered.filter { $0.value > offset }
+        }
         changed.hide(batch.hides)
         self = changed
         return returning.isEmpty ? .stored : .returning(returning)

@@ -37,7 +37,9 @@ struct ServerInstance {
             for change in operation.changes {
                 let key = DocumentKey(collection: change.collection, id: change.id)
                 let before = documents[key]
-                if case .reaping(let vector) = try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
+                if case .reaping(let vector) = try LoggedChange(
+                    decoding: change.delta, stamp: operation.stamp)
+                {
                     if let told = reap(key, vector, entry.position.offset) { changes.append(told) }
                     continue
                 }
@@ -72,7 +74,9 @@ struct ServerInstance {
     private mutating func reap(
         _ key: DocumentKey, _ vector: VersionVector, _ offset: UInt64
     ) -> LiveOperation.Change? {
-        guard let document = documents[key], document.isReapable, document.vector == vector else { return nil }
+        guard let document = documents[key], document.isReapable, document.vector == vector else {
+            return nil
+        }
         documents[key] = document.reaped()
         lastChange[key] = documents[key] == nil ? nil : offset
         reapFloor = offset
@@ -117,7 +121,9 @@ struct ServerInstance {
     }
 
     /// What a subscriber has to be told of a range of ids: every document anew, from what is known of each.
-    func compare(_ query: SubscriptionQuery, _ page: HeldPage, count: Int, _ mayRead: Bool) throws -> HeldAnswer {
+    func compare(_ query: SubscriptionQuery, _ page: HeldPage, count: Int, _ mayRead: Bool) throws
+        -> HeldAnswer
+    {
         var answer = HeldAnswer(position: position)
         let held = Dictionary(page.candidates.map { ($0.key.id, $0.vector) }) { first, _ in first }
         let end = page.isLast ? nil : page.candidates.last?.key.id
@@ -155,6 +161,23 @@ struct ServerInstance {
             }
         }
         return answer
+    }
+
+    /// What was seen of a document, as far as a vector names its writers.
+    func seen(_ vector: VersionVector, of key: DocumentKey) -> VersionVector {
+        let frontier = vector.entries.compactMap { entry -> VersionVector.Entry? in
+            self.frontier[entry.actor].map { .init(actor: entry.actor, time: $0) }
+        }
+        return self.vector(of: key).union(VersionVector(frontier))
+    }
+
+    /// A document as a peer holds it, without what was reaped here meanwhile.
+    func withoutReaped(_ state: [UInt8], _ key: DocumentKey) throws -> [UInt8] {
+        let held = try Document(decoding: state)
+        let seen = seen(held.vector, of: key)
+        let lacks = held.vector.entries.map { Stamp(time: $0.time, actor: $0.actor) }
+            .filter { !vector(of: key).covers($0) }
+        return lacks.contains(where: seen.covers) ? held.gone(frontier: seen, replaying: []).encoded() : state
     }
 
     func vector(of key: DocumentKey) -> VersionVector { documents[key]?.vector ?? VersionVector() }

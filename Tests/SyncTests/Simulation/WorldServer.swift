@@ -43,7 +43,7 @@ extension World {
                 try candidates.filter { candidate in
                     guard mayWrite(candidate.key) else { return false }
                     let vector = try VersionVector(decoding: candidate.vector)
-                    return !instances[index].vector(of: candidate.key).covers(vector)
+                    return !instances[index].seen(vector, of: candidate.key).covers(vector)
                 }.map(\.key))
         case .admitStates(let states): return try admit(states, index)
         case .report: return nil
@@ -94,7 +94,10 @@ extension World {
                 }
                 continue
             }
-            if try !isCovered(operation, link.instance) { try fold(link.instance, count: .max) }
+            // What it rests on may be reaped meanwhile: the log checks that in its append.
+            if try reapings > 0 || !isCovered(operation, link.instance) {
+                try fold(link.instance, count: .max)
+            }
             if let code = try verdict(operation, link.instance) {
                 refusals.append(consume(operation, code))
                 continue
@@ -124,7 +127,8 @@ extension World {
         let acknowledgements = reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
         let offset = isAnyOld ? 0 : log.head.offset
         return refusals.isEmpty
-            ? .appended(acknowledgements, offset: offset) : .refused(acknowledgements, refusals, offset: offset)
+            ? .appended(acknowledgements, offset: offset)
+            : .refused(acknowledgements, refusals, offset: offset)
     }
 
     func mayWrite(_ key: DocumentKey) -> Bool { !utf8Equal(key.collection, Self.locked) }
@@ -152,7 +156,9 @@ extension World {
     private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event
     {
         try fold(index, count: .max)
-        let changes = try states.filter { item in
+        let changes = try states.map { item in
+            (key: item.key, state: try instances[index].withoutReaped(item.state, item.key))
+        }.filter { item in
             let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
             return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: wall)
