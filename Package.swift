@@ -157,6 +157,17 @@ let checks: [Target] = [
         ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient, logging]),
     tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "CRDT", "DQL", "TestSupport"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", logging]),
+    // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
+    // builds it from Tests/Simulation/Package.swift, without sockets and servers.
+    .executableTarget(
+        name: "Simulation",
+        dependencies: [
+            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit",
+            "Sync",
+            "TestSupport", "Transport", logging,
+        ],
+        path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
+        swiftSettings: strict),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
     .testTarget(
@@ -173,6 +184,7 @@ let package = Package(
         .executable(name: "query-service", targets: ["QueryServiceMain"]),
         .executable(name: "attachment-store", targets: ["AttachmentStoreMain"]),
         .executable(name: "mimeo", targets: ["MimeoMain"]),
+        .executable(name: "simulation", targets: ["Simulation"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

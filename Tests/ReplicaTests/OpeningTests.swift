@@ -95,6 +95,8 @@ struct OpeningTests {
                     "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
                     "DROP TABLE outside",
+                    "DROP TABLE document_index",
+                    "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",
                 ] {
                     try RawStatement(fresh: change, database).run()

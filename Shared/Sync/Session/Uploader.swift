@@ -12,9 +12,6 @@ struct Uploader: Sendable {
     var sent: [ActorID: UInt64] = [:]
     /// Actors that may have more to send, in order.
     var pending: [ActorID] = []
-    /// The actor that something was sent of last. The next one has its turn when all of that is acknowledged:
-    /// what it wrote may rest on it, in other documents too.
-    var current: ActorID?
     var isReading = false
     /// Counts the reads; the answer to one does not know of operations added after it was asked.
     var reads: UInt64 = 0
@@ -47,6 +44,12 @@ struct Uploader: Sendable {
     var barrier: Barrier {
         let isFresh = isReading && !hasMore
         return Barrier(reads: isFresh ? reads - 1 : reads, unread: Set(pending), targets: sent)
+    }
+
+    /// Whether an actor's operations may leave: what a store wrote as another actor before was seen by their
+    /// author, so it has to be in the log before them. (It may still be refused, and come later.)
+    func mayBegin(_ actor: ActorID) -> Bool {
+        sent.allSatisfy { $0.key == actor || $0.value <= acknowledged[$0.key] ?? 0 }
     }
 
     func isReached(_ barrier: Barrier) -> Bool {
@@ -135,7 +138,7 @@ extension Session {
 
     mutating func resumeUpload() {
         guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
-            let actor = uploader.pending.first, actor == uploader.current || uploader.isDrained
+            let actor = uploader.pending.first, uploader.mayBegin(actor)
         else { return }
         uploader.isReading = true
         uploader.hasMore = false
@@ -150,7 +153,6 @@ extension Session {
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
-            uploader.current = actor
             send(.upload(operations.map(\.bytes)))
         } else if !uploader.hasMore {
             uploader.pending.removeAll { $0 == actor }
