@@ -22,8 +22,8 @@ public enum Limits {
     public static let wantedDocuments = 1_024
     /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
     public static let wantedWaitingDocuments = 4_096
-    /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page and a
-    /// run of the live stream, each with a message of the largest size in it.
+    /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page and
+    /// a run of the live stream, each with a message of the largest size in it.
     public static let waitingBytes = 4 * messageBytes
     /// About how many bytes of states answer one `want`; for the rest its sender asks again. Bounds what one
     /// side asks for unseen.

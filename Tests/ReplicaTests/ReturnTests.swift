@@ -169,7 +169,8 @@ struct HeldTests {
             let (fold, writer) = try fold(
                 folder,
                 [
-                    "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 1}), ({'_id': 3, 'n': 1})",
+                    "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 1})",
+                    "INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 1})",
                     "INSERT INTO c DOCUMENTS ({'_id': 4, 'n': 0}), ({'_id': 5, 'n': 1})",
                     "UPDATE c SET n = -1 WHERE _id = 3",
                 ])

@@ -136,7 +136,7 @@ struct Merger {
         }
     }
 
-    private mutating func drop(_ key: DocumentKey, _ table: Int64, _ vector: VersionVector) throws {
+    private mutating func drop(_ key: DocumentKey, _ table: DocumentTable, _ vector: VersionVector) throws {
         if vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
         try DocumentRows.remove(table, key.id, database)
         changed.append(key)

@@ -197,7 +197,8 @@ public struct StagedPage: Sendable {
     public var updates: [DocumentUpdate]
     /// Documents to show no more, in the same transaction: they may not be read here any more.
     public var hides: [DocumentKey] = []
-    /// What to give with the next subscription, so that it goes on behind this page; nil leaves what there is.
+    /// What to give with the next subscription, so that it goes on behind this page; nil leaves what there
+    /// is.
     public var resume: [UInt8]?
 }
 

@@ -176,7 +176,8 @@ extension Session {
     }
 
     /// Other rights for the other side: what may not be read any more is told at once, everything else is
-    /// reconciled (rule 18). What waits for credit was put together under the earlier rights, and is not sent.
+    /// reconciled (rule 18). What waits for credit was put together under the earlier rights, and is not
+    /// sent.
     mutating func grantChanged(_ changed: ReadAccess) {
         let earlier = access
         access = changed
