@@ -129,12 +129,9 @@ package struct ServerStore: SessionStore {
         _ query: SubscriptionQuery, _ access: ReadAccess, _ page: HeldPage
     ) async throws -> HeldAnswer {
         try await hub.materializer.advance()
-        guard let beginning = try await log.position(at: 0, in: database) else {
-            throw OperationLogError(.corrupt, "a log has no beginning")
-        }
         let replica = hub.materializer.replica
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, in: replica, start: beginning)
+            try HeldReader.answer(page, of: query, access, in: replica)
         }
     }
 }

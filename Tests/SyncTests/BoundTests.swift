@@ -44,7 +44,7 @@ struct BoundTests {
         var server = SessionTests.openServer(theirCredit: 1)
         _ = server.receive(subscribe(1))
         let page = CatchUpPage(
-            documents: (0..<6).map { document($0, 15 << 20) }, candidates: [], offset: 200, head: nil)
+            documents: (0..<8).map { document($0, 15 << 20) }, candidates: [], offset: 200, head: nil)
         #expect(SessionTests.code(server.receive(.page(subscription: 1, page))) == "SYNC-0501")
     }
 

@@ -72,7 +72,7 @@ struct RandomSessionTests {
                 key: [UInt8(generator.below(2))], [Frame.Candidate(key: key, vector: Exemplars.vector)],
                 isLast: generator.chance(50))
         case 37, 38:
-            var answer = HeldAnswer(position: position)
+            var answer = HeldAnswer()
             if generator.chance(50) { answer.documents = [Exemplars.state] }
             if generator.chance(50) { answer.gone = [Frame.Candidate(key: key, vector: Exemplars.vector)] }
             if generator.chance(50) { answer.through = key.id }

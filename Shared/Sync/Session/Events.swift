@@ -349,11 +349,9 @@ public struct HeldAnswer: Sendable {
     public var hidden: [DocumentKey] = []
     /// The id up to which this speaks; nil for the whole range.
     public var through: DocumentID?
-    /// The position of the log that the fold stood at.
-    public var position: LogPosition
 
-    /// An answer as of this position.
-    public init(position: LogPosition) { self.position = position }
+    /// An answer that has nothing to tell.
+    public init() {}
 }
 
 /// One folded operation, shared by all sessions of a server.

@@ -2,13 +2,13 @@ import CRDT
 import DQL
 
 /// A subscriber tells what it holds of a subscription, in the order of ids, and is told page by page what it
-/// lacks and what is gone (rules 13, 14 and 18); then it catches up from where the fold stood at the
-/// beginning.
+/// lacks and what is gone (rules 13, 14 and 18); then it catches up from where the stream stood when it was
+/// asked, so that what it writes meanwhile is named to it too.
 ///
 /// Bounds: pages are data and consume credit; one is compared at a time.
 struct Listing: Sendable {
-    /// Where the fold stood at the first comparison: what changed since follows in pages of changes.
-    var start: LogPosition?
+    /// Where the stream stood when the subscriber was asked: what changed since follows in pages of changes.
+    let start: LogPosition
     /// The id up to which the subscriber was answered.
     var after: DocumentID?
     /// Pages that wait, the first one being compared; ids that were answered are gone from it.
@@ -19,7 +19,7 @@ struct Listing: Sendable {
     /// The rights have changed meanwhile: what is still to come is thrown away, and asked for again.
     var isVoid = false
 
-    init(start: LogPosition? = nil, after: DocumentID? = nil) {
+    init(start: LogPosition, after: DocumentID? = nil) {
         self.start = start
         self.after = after
         last = after
@@ -79,13 +79,14 @@ enum ResumeToken {
 extension Session {
     /// Asks from the start what the subscriber holds.
     mutating func list(_ subscription: inout Publisher.Subscription) {
+        guard let head = publisher.head else { return }
         subscription.nextPage = nil
         subscription.liveFrom = nil
         if subscription.listing.map({ !$0.isListed }) ?? false {
             subscription.listing?.isVoid = true
         } else {
             for item in subscription.listing?.pages ?? [] { returnCredit(item.size) }
-            subscription.listing = Listing()
+            subscription.listing = Listing(start: head)
             send(.list(id: subscription.id))
         }
     }
@@ -136,8 +137,8 @@ extension Session {
         guard let listing = publisher.subscriptions[index].listing, listing.isVoid else { return }
         for item in listing.pages { returnCredit(item.size) }
         publisher.subscriptions[index].listing?.pages = []
-        guard listing.isListed else { return }
-        publisher.subscriptions[index].listing = Listing()
+        guard listing.isListed, let head = publisher.head else { return }
+        publisher.subscriptions[index].listing = Listing(start: head)
         send(.list(id: publisher.subscriptions[index].id))
     }
 
@@ -146,8 +147,7 @@ extension Session {
         guard let index = answered(id), var listing = publisher.subscriptions[index].listing,
             let first = listing.pages.first
         else { return }
-        let start = listing.start ?? answer.position
-        listing.start = start
+        let start = listing.start
         // A page that was not answered whole goes on behind what was.
         listing.after = answer.through ?? first.page.candidates.last?.key.id ?? listing.after
         if let through = answer.through {

@@ -150,7 +150,7 @@ private struct EventSource {
         case 1: return .page(subscription: UInt64(byte() % 8), page())
         case 2: return .unknownPlace(subscription: UInt64(byte() % 8))
         case 3:
-            var answer = HeldAnswer(position: position())
+            var answer = HeldAnswer()
             if flag() { answer.documents = [update()] }
             if flag() { answer.gone = [candidate()] }
             if flag() { answer.hidden = [key()] }

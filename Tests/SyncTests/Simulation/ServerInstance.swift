@@ -124,7 +124,7 @@ struct ServerInstance {
     func compare(_ query: SubscriptionQuery, _ page: HeldPage, count: Int, _ mayRead: Bool) throws
         -> HeldAnswer
     {
-        var answer = HeldAnswer(position: position)
+        var answer = HeldAnswer()
         let held = Dictionary(page.candidates.map { ($0.key.id, $0.vector) }) { first, _ in first }
         let end = page.isLast ? nil : page.candidates.last?.key.id
         let ids = Set(held.keys).union(
