@@ -160,8 +160,8 @@ extension Replica {
     }
 
     /// Of documents the server could send because they changed and may have left a subscription: those this
-    /// store holds and whose vector does not cover the server's, and those it does not show yet and has staged
-    /// for the subscription in such a state.
+    /// store holds and whose vector does not cover the server's, and those it does not show yet and has
+    /// staged for the subscription in such a state.
     public func outdated(
         _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {

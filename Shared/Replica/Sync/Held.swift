@@ -22,8 +22,9 @@ public struct HeldRange: Sendable {
     public var after: DocumentID?
     /// Whether the range goes on to the end; else it ends with the last document.
     public var isLast: Bool
-    /// About how many bytes of states and how many documents are looked at before the comparison stops.
+    /// About how many bytes of states are read before the comparison stops.
     public var bytes: Int
+    /// About how many documents are looked at before it stops.
     public var rows: Int
 
     /// A range of these parts.
@@ -40,9 +41,9 @@ public struct HeldRange: Sendable {
 }
 
 extension ReadTransaction {
-    /// Compares what a subscriber holds with this materialization. A document that is not here counts as empty
-    /// with the frontier as its vector, and one that is here has seen the frontier too (rule 13): whatever of
-    /// the subscriber's copy the frontier covers and the state here does not is gone.
+    /// Compares what a subscriber holds with this materialization. A document that is not here counts as
+    /// empty with the frontier as its vector, and one that is here has seen the frontier too (rule 13):
+    /// whatever of the subscriber's copy the frontier covers and the state here does not is gone.
     public func compare(
         _ held: HeldRange, of query: SubscriptionQuery, mayRead: (DocumentKey) -> Bool
     ) throws -> HeldComparison {

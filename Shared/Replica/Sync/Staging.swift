@@ -19,7 +19,8 @@ enum Staged {
         let statement = try RawStatement(
             cached: """
                 INSERT INTO staged (subscription, number, collection, id, state, gone) VALUES
-                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4, ?5)
+                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1),
+                ?2, ?3, ?4, ?5)
                 """, database)
         statement.bind(1, subscription)
         statement.bind(2, update.key.collection)
@@ -56,8 +57,8 @@ enum Staged {
 
 extension Replica {
     /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription; and
-    /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind this
-    /// page in a later session; nil leaves what there is.
+    /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind
+    /// this page in a later session; nil leaves what there is.
     public func stage(
         _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
         hiding hidden: [DocumentKey] = []

@@ -29,9 +29,9 @@ extension Replica {
     /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
     /// never goes beyond what this store has: an operation still to be written is not acknowledged.
     ///
-    /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil when they
-    /// will not come, 0 when they have. Returns the documents to ask for because of that: they are noted as
-    /// wanted.
+    /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil when
+    /// they will not come, 0 when they have. Returns the documents to ask for because of that: they are
+    /// noted as wanted.
     @discardableResult
     public func acknowledge(
         _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
