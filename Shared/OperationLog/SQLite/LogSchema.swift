@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    private static let steps = [version1, version2]
+    private static let steps = [version1, version2, version3]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.
@@ -55,6 +55,43 @@ enum LogSchema {
             offset INTEGER NOT NULL,
             PRIMARY KEY (database, touch)
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// 3. Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
+    ///    `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
+    ///    one's `LogKey`. Of a snapshot `sum` is the checksum so far; `isFinished` says that it counts.
+    ///    `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
+    private static let version3 = """
+        ALTER TABLE databases ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE databases ADD COLUMN truncatedHash INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE hashes (position INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
+        CREATE TABLE snapshots (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            database INTEGER NOT NULL,
+            offset INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            chunks INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            sum INTEGER NOT NULL,
+            isFinished INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE chunks (
+            snapshot INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            bytes BLOB NOT NULL,
+            UNIQUE (snapshot, number)
+        ) STRICT;
+        CREATE TABLE leases (
+            number INTEGER PRIMARY KEY,
+            database INTEGER NOT NULL,
+            purpose TEXT NOT NULL,
+            slot INTEGER NOT NULL,
+            actor INTEGER,
+            epoch INTEGER NOT NULL,
+            expires INTEGER NOT NULL,
+            UNIQUE (database, purpose, slot)
+        ) STRICT;
         """
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.

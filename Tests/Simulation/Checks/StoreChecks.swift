@@ -6,15 +6,11 @@ import Transport
 
 /// What must hold of every store at any time: looked at as an application or an observer would.
 extension World {
-    struct Glance {
-        var states: [DocumentKey: [UInt8]] = [:]
-    }
-
     /// All documents of a store in one snapshot, tombstones included.
-    func glance(_ replica: Replica) throws -> [DocumentKey: [UInt8]] {
+    func glance(_ replica: Replica, only one: String? = nil) throws -> [DocumentKey: [UInt8]] {
         try replica.read { transaction in
             var states: [DocumentKey: [UInt8]] = [:]
-            for name in try transaction.collectionNames() {
+            for name in try one.map({ [$0] }) ?? transaction.collectionNames() {
                 try transaction.changes(in: name, after: 0) { document in
                     states[DocumentKey(collection: name, id: document.id)] = [UInt8](document.state)
                     return true
@@ -128,6 +124,7 @@ extension World {
                 peer.stored[cursor.key] = cursor.position
             }
             passRepair(peer)
+            try observe(peer, batch)
         case .repair(let repair):
             guard case .repaired? = answer else { return }
             statistics.repairs += 1
@@ -138,6 +135,19 @@ extension World {
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }
+    }
+
+    /// An observer of what is checked in every snapshot hears of a commit, and looks.
+    private func observe(_ peer: Peer, _ batch: Batch) throws {
+        guard peer.holdsEverything, peer.repairedAt == 0 else { return }
+        let concerns =
+            batch.publishes != nil
+            || batch.updates.contains { update in
+                Collections.isAccount(update.key) || Collections.isNote(update.key)
+            }
+        guard concerns, try hasBegun(peer) else { return }
+        try checkSum(try glance(peer.replica, only: Collections.accounts), "peer \(peer.number)")
+        try checkMarks(peer, try marks(peer))
     }
 
     private func hasBegun(_ peer: Peer) throws -> Bool {

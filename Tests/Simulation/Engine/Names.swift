@@ -21,8 +21,6 @@ extension Frame {
             return "hello \(actors) at \(hello.head?.offset ?? 0)\(hello.isBehind ? ", behind" : "")"
         case .subscribe(let request):
             return "subscribe \(request.id) \(request.statement) from \(request.cursor?.offset ?? 0)"
-        case .unsubscribe(let id): return "unsubscribe \(id)"
-        case .subscriptionRefused(let id, let error): return "subscriptionRefused \(id) \(error.code)"
         case .catchUp(let page):
             return "catchUp \(page.id) \(page.documents.map(\.key.words)) "
                 + "not \(page.candidates.map(\.key.words)) end \(page.end.map { "\($0.offset)" } ?? "-")"
@@ -41,13 +39,10 @@ extension Frame {
         case .states(let states, let position):
             return "states \(states.map { $0.key.words + ($0.state == nil ? " (none)" : "") }) "
                 + "at \(position?.offset ?? 0)"
-        case .credit(let bytes): return "credit \(bytes)"
-        case .chunk(_, let part): return "chunk of \(part.count)"
         case .refused(let refusal):
             return "refused \(refusal.actor):\(refusal.sequence) \(refusal.error.code)"
         case .close(let error): return "close \(error)"
-        case .holdings(let all, let isLast): return "holdings \(all.map(\.key.words))\(isLast ? " end" : "")"
-        case .reconciled(let position): return "reconciled \(position.offset)"
+        default: return String("\(frame)".prefix { $0 != "(" }) + " of \(bytes.count) bytes"
         }
     }
 }

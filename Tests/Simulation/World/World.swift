@@ -10,6 +10,8 @@ import TestSupport
 enum Happening {
     /// An application does something.
     case act(Int)
+    /// An application writes one document, which somebody has evicted.
+    case write(Int, DocumentKey)
     case connect(Int)
     /// A frame arrives at one end.
     case frame(Link, atServer: Bool)
@@ -186,6 +188,7 @@ final class World: @unchecked Sendable {
     private func happen(_ happening: Happening) throws {
         switch happening {
         case .act(let peer): try act(peers[peer])
+        case .write(let peer, let key): try act(peers[peer], on: key)
         case .connect(let peer): try connect(peers[peer])
         case .frame(let link, let atServer): try arrive(link, atServer)
         case .perform(let link, let atServer, let action): perform(action, link, atServer)
@@ -226,7 +229,11 @@ final class World: @unchecked Sendable {
             }
             Jobs.drain()
         } while !queue.isEmpty
-        for peer in peers { try? peer.replica.close() }
+        for peer in peers {
+            try? peer.replica.close()
+            peer.link = nil
+        }
+        links = [:]
     }
 
     // MARK: The trace

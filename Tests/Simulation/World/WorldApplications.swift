@@ -70,6 +70,16 @@ extension World {
         }
     }
 
+    /// Somebody else writes what a peer has just evicted and may be asking for.
+    func act(_ peer: Peer, on key: DocumentKey) throws {
+        guard !isHealing else { return }
+        do {
+            try write(peer, [key])
+        } catch {
+            guard peer.disk.isOff else { throw error }
+        }
+    }
+
     private func use(_ peer: Peer) throws {
         switch generator.below(100) {
         case 0..<66: try write(peer)
@@ -94,6 +104,10 @@ extension World {
                 collection: generator.pick(collections), id: try Self.id(generator.below(5)))
             if !keys.contains(key) { keys.append(key) }
         }
+        try write(peer, keys)
+    }
+
+    private func write(_ peer: Peer, _ keys: [DocumentKey]) throws {
         let (choice, value) = (generator.below(14), Int64(generator.below(100)))
         let color = generator.pick(["red", "blue", "green"])
         let tag = generator.pick(["a", "b", "c"])
@@ -173,6 +187,11 @@ extension World {
         statistics.evictions += 1
         note(11) { "peer \(peer.number) evicts \(collection)/\(id)" }
         _ = try peer.replica.write { try $0.evict(collection, [id]) }
+        if generator.chance(50) {
+            let other = (peer.number + 1 + generator.below(peers.count - 1)) % peers.count
+            let key = DocumentKey(collection: collection, id: id)
+            schedule(.write(other, key), in: delay(0, 100, slow: 0))
+        }
         // What an eviction forgets of cursors, the next subscription asks for.
         let live = Set(peer.subscriptions.keys)
         peer.stored = peer.stored.filter { live.contains($0.key) }

@@ -186,7 +186,7 @@ extension World {
                     attempt { try done(action, answer, link.peer) }
                     performed(answer, link, false)
                 } catch {
-                    if link.peer.disk.isOff { return }
+                    if link.peer.disk.isOff || end.isDead { return }
                     fail(Violation("a peer's store failed in \(action.name): \(error)"))
                 }
             }
@@ -270,9 +270,9 @@ extension World {
     func kill(_ link: Link, atServer: Bool) {
         let end = link.end(atServer: atServer)
         let other = link.end(atServer: !atServer)
-        guard !end.isGone else { return }
         end.isDead = true
         end.outstanding = 0
+        guard !end.isGone else { return finish(link, atServer) }
         end.reason = nil
         other.inbox = Array(other.inbox.prefix(generator.below(other.inbox.count + 1)))
         link.isCut = true
