@@ -242,7 +242,16 @@ actor ProjectionWorker {
             throw OperationLogError(.corrupt, "a log has no beginning", database: database)
         }
         let begun = try await lane.run { try $0.startBuilding(at: start) }
-        guard let snapshot = try await log.snapshot(of: database) else { return begun }
+        guard let loaded = try await Self.loadSnapshot(log, database, lane, logger) else { return begun }
+        return try await lane.run { try $0.finishLoading(loaded) }
+    }
+
+    /// Loads the log's snapshot into what is being built.
+    /// - Returns: where it stands; nil when there is none, or only a damaged one beside a log that is whole.
+    private static func loadSnapshot(
+        _ log: any OperationLog, _ database: String, _ lane: WorkerLane, _ logger: Logger
+    ) async throws -> SnapshotStart? {
+        guard let snapshot = try await log.snapshot(of: database) else { return nil }
         do {
             // The whole of it is verified first: a generation must not begin with what turns out damaged.
             try await log.readSnapshot(snapshot, of: database) { _ in }
@@ -251,23 +260,23 @@ actor ProjectionWorker {
             logger.error(
                 "the snapshot is damaged; the log is folded from its beginning",
                 metadata: ["database": "\(database)"])
-            return begun
+            return nil
         }
-        var stands: SnapshotStart?
+        var start: SnapshotStart?
         try await log.readSnapshot(snapshot, of: database) { chunk in
-            let records = try Self.records(in: chunk)
+            let records = try records(in: chunk)
             let documents = records.compactMap { record in
                 if case .document(let document) = record { document } else { SnapshotDocument?.none }
             }
-            if case .begin(let start)? = records.first { stands = start }
-            try await self.lane.run { try $0.load(documents) }
+            if case .begin(let begun)? = records.first { start = begun }
+            try await lane.run { try $0.load(documents) }
         }
-        guard let stands, stands.position == snapshot.position else {
+        guard let start, start.position == snapshot.position else {
             throw OperationLogError(
                 .corruptSnapshot, "the snapshot is not of the place it is kept for", database: database,
                 offset: snapshot.position.offset)
         }
-        return try await lane.run { try $0.finishLoading(stands) }
+        return start
     }
 
     private static func records(in chunk: [UInt8]) throws(ProjectionError) -> [SnapshotRecord] {
