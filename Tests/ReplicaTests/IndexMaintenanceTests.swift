@@ -65,7 +65,8 @@ struct IndexMaintenanceTests {
             #expect(try replica.indexFaults() == [])
             #expect(try replica.ids("a", [IndexRange()]).count == 6)
 
-            let request = RepairRequest(admitted: [:], refused: [], seen: nil)
+            let request = RepairRequest(
+                admitted: [:], closed: [replica.actor], refused: [], seen: nil)
             guard case .needs(let keys) = try replica.repair(request) else {
                 Issue.record("nothing was asked for")
                 return

@@ -55,9 +55,8 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "Histories.swift", "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift",
-                "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
-                "Housekeeping/HousekeepingOptions.swift",
+                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
+                "StateAdmission.swift", "WriteAdmission.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
         .target(

@@ -4,8 +4,8 @@ import CRDT
 /// it moves those that the log can not take as they were written, and no other.
 ///
 /// Those are the operations of an actor that the server takes nothing more of, those whose stamp is too far
-/// ahead to be admitted, those that rest on one that is moved or set aside, and of their actors everything
-/// later. All others keep actor, sequence and stamp, so that a copy of the store that uploads them too writes
+/// ahead to be admitted, those of documents that the server has reaped, those that rest on one that is moved
+/// or set aside, and of their actors everything later. All others keep actor, sequence and stamp, so that a copy of the store that uploads them too writes
 /// nothing twice.
 ///
 /// Used once, with the operations in the order of their commits.
@@ -35,6 +35,8 @@ struct RepairPlan {
     private(set) var moves = false
     /// The stamps that will not be in a document under their names.
     private var gone: [DocumentKey: Set<Stamp>] = [:]
+    /// Per document what stays: the server will have that before what is moved.
+    private var staying: [DocumentKey: VersionVector] = [:]
     /// The store's own stamps of actors that another history goes on with.
     private var diverged: [DocumentKey: Set<Stamp>] = [:]
 
@@ -52,7 +54,10 @@ struct RepairPlan {
         }
         let fate = try fate(of: operation, keys)
         fates.append(fate)
-        if case .stays = fate { return }
+        if case .stays = fate {
+            for key in keys { staying[key, default: VersionVector()].insert(operation.stamp) }
+            return
+        }
         if case .moves = fate { moves = true }
         left.insert(operation.actor)
         for key in keys {
@@ -66,9 +71,9 @@ struct RepairPlan {
         let refusal = request.refused.first {
             $0.actor == operation.actor && $0.sequence == operation.sequence
         }
-        if let refusal, !(refusal.isForItsBase && restsOnGone) {
-            return refusal.isThere ? .there : .refused(refusal)
-        }
+        // A base that the server does not have was moved too, or removed and reaped: then it is let go.
+        if let refusal, !refusal.isForItsBase { return refusal.isThere ? .there : .refused(refusal) }
+        if keys.contains(where: request.gone.contains) { return .moves }
         let isTooFarAhead =
             request.isForClock
             && HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds)
@@ -84,6 +89,11 @@ struct RepairPlan {
             }
         }
         return false
+    }
+
+    /// What a moved write of a document may rest on, given the vector of the server's state of it.
+    func reachable(in key: DocumentKey, _ vector: VersionVector) -> VersionVector {
+        staying[key].map(vector.union) ?? vector
     }
 
     /// Whether the server's document has a change of this stamp already, given its vector there. A vector

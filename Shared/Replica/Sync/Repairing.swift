@@ -43,19 +43,23 @@ public struct RepairRequest: Sendable {
     public var refused: [Refused]
     /// Whether an operation was too far ahead for the server: then all that are, are moved.
     public var isForClock: Bool
+    /// Documents that are gone at the server: what is not acknowledged of these is moved too.
+    public var gone: Set<DocumentKey>
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 
     /// A request of these parts.
     public init(
-        admitted: [ActorID: UInt64], closed: Set<ActorID>, diverged: Set<ActorID> = [], refused: [Refused],
-        isForClock: Bool = false, seen: LogPosition?
+        admitted: [ActorID: UInt64], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
+        refused: [Refused],
+        isForClock: Bool = false, gone: Set<DocumentKey> = [], seen: LogPosition?
     ) {
         self.admitted = admitted
         self.closed = closed
         self.diverged = diverged
         self.refused = refused
         self.isForClock = isForClock
+        self.gone = gone
         self.seen = seen
     }
 }
@@ -259,6 +263,7 @@ struct Repairer {
             isThere: {
                 self.plan.isThere(operation.stamp, in: $0, self.places[$0]?.vector ?? VersionVector())
             },
+            server: { self.plan.reachable(in: $0, self.places[$0]?.vector ?? VersionVector()) },
             document: { key in
                 let table = try collections.number(of: key.collection, self.database)
                 let shown = try table.flatMap { try DocumentRows.state($0, key.id, self.database) }

@@ -49,10 +49,11 @@ struct Restamper {
     /// - Parameters:
     ///   - time: exceeds everything in the documents and every earlier stamp of the new actor.
     ///   - isThere: whether the server's state of a document has the operation's change.
+    ///   - server: the vector of the server's state of a document, with what is still to be uploaded there.
     ///   - document: the state the change will be applied to.
     mutating func move(
         _ operation: Operation, to time: Timestamp, isThere: (DocumentKey) throws -> Bool,
-        document: (DocumentKey) throws -> Document
+        server: (DocumentKey) throws -> VersionVector, document: (DocumentKey) throws -> Document
     ) throws -> Operation? {
         let stamp = Stamp(time: time, actor: actor)
         var changes: [Operation.Change] = []
@@ -61,8 +62,8 @@ struct Restamper {
             guard try !isThere(key) else { continue }
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             let trace = traces[key] ?? Trace()
-            let moved = delta.restamped(
-                stamp, on: try document(key), base: lowered(delta.base, in: trace))
+            let base = try lowered(delta.base, in: trace).limited(to: server(key), besides: actor)
+            let moved = delta.restamped(stamp, on: try document(key), base: base)
             note(delta, in: &traces[key, default: Trace()])
             // What only seeds leaves no stamp of its own to rest on (rule 7).
             if moved.writesStamp { traces[key]?.previous = time }
@@ -92,5 +93,17 @@ struct Restamper {
         }
         if let previous = trace.previous { result.insert(Stamp(time: previous, actor: actor)) }
         return result
+    }
+}
+
+extension VersionVector {
+    /// What another vector covers of this one, and this one's entry of an actor: a moved write rests on
+    /// nothing that the server does not have. What it lacks of a base was removed and reaped there (rule 14).
+    fileprivate func limited(to other: VersionVector, besides own: ActorID) -> VersionVector {
+        VersionVector(
+            entries.compactMap { entry in
+                if entry.actor == own { return entry }
+                return other[entry.actor].map { Entry(actor: entry.actor, time: min(entry.time, $0)) }
+            })
     }
 }

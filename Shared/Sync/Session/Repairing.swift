@@ -25,6 +25,9 @@ struct Repairing: Sendable {
     var step = Step.idle
     /// What was refused since the last repair.
     var refused: [Frame.Refusal] = []
+    /// Documents that are gone at the server, with own writes that it does not have: these are moved, onto
+    /// nothing (rule 14).
+    var gone: Set<DocumentKey> = []
     /// Documents still to be asked for.
     var needed: [DocumentKey] = []
     /// Whether the request under way is for the repair.
@@ -75,7 +78,7 @@ extension Session {
                     admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
                     isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
-                    seen: uploader.repair.seen)))
+                    gone: uploader.repair.gone, seen: uploader.repair.seen)))
     }
 
     mutating func repairNeeds(_ keys: [DocumentKey]) {

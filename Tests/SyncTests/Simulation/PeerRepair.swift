@@ -106,6 +106,7 @@ extension PeerReplica {
         let moved = try restamper.move(
             operation, to: clock.next(wallMilliseconds: wall),
             isThere: { plan.isThere(operation.stamp, in: $0, server[$0]?.vector ?? VersionVector()) },
+            server: { plan.reachable(in: $0, server[$0]?.vector ?? VersionVector()) },
             document: { self.documents[$0] ?? server[$0] ?? Document() })
         guard let moved else { return }
         if actors.last != actor { actors.append(actor) }
@@ -150,7 +151,7 @@ extension Repair {
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
                     isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
-            }, isForClock: isForClock, seen: seen)
+            }, isForClock: isForClock, gone: gone, seen: seen)
     }
 }
 
