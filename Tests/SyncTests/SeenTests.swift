@@ -26,7 +26,8 @@ struct SeenTests {
         _ = session.receive(.ownActors(OwnHistory(heads: [own])))
         _ = session.receive(SessionTests.hello())
         let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
-        return (session, session.receive(.historyCompared([standing])))
+        let actions = session.receive(.historyCompared([standing]))
+        return (session, actions)
     }
 
     @Test("the greeting's head is noted before anything is asked for")
