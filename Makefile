@@ -20,9 +20,10 @@ test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/setup build postgres system
 	@scripts/with-postgres scripts/test
 
-bench: ## Documents beside Yrs, Automerge and Loro, the whole system beside bare SQLite: release, medians
+bench: ## Documents beside Yrs and others, queries beside SQLite and DuckDB, all beside bare SQLite: medians
 	@scripts/setup build system
 	@scripts/bench-documents
+	@scripts/bench-queries
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 

@@ -217,7 +217,11 @@ extension Touch {
     /// write different documents of one collection do not hinder each other.)
     fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
-        guard statement.kind == .insert else { return documents }
-        return documents + statement.collectionsRead.map { Touch.collection($0) }
+        // An INSERT copies what it reads; a subquery reads what the statement does not write.
+        let copied = statement.collectionsRead.filter { collection in
+            statement.kind == .insert
+                || !statement.collectionsWritten.contains { utf8Equal($0, collection) }
+        }
+        return documents + copied.map { Touch.collection($0) }
     }
 }

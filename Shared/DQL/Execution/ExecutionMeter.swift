@@ -37,6 +37,11 @@ final class ExecutionMeter {
         case .object(let object)?: bytes = object.count * DQLLimits.elementBytes
         default: return
         }
+        try work(bytes: bytes)
+    }
+
+    /// The work that so many bytes are. Throws as `step`.
+    func work(bytes: Int) throws(DQLError) {
         guard bytes >= DQLLimits.stepBytes else { return }
         stepsUntilCheck -= bytes / DQLLimits.stepBytes
         if stepsUntilCheck <= 0 { try check() }

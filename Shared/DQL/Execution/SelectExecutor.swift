@@ -11,7 +11,9 @@ struct SelectExecutor {
     init(_ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
         let plan = plan.specialized(context.arguments)
         window = try Window(plan.input.bounds, context)
-        let planned = try RowPlanner(documents: documents, options: context.options).plan(
+        let planner = RowPlanner(documents: documents, options: context.options)
+        try planner.checkJoins(of: plan.input.rows, context.source)
+        let planned = try planner.plan(
             plan.input, plan.projection, isLimited: plan.input.bounds.limit != nil && !plan.isDistinct)
         self.plan = SelectPlan(
             input: planned.input, projection: planned.projection, isDistinct: plan.isDistinct)

@@ -60,7 +60,7 @@ final class TransactionSession: Sendable {
         }
         return try await withCheckedThrowingContinuation { continuation in
             let step = Step(
-                request: engine.request(statement, arguments), ids: GeneratedIDs(engine.environment),
+                request: try engine.request(statement, arguments), ids: GeneratedIDs(engine.environment),
                 answer: continuation)
             if !put(.run(step), isLast: false) { continuation.resume(throwing: Self.ended) }
         }
