@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench fuzz system clean help
+.PHONY: run demo test lint format bench fuzz system compose clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -17,7 +17,7 @@ demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, t
 	@MIMEO_BIN=.build/release python3 Tests/Samples/demo.py
 
 test: ## Everything that must pass: lint, build, Swift tests, system tests
-	@scripts/setup build postgres system
+	@scripts/setup build postgres system compose
 	@scripts/with-postgres scripts/test
 
 bench: ## Documents beside Yrs and others, queries beside SQLite and DuckDB, all beside bare SQLite: medians
@@ -35,6 +35,11 @@ system: ## Only the system tests: real executables, killed, restarted and fed wi
 	@scripts/setup build system
 	@swift build
 	@python3 Tests/SystemTests
+
+compose: ## The services in containers, with PostgreSQL and nginx (needs a running Docker)
+	@scripts/setup compose
+	@compose/secrets
+	@docker-compose -f compose/compose.yaml up --build
 
 lint: ## Check the formatting of every Swift file
 	@scripts/setup build

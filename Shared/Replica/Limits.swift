@@ -52,4 +52,14 @@ public enum ReplicaLimits {
     static let requestSlack = 256
     /// How much of a statement's text it remembers, in UTF-8 bytes.
     static let rememberedStatementBytes = 1_024
+    /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still
+    /// fit a page of SQLite's; a text that differs from another one only after so much is found by reading
+    /// it.
+    public static let indexPartBytes = 512
+    /// How many documents one step of building an index reads; between two steps other writers get their
+    /// turn.
+    public static let indexBuildDocuments = 1_000
+    /// How many bytes of documents such a step reads at most, beside the first one: about as long as a commit
+    /// takes.
+    public static let indexBuildBytes = 1_048_576
 }

@@ -101,6 +101,7 @@ public final class Replica: Sendable {
                 return opened
             }
             shared = Mutex(Shared(state: state))
+            try resumeBuilding()
         } catch {
             throw ReplicaError.opening(error, path: path)
         }

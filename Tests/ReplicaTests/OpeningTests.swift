@@ -92,6 +92,8 @@ struct OpeningTests {
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
+                    "DROP TABLE document_index",
+                    "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",
                 ] {
                     try RawStatement(fresh: change, database).run()

@@ -9,6 +9,7 @@ import Foundation
 final class ReplicaEngine: StatementEngine {
     private let replica: Replica
     private var generated = 0
+    private var hasHadIndexes = false
     /// The transaction to be undone at its end, while there is one.
     private var open: WriteTransaction?
 
@@ -21,7 +22,7 @@ final class ReplicaEngine: StatementEngine {
     }
 
     /// Whether no statement has written anything or been given an id, so that the next case cannot tell.
-    var isUntouched: Bool { replica.head == 0 && generated == 0 }
+    var isUntouched: Bool { replica.head == 0 && generated == 0 && !hasHadIndexes }
 
     func close() throws { try replica.close() }
 
@@ -29,6 +30,11 @@ final class ReplicaEngine: StatementEngine {
         let prepared = try PreparedStatement(statement)
         let options = ExecutionOptions(strictMode: strict)
         if let open { return try run(prepared, in: open, arguments, options) }
+        if let change = prepared.indexChange(options.parameters) {
+            hasHadIndexes = true
+            try replica.change(change)
+            return StatementResult()
+        }
         guard prepared.isReadOnly else {
             return try replica.write { try self.run(prepared, in: $0, arguments, options) }.value
         }

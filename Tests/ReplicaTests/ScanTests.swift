@@ -50,7 +50,7 @@ struct ScanTests {
             try replica.read { transaction in
                 try transaction.scan("c") { record in
                     if seen.isEmpty {
-                        try Self.elsewhere {
+                        try elsewhere {
                             try replica.execute("UPDATE c SET n = 1")
                             try replica.execute("DELETE FROM c WHERE _id > 10")
                         }
@@ -88,15 +88,16 @@ struct ScanTests {
         }
     }
 
-    /// Runs `body` on another thread and waits for it.
-    private static func elsewhere(_ body: @escaping @Sendable () throws -> Void) throws {
-        let done = DispatchSemaphore(value: 0)
-        let failure = FailureBox()
-        DispatchQueue.global().async {
-            failure.set(Result { try body() })
-            done.signal()
-        }
-        done.wait()
-        try failure.get()
+}
+
+/// Runs `body` on another thread and waits for it.
+func elsewhere(_ body: @escaping @Sendable () throws -> Void) throws {
+    let done = DispatchSemaphore(value: 0)
+    let failure = FailureBox()
+    DispatchQueue.global().async {
+        failure.set(Result { try body() })
+        done.signal()
     }
+    done.wait()
+    try failure.get()
 }

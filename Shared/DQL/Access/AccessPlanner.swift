@@ -14,6 +14,9 @@ struct AccessPlanner {
         var isLimited = false
         /// Whether all of the condition is in `confinement`, so that few rows are thrown away behind it.
         var isConfinedWholly = false
+        /// Whether the order in which documents come shows in the result: in the order of rows or groups, in
+        /// which of equal values stands for its group, in how a sum of floats is rounded.
+        var readsOrder = true
         /// The fields that the statement reads of the source; nil when it needs the document.
         var fields: [[String]]?
     }
@@ -102,7 +105,7 @@ struct AccessPlanner {
         let order =
             index.isExact && !request.order.isEmpty ? use.direction(of: request.order, request.source) : nil
         let isCovered =
-            index.isExact
+            index.isExact && (order != nil || !request.readsOrder)
             && request.fields?.allSatisfy { field in
                 index.keys.contains { Confinement.samePath($0.path, field) }
             } ?? false
@@ -118,7 +121,9 @@ struct AccessPlanner {
         }
         if directives.prefersOrder, order != nil { cost = min(cost, Cost.ids) }
         return Choice(
-            path: .index(IndexScan(index: index, ranges: use.ranges, isReversed: order ?? false)),
+            path: .index(
+                IndexScan(
+                    index: index, ranges: use.ranges, isReversed: order ?? false, isOrdered: order != nil)),
             isOrdered: order != nil, isCovered: isCovered, cost: cost)
     }
 

@@ -23,12 +23,23 @@ public struct IndexScan: Equatable, Sendable {
     public let ranges: [IndexRange]
     /// Whether it is read against its order.
     public var isReversed: Bool
+    /// Whether its order is what is asked for. Otherwise its documents come in the order of a scan of the
+    /// collection, so that an index changes not even an order that nobody promised.
+    public var isOrdered: Bool
 
     /// Entries of an index.
-    public init(index: IndexDescription, ranges: [IndexRange], isReversed: Bool = false) {
+    public init(
+        index: IndexDescription, ranges: [IndexRange], isReversed: Bool = false, isOrdered: Bool = false
+    ) {
         self.index = index
         self.ranges = ranges
         self.isReversed = isReversed
+        self.isOrdered = isOrdered
+    }
+
+    /// Whether all its entries have one key: then they are in the order of a scan.
+    var isOneKey: Bool {
+        ranges.count == 1 && ranges[0].next == nil && ranges[0].equal.count == index.keys.count
     }
 }
 
@@ -79,6 +90,9 @@ public protocol IndexedSource: DocumentSource {
     /// Visits the live documents of some numbers, which ascend, in this order; as `scan`.
     func documents(
         _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
+
+    /// The number of a live document; nil when there is none with this id.
+    func number(of id: DocumentID, in collection: String) throws -> Int64?
 
     /// How many live documents a collection has.
     func count(of collection: String) throws -> Int

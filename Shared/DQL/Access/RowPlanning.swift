@@ -39,6 +39,7 @@ struct RowPlanner {
         request.order = shape.grouping == nil ? input.order : []
         request.isLimited = isLimited
         request.isConfinedWholly = shape.condition.map(Self.isConfinement) ?? true
+        request.readsOrder = !(shape.grouping.map(Self.onlyCounts) ?? false)
         request.fields = shape.hasJoin ? nil : fieldsRead(shape, input, projection, source)
         let choice = planner.choose(request)
         planned.isOrdered = choice.isOrdered && !request.order.isEmpty
@@ -69,6 +70,11 @@ struct RowPlanner {
             return .count(collection: collection, slots: grouping.aggregates.count)
         default: return nil
         }
+    }
+
+    /// Whether the order of the rows does not show in a grouping.
+    private static func onlyCounts(_ grouping: Grouping) -> Bool {
+        grouping.keys.isEmpty && grouping.aggregates.allSatisfy { $0.kind == .count }
     }
 
     // MARK: Covering

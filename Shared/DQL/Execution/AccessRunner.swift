@@ -12,14 +12,10 @@ struct AccessRunner {
         case .nothing: return
         case .collection: try source.scan(collection, visit)
         case .ids(let ids): try lookup(ids, visit)
-        case .index(let scan): try source.documents(of: scan, visit)
-        case .union, .intersection:
+        case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
+        case .index, .union, .intersection:
             guard let found = try numbers(path) else { return try source.scan(collection, visit) }
-            try source.documents(collection, numbered: found.numbers) { record in
-                // The ids of a union come after its entries.
-                try found.ids.contains(record.id) ? true : visit(record)
-            }
-            try lookup(found.ids, visit)
+            try source.documents(collection, numbered: found, visit)
         }
     }
 
@@ -33,29 +29,28 @@ struct AccessRunner {
     }
 
     /// The documents of a union or intersection, ascending; nil when there are too many to hold.
-    private func numbers(_ path: AccessPath) throws -> (numbers: [Int64], ids: [DocumentID])? {
+    private func numbers(_ path: AccessPath) throws -> [Int64]? {
         switch path {
-        case .nothing: return ([], [])
+        case .nothing: return []
         case .collection: return nil
-        case .ids(let ids): return ([], ids)
-        case .index(let scan): return try numbers(of: scan, among: nil).map { ($0, []) }
+        case .ids(let ids):
+            return Self.unique(try ids.compactMap { try source.number(of: $0, in: collection) })
+        case .index(let scan): return try numbers(of: scan, among: nil)
         case .union(let paths):
             var all: [Int64] = []
-            var ids: [DocumentID] = []
             for path in paths {
-                guard let found = try numbers(path), all.count + found.numbers.count <= DQLLimits.heldNumbers
+                guard let found = try numbers(path), all.count + found.count <= DQLLimits.heldNumbers
                 else { return nil }
-                all += found.numbers
-                ids += found.ids
+                all += found
             }
-            return (Self.unique(all), ids)
+            return Self.unique(all)
         case .intersection(let scans):
             var common: [Int64]?
             for scan in scans {
                 guard let found = try numbers(of: scan, among: common) else { return nil }
                 common = found
             }
-            return (common ?? [], [])
+            return common ?? []
         }
     }
 

@@ -94,8 +94,8 @@ extension RowPlanner {
             guard try joinPath(join, collection) == .collection else { return }
             throw source.error(
                 .joinWithoutIndex,
-                "Joining to \"\(collection)\" disallowed without appropriate index support. Please run ADVISE "
-                    + "for recommendations.", at: join.span)
+                "Joining to \"\(collection)\" disallowed without appropriate index support. "
+                    + "Please run ADVISE for recommendations.", at: join.span)
         default: break
         }
     }

@@ -21,6 +21,14 @@ struct RawStatement: ~Copyable {
         self.init(try database.makeStatement(sql: sql), database)
     }
 
+    /// The connection's cached statement, or one of its own while that one is in the midst of its rows: for
+    /// scans that are made often, and within one another now and then.
+    init(reused sql: String, _ database: Database) throws {
+        let known = try database.cachedStatement(sql: sql)
+        let isBusy = sqlite3_stmt_busy(known.sqliteStatement) != 0
+        self.init(isBusy ? try database.makeStatement(sql: sql) : known, database)
+    }
+
     private init(_ statement: Statement, _ database: Database) {
         self.statement = statement
         self.database = database
@@ -67,6 +75,12 @@ struct RawStatement: ~Copyable {
             throw DatabaseError(resultCode: ResultCode(rawValue: code), message: database.lastErrorMessage)
         }
     }
+
+    /// Goes back to before the first row; what is bound stays.
+    func reset() { sqlite3_reset(handle) }
+
+    /// Whether there is a row.
+    consuming func hasRow() throws -> Bool { try step() }
 
     /// Runs a statement that returns no row.
     consuming func run() throws { while try step() {} }

@@ -1,23 +1,49 @@
 import CRDT
 import GRDB
 
-/// Finds a collection's table. One per transaction: names map to numbers as that transaction sees them.
-struct Collections {
-    private var numbers: [[UInt8]: Int64] = [:]
+/// A collection's documents table, `documents_N`, and what is written along with it; described by its number.
+/// Belongs to one transaction.
+final class DocumentTable: CustomStringConvertible {
+    /// The number in the table's name.
+    let number: Int64
+    /// The collection.
+    let name: String
+    private var known: [StoredIndex]?
 
-    /// The table's number, nil when nothing was ever written to the collection.
-    mutating func number(of name: String, _ database: Database) throws -> Int64? {
+    init(_ number: Int64, _ name: String) {
+        self.number = number
+        self.name = name
+    }
+
+    var description: String { String(number) }
+
+    /// The indexes of the collection, those being built included.
+    func indexes(_ database: Database) throws -> [StoredIndex] {
+        if let known { return known }
+        let loaded = try IndexRows.load(self, database)
+        known = loaded
+        return loaded
+    }
+}
+
+/// Finds a collection's table. One per transaction: names map to tables as that transaction sees them.
+struct Collections {
+    private var tables: [[UInt8]: DocumentTable] = [:]
+
+    /// The table, nil when nothing was ever written to the collection.
+    mutating func number(of name: String, _ database: Database) throws -> DocumentTable? {
         let key = Array(name.utf8)
-        if let known = numbers[key] { return known }
+        if let known = tables[key] { return known }
         let statement = try RawStatement(cached: "SELECT number FROM collection WHERE name = ?", database)
         statement.bind(1, name)
         guard try statement.step() else { return nil }
-        numbers[key] = statement.int(0)
-        return statement.int(0)
+        let table = DocumentTable(statement.int(0), name)
+        tables[key] = table
+        return table
     }
 
-    /// The table's number, the table created when it is the collection's first document.
-    mutating func requireNumber(of name: String, _ database: Database) throws -> Int64 {
+    /// The table, created when it is the collection's first document.
+    mutating func requireNumber(of name: String, _ database: Database) throws -> DocumentTable {
         if let known = try number(of: name, database) { return known }
         let length = name.utf8.count
         guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
@@ -30,8 +56,9 @@ struct Collections {
         try statement.run()
         let number = database.lastInsertedRowID
         try Schema.createDocuments(number, database)
-        numbers[Array(name.utf8)] = number
-        return number
+        let table = DocumentTable(number, name)
+        tables[Array(name.utf8)] = table
+        return table
     }
 
     /// The names of all collections, by bytes.
@@ -40,46 +67,5 @@ struct Collections {
         var names: [String] = []
         while try statement.step() { names.append(statement.text(0)) }
         return names
-    }
-}
-
-/// Reads and writes rows of the documents tables.
-enum DocumentRows {
-    /// The encoded state of a document, tombstones included.
-    static func state(_ table: Int64, _ id: DocumentID, _ database: Database) throws -> [UInt8]? {
-        let statement = try RawStatement(
-            cached: "SELECT state FROM documents_\(table) WHERE id = ?", database)
-        statement.bind(1, id.bytes)
-        return try statement.step() ? statement.bytes(0) : nil
-    }
-
-    static func put(
-        _ table: Int64, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8], _ database: Database
-    ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO documents_\(table) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4
-                """, database)
-        statement.bind(1, id.bytes)
-        statement.bind(2, live ? 1 : 0)
-        statement.bind(3, bits: position)
-        statement.bind(4, state)
-        try statement.run()
-    }
-
-    /// Lets a document count as changed at a position, its state untouched.
-    static func move(_ table: Int64, _ id: DocumentID, position: UInt64, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "UPDATE documents_\(table) SET position = ? WHERE id = ?", database)
-        statement.bind(1, bits: position)
-        statement.bind(2, id.bytes)
-        try statement.run()
-    }
-
-    static func remove(_ table: Int64, _ id: DocumentID, _ database: Database) throws {
-        let statement = try RawStatement(cached: "DELETE FROM documents_\(table) WHERE id = ?", database)
-        statement.bind(1, id.bytes)
-        try statement.run()
     }
 }

@@ -41,7 +41,12 @@ enum Schema {
             try database.execute(sql: changesOfFormat2)
             try OwnOperations.truncateAll(database)
         }
-        if found < 3 { try database.execute(sql: changesOfFormat3) }
+        if found < 3 {
+            try database.execute(sql: changesOfFormat3)
+            for number in try Int64.fetchAll(database, sql: "SELECT number FROM collection") {
+                try indexTombstones(number, database)
+            }
+        }
         if found > 0, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
             throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
@@ -78,6 +83,16 @@ enum Schema {
                     position INTEGER NOT NULL, state BLOB NOT NULL);
                 CREATE INDEX documents_\(number)_position ON documents_\(number) (position);
                 """)
+        try indexTombstones(number, database)
+    }
+
+    /// What is not live is counted without reading the documents.
+    private static func indexTombstones(_ number: Int64, _ database: Database) throws {
+        try database.execute(
+            sql: """
+                CREATE INDEX IF NOT EXISTS documents_\(number)_dead ON documents_\(number) (number)
+                WHERE live = 0
+                """)
     }
 
     /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
@@ -91,11 +106,16 @@ enum Schema {
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
         """
 
-    /// A materialization's frontier and reap floor.
+    /// A materialization's frontier and reap floor. The catalog of indexes: `built` is NULL once an index is
+    /// complete, `exact` is 0 once one of its keys was cut (`Index/`). Numbers are never used again, so that
+    /// nothing is taken for what it was.
     private static let changesOfFormat3 = """
         ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE frontier (
             actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS document_index (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
+            keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
         """
 
     private static let tablesOfFormat1 = """

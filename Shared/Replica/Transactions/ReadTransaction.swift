@@ -3,9 +3,9 @@ import DQL
 import GRDB
 
 /// A consistent snapshot of the store. Used only inside the closure it is handed to.
-public final class ReadTransaction: DocumentSource {
-    private let database: Database
-    private var collections = Collections()
+public final class ReadTransaction: DocumentSource, IndexedSource {
+    let database: Database
+    var collections = Collections()
 
     init(_ database: Database) { self.database = database }
 
@@ -77,9 +77,11 @@ public final class ReadTransaction: DocumentSource {
 
 /// Steps document rows and hands them out in place.
 enum Scanner {
-    static func scan(_ table: Int64, _ database: Database, _ visit: (DocumentRecord) throws -> Bool) throws {
+    static func scan(
+        _ table: DocumentTable, _ database: Database, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
         let statement = try RawStatement(
-            fresh: "SELECT id, state FROM documents_\(table) WHERE live", database)
+            reused: "SELECT id, state FROM documents_\(table) WHERE live", database)
         while try statement.step() {
             let record = DocumentRecord(
                 idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1)))
@@ -88,12 +90,23 @@ enum Scanner {
     }
 
     static func lookup(
-        _ table: Int64, _ id: DocumentID, _ database: Database, _ visit: (DocumentRecord) throws -> Void
+        _ table: DocumentTable, _ id: DocumentID, _ database: Database,
+        _ visit: (DocumentRecord) throws -> Void
     ) throws {
         let statement = try RawStatement(
-            fresh: "SELECT state FROM documents_\(table) WHERE id = ? AND live", database)
+            reused: "SELECT state FROM documents_\(table) WHERE id = ? AND live", database)
         statement.bind(1, id.bytes)
         guard try statement.step() else { return }
         try visit(DocumentRecord(id: id, document: try DocumentReader(statement.blob(0))))
+    }
+
+    /// How many live documents a table has: all but the others, which have an index of their own.
+    static func count(_ table: DocumentTable, _ database: Database) throws -> Int {
+        let statement = try RawStatement(
+            reused: """
+                SELECT (SELECT COUNT(*) FROM documents_\(table))
+                    - (SELECT COUNT(*) FROM documents_\(table) WHERE live = 0)
+                """, database)
+        return try statement.step() ? Int(statement.int(0)) : 0
     }
 }

@@ -8,10 +8,10 @@ import GRDB
 /// has seen (rule 1). The documents tables always show the transaction's own edits. An actor never writes a
 /// document that was evicted while its vector held that actor (rule 10): such a transaction is rolled back
 /// and run again under a new one.
-public final class WriteTransaction: DocumentWriter {
-    private let database: Database
+public final class WriteTransaction: DocumentWriter, IndexedSource {
+    let database: Database
     private let environment: Environment
-    private var collections = Collections()
+    var collections = Collections()
     private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
     private var order: [DocumentKey] = []
     private(set) var state: StoreState

@@ -43,6 +43,18 @@ extension MemoryStore: IndexedSource {
     }
 
     /// See `IndexedSource`.
+    public func number(of id: DocumentID, in collection: String) throws -> Int64? {
+        var number: Int64 = 0
+        var found: Int64?
+        try scan(collection) { record in
+            number += 1
+            if record.id == id { found = number }
+            return found == nil
+        }
+        return found
+    }
+
+    /// See `IndexedSource`.
     public func count(of collection: String) throws -> Int {
         var count = 0
         try scan(collection) { _ in

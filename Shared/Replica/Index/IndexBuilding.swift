@@ -1,0 +1,145 @@
+import CRDT
+import DQL
+import Dispatch
+import GRDB
+
+// Building an index on documents that are there already.
+//
+// CREATE INDEX notes the index in the catalog and makes its table, in one transaction. From then on every
+// write keeps it up, as if it were complete. Then step after step, each a transaction of its own, the
+// documents are added in the order of their numbers, and the catalog says how far that is; the last step
+// makes the index complete, and plans may use it. A document that was written meanwhile is in it already,
+// with the same entry. Readers are on their snapshots throughout, writers wait for one step at most, and a
+// process that is killed goes on from the last step that was committed.
+
+extension Replica {
+    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. Throws
+    /// `indexExists`, `unknownIndex`, `tooManyIndexes`.
+    public func change(_ change: IndexChange) throws {
+        switch change {
+        case .create(let index, let ifNotExists):
+            try begin(index, ifNotExists: ifNotExists)
+            try build(index.collection, index.name)
+        case .drop(let collection, let name, let ifExists):
+            try drop(collection, name, ifExists: ifExists)
+        }
+    }
+
+    /// The indexes of all collections, for `system:indexes`.
+    public func indexes() throws -> [IndexDescription] {
+        try read { transaction in
+            try transaction.collectionNames().flatMap { try transaction.catalog(of: $0).indexes }
+        }
+    }
+
+    func begin(_ index: IndexDescription, ifNotExists: Bool) throws {
+        try committing { database, _ in
+            var collections = Collections()
+            let table = try collections.requireNumber(of: index.collection, database)
+            let known = try IndexRows.load(table, database)
+            if known.contains(where: { utf8Equal($0.description.name, index.name) }) {
+                guard ifNotExists else {
+                    throw DQLError.indexExists(index.name, index.collection)
+                }
+                return ((), nil)
+            }
+            guard known.count < DQLLimits.indexesOfCollection else {
+                throw DQLError.tooManyIndexes(index.collection)
+            }
+            _ = try IndexRows.insert(index, table, database)
+            return ((), nil)
+        }
+    }
+
+    private func drop(_ collection: String, _ name: String, ifExists: Bool) throws {
+        try committing { database, _ in
+            guard let index = try Self.index(collection, name, database)?.index else {
+                if ifExists { return ((), nil) }
+                throw DQLError.unknownIndex(name, collection)
+            }
+            try IndexRows.delete(index.number, database)
+            return ((), nil)
+        }
+    }
+
+    /// Adds documents to an index until it is complete or gone.
+    private func build(_ collection: String, _ name: String) throws {
+        while try buildStep(collection, name) {}
+    }
+
+    /// One step; false when nothing is left to do.
+    func buildStep(_ collection: String, _ name: String) throws -> Bool {
+        try committing { database, _ in
+            guard let (table, index) = try Self.index(collection, name, database),
+                let built = try IndexRows.built(index.number, database)
+            else { return (false, nil) }
+            let last = try Self.add(to: index, table, after: built, database)
+            try IndexRows.setBuilt(index.number, last, database)
+            return (last != nil, nil)
+        }
+    }
+
+    /// Adds the next documents; gives the number of the last one, or nil when there were no more.
+    private static func add(
+        to index: StoredIndex, _ table: DocumentTable, after built: Int64, _ database: Database
+    ) throws -> Int64? {
+        let statement = try RawStatement(
+            cached: "SELECT number, live, state FROM documents_\(table) WHERE number > ? ORDER BY number",
+            database)
+        statement.bind(1, built)
+        var entries: [(entry: StoredIndex.Entry, document: Int64)] = []
+        var last = built
+        var documents = 0
+        var bytes = 0
+        var isAtEnd = false
+        while documents < ReplicaLimits.indexBuildDocuments, bytes < ReplicaLimits.indexBuildBytes {
+            guard try statement.step() else {
+                isAtEnd = true
+                break
+            }
+            last = statement.int(0)
+            documents += 1
+            bytes += statement.blob(2).count
+            guard statement.int(1) != 0 else { continue }
+            if let entry = try index.entry(of: DocumentReader(statement.blob(2))) {
+                entries.append((entry, last))
+            }
+        }
+        // In the order of the keys: neighbours share pages.
+        entries.sort { compareBytes($0.entry.key, $1.entry.key) < 0 }
+        for (entry, document) in entries { try index.insert(entry, of: document, database) }
+        return isAtEnd ? nil : last
+    }
+
+    private static func index(
+        _ collection: String, _ name: String, _ database: Database
+    ) throws -> (table: DocumentTable, index: StoredIndex)? {
+        var collections = Collections()
+        guard let table = try collections.number(of: collection, database),
+            let index = try IndexRows.load(table, database).first(where: {
+                utf8Equal($0.description.name, name)
+            })
+        else { return nil }
+        return (table, index)
+    }
+
+    /// Goes on, on a thread of its own, with indexes that a process began and did not complete.
+    func resumeBuilding() throws {
+        let unfinished = try pool.read { try IndexRows.unfinished($0) }
+        guard !unfinished.isEmpty else { return }
+        let logger = logger
+        DispatchQueue(label: "replica.index").async { [weak self] in
+            for (collection, name) in unfinished {
+                do {
+                    while try self?.buildStep(collection, name) ?? false {}
+                } catch let error as ReplicaError where error.code == .closed {
+                    return
+                } catch {
+                    logger.error(
+                        "an index stays incomplete until the store is opened again",
+                        metadata: ["collection": "\(collection)", "index": "\(name)", "error": "\(error)"])
+                }
+            }
+        }
+    }
+}

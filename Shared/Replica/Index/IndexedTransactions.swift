@@ -1,0 +1,62 @@
+import CRDT
+import DQL
+import GRDB
+
+/// What both kinds of transactions need to serve indexes.
+protocol TableSource: AnyObject {
+    var database: Database { get }
+    var collections: Collections { get set }
+}
+
+extension ReadTransaction: TableSource {}
+extension WriteTransaction: TableSource {}
+
+extension TableSource {
+    private func table(_ collection: String) throws -> DocumentTable? {
+        try collections.number(of: collection, database)
+    }
+
+    /// The indexes of a collection as this transaction sees them.
+    public func catalog(of collection: String) throws -> IndexCatalog {
+        guard let table = try table(collection) else { return IndexCatalog(version: 0, indexes: []) }
+        let indexes = try table.indexes(database)
+        return IndexCatalog(version: StoredIndex.version(of: indexes), indexes: indexes.map(\.description))
+    }
+
+    /// See `IndexedSource`. Documents of one key come in the order of `scan`, also against the index's order.
+    public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try table(scan.index.collection) else { return }
+        try IndexScanner(table: table, database: database).documents(of: scan, visit)
+    }
+
+    /// See `IndexedSource`.
+    public func entries(
+        of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
+    ) throws {
+        guard let table = try table(scan.index.collection) else { return }
+        try IndexScanner(table: table, database: database).entries(of: scan, parts, visit)
+    }
+
+    /// See `IndexedSource`.
+    public func documents(
+        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        guard let table = try table(collection) else { return }
+        let documents = try NumberedDocuments(table, database)
+        for number in numbers { guard try documents.visit(number, visit) else { return } }
+    }
+
+    /// See `IndexedSource`.
+    public func number(of id: DocumentID, in collection: String) throws -> Int64? {
+        guard let table = try table(collection) else { return nil }
+        let statement = try RawStatement(
+            cached: "SELECT number FROM documents_\(table) WHERE id = ? AND live", database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.int(0) : nil
+    }
+
+    /// How many live documents a collection has; reads none of them.
+    public func count(of collection: String) throws -> Int {
+        try table(collection).map { try Scanner.count($0, database) } ?? 0
+    }
+}

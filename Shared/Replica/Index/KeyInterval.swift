@@ -1,0 +1,80 @@
+import CRDT
+import DQL
+
+/// A run of an index's keys: from `lower` on, up to and without `upper`.
+struct KeyInterval: Equatable {
+    var lower: [UInt8]
+    var upper: [UInt8]
+
+    /// The keys that hold the values of a range. A bound that was cut is taken in whole.
+    init(_ range: IndexRange, of keys: [IndexDescription.Key]) {
+        var writer = KeyWriter()
+        for (value, key) in zip(range.equal, keys) { writer.append(value, isDescending: key.isDescending) }
+        guard let next = range.next, range.equal.count < keys.count else {
+            lower = writer.bytes
+            upper = Self.after(writer.bytes)
+            return
+        }
+        if keys[range.equal.count].isDescending {
+            lower = Self.place(next.upper, begins: true, isDescending: true, writer)
+            upper = Self.place(next.lower, begins: false, isDescending: true, writer)
+        } else {
+            lower = Self.place(next.lower, begins: true, isDescending: false, writer)
+            upper = Self.place(next.upper, begins: false, isDescending: false, writer)
+        }
+    }
+
+    var isEmpty: Bool { compareBytes(upper, lower) <= 0 }
+
+    /// The place of a cut among the keys that begin as `writer` has it. Where a part was cut, the interval
+    /// that begins or ends there takes in all that begins with it.
+    private static func place(
+        _ cut: KeyPosition, begins: Bool, isDescending: Bool, _ writer: consuming KeyWriter
+    ) -> [UInt8] {
+        let wasCut = writer.isTruncated
+        /// Whether, in the order of values, the cut lies before what is written.
+        let isBefore: Bool
+        switch cut {
+        case .before(let value):
+            writer.append(value, isDescending: isDescending)
+            isBefore = true
+        case .after(let value):
+            writer.append(value, isDescending: isDescending)
+            isBefore = false
+        case .beforeClass(let known):
+            writer.append(tag: KeyTag.least(known), isDescending: isDescending)
+            isBefore = true
+        case .afterClass(let known):
+            writer.append(tag: KeyTag.greatest(known), isDescending: isDescending)
+            isBefore = false
+        case .afterPrefix(let text):
+            writer.append(prefix: text, isDescending: isDescending)
+            isBefore = false
+        }
+        if writer.isTruncated && !wasCut { return begins ? writer.bytes : after(writer.bytes) }
+        return isBefore != isDescending ? writer.bytes : after(writer.bytes)
+    }
+
+    /// The first run of bytes behind all that begin with these. No key begins with 0xFF.
+    private static func after(_ bytes: [UInt8]) -> [UInt8] {
+        guard let last = bytes.lastIndex(where: { $0 < 0xFF }) else { return [0xFF] }
+        return Array(bytes[..<last]) + [bytes[last] + 1]
+    }
+
+    /// The intervals in order, those that meet made one, so that no key is visited twice.
+    static func disjoint(_ intervals: [KeyInterval]) -> [KeyInterval] {
+        guard intervals.count > 1 else { return intervals.filter { !$0.isEmpty } }
+        var result: [KeyInterval] = []
+        for interval in intervals.filter({ !$0.isEmpty }).sorted(by: { compareBytes($0.lower, $1.lower) < 0 })
+        {
+            guard let last = result.last, compareBytes(interval.lower, last.upper) <= 0 else {
+                result.append(interval)
+                continue
+            }
+            if compareBytes(interval.upper, last.upper) > 0 {
+                result[result.count - 1].upper = interval.upper
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,105 @@
+import CRDT
+import DQL
+import GRDB
+
+/// An index as the catalog has it within one transaction.
+///
+/// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes
+/// it, then the document's number, so that entries of one key follow in the order of a scan. `held` holds
+/// the values where the key does not tell them (`1.0` has the key of `1`).
+final class StoredIndex {
+    /// The number in its table's name; never used again.
+    let number: Int64
+    /// As a statement sees it. `isExact` ends when the first long key is cut.
+    private(set) var description: IndexDescription
+    private let fields: [IndexedField]
+    private let insertion: String
+    private let removal: String
+
+    init(_ number: Int64, _ description: IndexDescription) {
+        self.number = number
+        self.description = description
+        fields = description.keys.map { IndexedField($0.path) }
+        insertion = "INSERT OR REPLACE INTO index_\(number) (key, document, held) VALUES (?, ?, ?)"
+        removal = "DELETE FROM index_\(number) WHERE key = ? AND document = ?"
+    }
+
+    /// Differs wherever something differs that a plan could rest on: indexes have numbers of their own, never
+    /// used again, become ready once and inexact once.
+    static func version(of indexes: [StoredIndex]) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for index in indexes {
+            let flags: UInt64 = (index.description.isReady ? 2 : 0) + (index.description.isExact ? 1 : 0)
+            hash = (hash ^ (UInt64(bitPattern: index.number) << 2 | flags)) &* 0x0000_0100_0000_01B3
+        }
+        return hash
+    }
+
+    /// A document's entry.
+    struct Entry: Equatable {
+        var key: [UInt8]
+        /// The values of all keys, encoded; nil where the key tells them.
+        var held: [UInt8]?
+        /// Whether a part was cut.
+        var isCut = false
+
+        static func == (left: Entry, right: Entry) -> Bool {
+            left.key == right.key && left.held == right.held
+        }
+    }
+
+    /// The entry of a live document; nil when the index leaves it out (EXCLUDE MISSING).
+    func entry(of document: DocumentReader) throws -> Entry? {
+        var writer = KeyWriter()
+        var values: [Value?] = []
+        for (field, key) in zip(fields, description.keys) {
+            let value = try field.value(in: document)
+            if value == nil, !key.includesMissing { return nil }
+            writer.append(value, isDescending: key.isDescending)
+            values.append(value)
+        }
+        return Entry(
+            key: writer.bytes,
+            held: writer.isAmbiguous && !writer.isTruncated ? HeldValues.encode(values) : nil,
+            isCut: writer.isTruncated)
+    }
+
+    func insert(_ entry: Entry, of document: Int64, _ database: Database) throws {
+        let statement = try RawStatement(cached: insertion, database)
+        statement.bind(1, entry.key)
+        statement.bind(2, document)
+        if let held = entry.held { statement.bind(3, held) }
+        try statement.run()
+        if entry.isCut, description.isExact { try noteCut(database) }
+    }
+
+    func remove(_ entry: Entry, of document: Int64, _ database: Database) throws {
+        let statement = try RawStatement(cached: removal, database)
+        statement.bind(1, entry.key)
+        statement.bind(2, document)
+        try statement.run()
+    }
+
+    /// From now on the index finds documents, and neither sorts nor covers.
+    private func noteCut(_ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "UPDATE document_index SET exact = 0 WHERE number = ?", database)
+        statement.bind(1, number)
+        try statement.run()
+        description = IndexDescription(
+            name: description.name, collection: description.collection, keys: description.keys,
+            isReady: description.isReady, isExact: false)
+    }
+}
+
+/// The values of an entry, encoded: an array of arrays, an empty one for MISSING.
+enum HeldValues {
+    static func encode(_ values: [Value?]) -> [UInt8] {
+        CBOR.encode(.array(values.map { $0.map { .array([$0]) } ?? .array([]) }))
+    }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer) throws -> [Value?] {
+        guard case .array(let values) = try CBOR.decode([UInt8](bytes)) else { return [] }
+        return values.map { $0.arrayValue?.first }
+    }
+}

@@ -1,0 +1,82 @@
+import CRDT
+import DQL
+import GRDB
+
+/// Reads and writes rows of the documents tables: the one place through which documents change, so that their
+/// indexes change with them, in the same transaction.
+enum DocumentRows {
+    /// The encoded state of a document, tombstones included.
+    static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> [UInt8]? {
+        let statement = try RawStatement(
+            cached: "SELECT state FROM documents_\(table) WHERE id = ?", database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.bytes(0) : nil
+    }
+
+    static func put(
+        _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
+        _ database: Database
+    ) throws {
+        let indexes = try table.indexes(database)
+        let before = indexes.isEmpty ? nil : try entries(table, id, indexes, database)
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO documents_\(table) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4
+                """, database)
+        statement.bind(1, id.bytes)
+        statement.bind(2, live ? 1 : 0)
+        statement.bind(3, bits: position)
+        statement.bind(4, state)
+        try statement.run()
+        guard !indexes.isEmpty else { return }
+        let number = before?.number ?? database.lastInsertedRowID
+        try state.withUnsafeBytes { bytes in
+            let document = live ? try DocumentReader(bytes) : nil
+            for (place, index) in indexes.enumerated() {
+                let old = before?.entries[place]
+                let new = try document.flatMap { try index.entry(of: $0) }
+                guard old != new else { continue }
+                if let old { try index.remove(old, of: number, database) }
+                if let new { try index.insert(new, of: number, database) }
+            }
+        }
+    }
+
+    /// Lets a document count as changed at a position, its state untouched.
+    static func move(
+        _ table: DocumentTable, _ id: DocumentID, position: UInt64, _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: "UPDATE documents_\(table) SET position = ? WHERE id = ?", database)
+        statement.bind(1, bits: position)
+        statement.bind(2, id.bytes)
+        try statement.run()
+    }
+
+    static func remove(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws {
+        let indexes = try table.indexes(database)
+        if !indexes.isEmpty, let before = try entries(table, id, indexes, database) {
+            for (index, entry) in zip(indexes, before.entries) {
+                if let entry { try index.remove(entry, of: before.number, database) }
+            }
+        }
+        let statement = try RawStatement(cached: "DELETE FROM documents_\(table) WHERE id = ?", database)
+        statement.bind(1, id.bytes)
+        try statement.run()
+    }
+
+    /// A document's number and its entries in the indexes, nil where it has none.
+    private static func entries(
+        _ table: DocumentTable, _ id: DocumentID, _ indexes: [StoredIndex], _ database: Database
+    ) throws -> (number: Int64, entries: [StoredIndex.Entry?])? {
+        let statement = try RawStatement(
+            cached: "SELECT number, live, state FROM documents_\(table) WHERE id = ?", database)
+        statement.bind(1, id.bytes)
+        guard try statement.step() else { return nil }
+        let document = statement.int(1) != 0 ? try DocumentReader(statement.blob(2)) : nil
+        return (
+            statement.int(0), try indexes.map { index in try document.flatMap { try index.entry(of: $0) } }
+        )
+    }
+}

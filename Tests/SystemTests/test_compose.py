@@ -1,0 +1,70 @@
+"""The compose file and what it is made of, as far as that can be told without a container running.
+
+One real `up` is a command of `compose/README.md`; it needs images and a Docker daemon, and no test starts one.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from mimeo_harness import ROOT
+from system_test import SystemTest
+
+COMPOSE = ROOT / "compose"
+SERVICES = {"postgres", "auth-gateway", "replicator", "query-service", "attachment-store", "front"}
+
+
+class Compose(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.secrets = self.workspace.directory / "secrets"
+        self.run_command(COMPOSE / "secrets", self.secrets)
+
+    def run_command(self, *command):
+        environment = {**os.environ, "MIMEO_SECRETS": str(self.secrets)}
+        done = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, timeout=60, env=environment, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def compose(self, *arguments):
+        if shutil.which("docker-compose") is None:
+            raise unittest.SkipTest("docker-compose is not here: scripts/setup compose installs it where apt does")
+        return self.run_command("docker-compose", "-f", COMPOSE / "compose.yaml", *arguments)
+
+    def test_the_file_is_valid_and_has_every_service(self):
+        self.assertEqual(set(self.compose("config", "--services").split()), SERVICES)
+        self.assertEqual(set(self.compose("config", "--volumes").split()), {"postgres", "auth-gateway", "attachment-store"})
+
+    def test_every_service_is_watched_and_comes_back_and_holds_no_secret(self):
+        config = self.compose("config")
+        blocks = re.split(r"^  (?=[a-z-]+:$)", config[config.index("services:"):config.index("volumes:\n  a")], flags=re.M)
+        self.assertEqual(len(blocks) - 1, len(SERVICES))
+        for block in blocks[1:]:
+            name = block.splitlines()[0]
+            self.assertIn("healthcheck:", block, name)
+            self.assertIn("restart: unless-stopped", block, name)
+        password = (self.secrets / "postgres-password").read_text()
+        self.assertGreaterEqual(len(password), 32)
+        self.assertNotIn(password, config)
+
+    def test_secrets_are_made_once_and_are_their_owners_alone(self):
+        first = (self.secrets / "services.json").read_text()
+        self.assertIn((self.secrets / "postgres-password").read_text(), json.loads(first)["log"])
+        self.assertEqual(self.secrets.stat().st_mode & 0o777, 0o700)
+        self.run_command(COMPOSE / "secrets", self.secrets)
+        self.assertEqual((self.secrets / "services.json").read_text(), first)
+
+    def test_the_images_run_as_nobody_in_particular(self):
+        text = (COMPOSE / "Dockerfile").read_text()
+        stages = {part.split("AS ")[1].split()[0]: part for part in re.split(r"^(?=FROM )", text, flags=re.M)[1:]}
+        for stage in ("runtime", "front"):
+            self.assertRegex(stages[stage], r"(?m)^USER mimeo$")
+        self.assertRegex(stages["services"], r"^FROM runtime ")
+
+    def test_the_scripts_are_sound(self):
+        for script in [COMPOSE / "secrets", COMPOSE / "stage", *(COMPOSE / "container").iterdir()]:
+            self.run_command("bash", "-n", script)

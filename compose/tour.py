@@ -1,0 +1,122 @@
+"""Two peers through a running compose: `python3 compose/tour.py [--project NAME]`, after `docker-compose up`.
+
+Writes on one peer and sees it on the other, reads and writes over HTTP, kills the replicator and then PostgreSQL with
+signal 9, and finds everything that was acknowledged. Says what it saw; exits non-zero at the first thing that differs.
+MIMEO_BIN names the folder of `mimeo` (default `.build/debug`), MIMEO_LISTEN where the front listens.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "Tests" / "Support"))
+
+from mimeo_harness import Client, Peer, Workspace, until  # noqa: E402  (its folder had to be named first)
+
+
+class Compose:
+    """The containers of one project, by the names of their services."""
+
+    def __init__(self, project):
+        self._command = ["docker-compose", "-p", project, "-f", str(ROOT / "compose" / "compose.yaml")]
+
+    def run(self, *arguments):
+        done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, check=True, timeout=120)
+        return done.stdout
+
+    def container(self, service):
+        return self.run("ps", "-q", service).split()[0]
+
+    def kill(self, service):
+        """Signal 9 to what runs in the container, as `docker kill` sends it."""
+        subprocess.run(["docker", "kill", self.container(service)], check=True, capture_output=True, timeout=60)
+
+    def start(self, service):
+        self.run("start", service)
+
+    def is_healthy(self, service):
+        shown = subprocess.run(
+            ["docker", "inspect", "-f", "{{.State.Health.Status}}", self.container(service)],
+            capture_output=True, text=True, check=True, timeout=60)
+        return shown.stdout.strip() == "healthy"
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def is_up(client):
+    try:
+        return client.request("GET", "/health", seconds=5).status == 200
+    except OSError:
+        return False
+
+
+def ids(side):
+    return sorted(item["_id"] for item in side.query("SELECT _id FROM cars"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--project", default="compose")
+    compose = Compose(parser.parse_args().project)
+    services = compose.run("config", "--services").split()
+    until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy")
+    say(f"healthy: {', '.join(services)}")
+    printed = compose.run("logs", "--no-color", "auth-gateway")
+    database, token = (re.findall(rf"{name}: (\S+)", printed)[-1] for name in ("database", "token"))
+    server = Client("http://" + os.environ.get("MIMEO_LISTEN", "127.0.0.1:4000"), database, token)
+    until(lambda: is_up(server), 30, "the front does not answer")
+    with Workspace() as workspace:
+        walk(compose, server, {name: Peer(workspace, name, server, ["SELECT * FROM cars"]) for name in "ab"})
+
+
+def walk(compose, server, peers):
+    run = f"{time.time():.0f}"
+    known = set(ids(server))
+
+    def write(side, name):
+        side.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{run}-{name}', 'by': '{name}'}})")
+        known.add(f"{run}-{name}")
+
+    def agree(what, seconds=60):
+        sides = {"server": server, **peers}
+        until(
+            lambda: all(set(ids(side)) == known for side in sides.values()), seconds,
+            lambda: f"{what}: {({name: len(ids(side)) for name, side in sides.items()})}, not {len(known)}", 0.3)
+        say(f"{what}: {len(known)} documents on the server and both peers")
+
+    write(peers["a"], "peer-a")
+    write(peers["b"], "peer-b")
+    write(server, "http")
+    agree("written on peer a, peer b and over HTTP")
+
+    compose.kill("replicator")
+    say("docker kill replicator")
+    for name, peer in peers.items():
+        write(peer, f"peer-{name}-alone")
+    write(server, "http-meanwhile")
+    compose.start("replicator")
+    until(lambda: compose.is_healthy("replicator"), 120, "the replicator is not healthy again")
+    agree("after it was started again", 120)
+
+    compose.kill("postgres")
+    say("docker kill postgres")
+    refusal = server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'refused'})")
+    say(f"a statement without it: {refusal.status} {refusal.error.get('code')}")
+    if refusal.status == 200:
+        sys.exit("a write was acknowledged without the log")
+    write(peers["a"], "peer-a-without-postgres")
+    compose.start("postgres")
+    until(lambda: compose.is_healthy("postgres"), 120, "PostgreSQL is not healthy again")
+    until(lambda: is_up(server), 120, "the query-service does not answer again")
+    agree("after PostgreSQL was started again", 120)
+
+
+if __name__ == "__main__":
+    main()
