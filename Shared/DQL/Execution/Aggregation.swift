@@ -13,6 +13,7 @@ struct GroupTable {
     private var accumulators: [Accumulator] = []
     /// The values that aggregates hold.
     private var held = 0
+    private var keyBytes = 0
     private let inPlace: KeysInPlace?
     private var known = EncodedKeys()
     /// Where arguments of aggregates are found in place, by their places.
@@ -82,6 +83,8 @@ struct GroupTable {
         }
         if let known = places[bytes] { return known }
         places[bytes] = keys.count
+        keyBytes += 2 * bytes.bytes.count + grouping.aggregates.count * MemoryLayout<Accumulator>.stride
+        try meter.hold(bytes: keyBytes)
         return newGroup(values)
     }
 

@@ -127,6 +127,7 @@ extension PreparedStatement {
         of subquery: BoundSubquery, _ documents: any DocumentSource, _ context: ExecutionContext
     ) throws -> Value {
         var rows: [Value] = []
+        var bytes = 0
         let isNamed = subquery.plan.hasOneColumn
         try SelectExecutor(subquery.plan, documents, context).run { row in
             // A row of one column is its value; a row without it is null.
@@ -135,7 +136,9 @@ extension PreparedStatement {
             } else {
                 rows.append(row)
             }
+            bytes += row.heldBytes
             try context.meter.hold(rows.count)
+            try context.meter.hold(bytes: bytes)
             return subquery.use == .list || rows.count < (subquery.use == .exists ? 1 : 2)
         }
         switch subquery.use {

@@ -23,6 +23,8 @@ public struct ExecutionOptions: Sendable {
     public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
     public var materializedRows: Int
+    /// How many bytes of them, about.
+    public var materializedBytes: Int
 
     /// Settings of a store, strict throughout or not at all.
     public init(strictMode: Bool = false, context: FunctionContext = FunctionContext()) {
@@ -36,6 +38,7 @@ public struct ExecutionOptions: Sendable {
         nanoseconds = nil
         usesIndexes = true
         materializedRows = DQLLimits.materializedRows
+        materializedBytes = DQLLimits.materializedBytes
     }
 
     /// What system parameters say.

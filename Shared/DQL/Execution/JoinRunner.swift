@@ -68,9 +68,7 @@ extension RowRunner {
         _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
     ) throws -> AccessPath {
         let usesIndexes = context.options.usesIndexes && !context.options.strictReads
-        let catalog =
-            try (source as? any IndexedSource).flatMap { usesIndexes ? try $0.catalog(of: collection) : nil }
-            ?? IndexCatalog(version: 0, indexes: [])
+        let catalog = try catalogs.catalog(of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(context.options.parameters.defaultDirectives, nil),
             hint: join.hint)
@@ -78,6 +76,18 @@ extension RowRunner {
         return planner.choose(
             AccessPlanner.Request(collection: collection, source: join.source, confinement: confinement)
         ).path
+    }
+}
+
+/// The indexes of the collections that one execution joins: they do not change during it.
+final class KnownCatalogs {
+    private var known: [String: IndexCatalog] = [:]
+
+    func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
+        if let catalog = known[collection] { return catalog }
+        let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
+        known[collection] = catalog
+        return catalog
     }
 }
 

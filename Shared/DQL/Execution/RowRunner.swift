@@ -5,6 +5,8 @@ struct RowRunner {
     let source: any DocumentSource
     let evaluator: Evaluator
     let context: ExecutionContext
+    /// The indexes of joined collections, asked for once.
+    let catalogs = KnownCatalogs()
 
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
     @discardableResult

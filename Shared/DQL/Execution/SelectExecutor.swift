@@ -78,14 +78,18 @@ struct SelectExecutor {
 /// The rows of a DISTINCT.
 private struct DistinctRows {
     private var seen: Set<ValueKey> = []
+    private var bytes = 0
     private let meter: ExecutionMeter
 
     init(_ meter: ExecutionMeter) { self.meter = meter }
 
     /// Whether the row is new.
     mutating func insert(_ value: Value?) throws -> Bool {
-        guard seen.insert(ValueKey(value)).inserted else { return false }
+        let key = ValueKey(value)
+        guard seen.insert(key).inserted else { return false }
+        bytes += key.bytes.count
         try meter.hold(seen.count)
+        try meter.hold(bytes: bytes)
         return true
     }
 }
