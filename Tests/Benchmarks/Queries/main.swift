@@ -35,7 +35,8 @@ func environment() -> Environment {
 /// The greatest resident size of this process, in bytes.
 func peakBytes() -> Int {
     var usage = rusage()
-    getrusage(RUSAGE_SELF, &usage)
+    // 0 is this process: the constant's type is no number here, and another one on other platforms.
+    getrusage(0, &usage)
     return usage.ru_maxrss * 1024
 }
 
@@ -90,7 +91,7 @@ struct Driver {
             rows = 0
             let start = now()
             let statement = try statements.prepare(text)
-            try replica.read { transaction in
+            _ = try replica.read { transaction in
                 try statement.forEachRow(in: transaction, arguments: arguments) { _ in
                     rows += 1
                     return true
