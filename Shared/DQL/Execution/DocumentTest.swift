@@ -73,16 +73,38 @@ class DocumentTest {
     }
 }
 
+/// Tests that are asked without being counted as used each time: that costs as much as a test.
+private final class TestList {
+    // Kept alive by `owned`, as long as this list is.
+    private let tests: UnsafeMutableBufferPointer<Unmanaged<DocumentTest>>
+    private let owned: [DocumentTest]
+
+    init(_ tests: [DocumentTest]) {
+        owned = tests
+        self.tests = .allocate(capacity: tests.count)
+        _ = self.tests.initialize(from: tests.map { Unmanaged.passUnretained($0) })
+    }
+
+    deinit { tests.deallocate() }
+
+    var count: Int { tests.count }
+
+    @inline(__always)
+    func holds(_ index: Int, _ document: DocumentReader) -> Bool? {
+        tests[index]._withUnsafeGuaranteedRef { $0.holds(document) }
+    }
+}
+
 /// All of them hold.
 private final class AllTests: DocumentTest {
-    private let tests: [DocumentTest]
+    private let tests: TestList
 
-    init(_ tests: [DocumentTest]) { self.tests = tests }
+    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
 
     override func holds(_ document: DocumentReader) -> Bool? {
         var isKnown = true
-        for test in tests {
-            guard let holds = test.holds(document) else {
+        for index in 0..<tests.count {
+            guard let holds = tests.holds(index, document) else {
                 isKnown = false
                 continue
             }
@@ -94,14 +116,14 @@ private final class AllTests: DocumentTest {
 
 /// One of them holds.
 private final class AnyTest: DocumentTest {
-    private let tests: [DocumentTest]
+    private let tests: TestList
 
-    init(_ tests: [DocumentTest]) { self.tests = tests }
+    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
 
     override func holds(_ document: DocumentReader) -> Bool? {
         var isKnown = true
-        for test in tests {
-            guard let holds = test.holds(document) else {
+        for index in 0..<tests.count {
+            guard let holds = tests.holds(index, document) else {
                 isKnown = false
                 continue
             }

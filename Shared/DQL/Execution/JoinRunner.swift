@@ -68,7 +68,8 @@ extension RowRunner {
         _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
     ) throws -> AccessPath {
         let usesIndexes = context.options.usesIndexes && !context.options.strictReads
-        let catalog = try catalogs.catalog(of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
+        let catalog = try catalogs.catalog(
+            of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(context.options.parameters.defaultDirectives, nil),
             hint: join.hint)

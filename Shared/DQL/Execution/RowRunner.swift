@@ -70,14 +70,18 @@ struct RowRunner {
             context.options.strictReads ? (nil, condition) : DocumentTest.split(condition, source: place)
         var row = row()
         var goesOn = true
+        // Not counted as used for each document; `withExtendedLifetime` keeps it.
+        let asking = test.map { Unmanaged.passUnretained($0) }
+        defer { withExtendedLifetime(test) {} }
         try forEachDocument(of: leaf) { record in
-            var asked: BoundExpression? = condition
-            if let test, let holds = test.holds(record.document) {
-                if !holds { return true }
-                asked = rest
-            }
+            let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
+            if holds == false { return true }
             row.documents[place] = record
-            if let asked, try !evaluator.isTrue(asked, row) { return true }
+            if holds == nil {
+                if try !evaluator.isTrue(condition, row) { return true }
+            } else if let rest, try !evaluator.isTrue(rest, row) {
+                return true
+            }
             context.statistics?.rows += 1
             goesOn = try visit(row)
             return goesOn

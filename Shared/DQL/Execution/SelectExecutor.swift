@@ -61,7 +61,10 @@ struct SelectExecutor {
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
         var rows = TopRows<Value?>(ordering, capacity: window.capacity, runner.context.meter)
+        let cutoff =
+            plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
         try runner.run(plan.input.rows) { row in
+            if let cutoff, let last = rows.threshold?.first, cutoff.isBehind(last, row) { return true }
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
                 let value = try projector.value(row)
