@@ -52,6 +52,11 @@ public enum ReplicaLimits {
     static let requestSlack = 256
     /// How much of a statement's text it remembers, in UTF-8 bytes.
     static let rememberedStatementBytes = 1_024
+    /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
+    /// have more.
+    public static let snapshotChunkBytes = 262_144
+    /// Tombstones that one read looks at while it searches for those to reap: some milliseconds.
+    public static let visitedTombstones = 10_000
     /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still
     /// fit a page of SQLite's; a text that differs from another one only after so much is found by reading
     /// it.

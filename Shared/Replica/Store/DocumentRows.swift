@@ -13,6 +13,14 @@ enum DocumentRows {
         return try statement.step() ? statement.bytes(0) : nil
     }
 
+    /// The commit or offset that last changed a document.
+    static func position(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> UInt64? {
+        let statement = try RawStatement(
+            cached: "SELECT position FROM documents_\(table) WHERE id = ?", database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.bits(0) : nil
+    }
+
     static func put(
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
         _ database: Database
