@@ -140,6 +140,8 @@ struct RequestTests {
         #expect(explained.collectionsWritten.isEmpty)
         let profiled = try PreparedStatement("PROFILE DELETE FROM c")
         #expect(!profiled.isReadOnly && profiled.collectionsWritten == ["c"])
+        #expect(try PreparedStatement("PROFILE EVICT FROM c").evicts && !profiled.evicts)
+        #expect(try !PreparedStatement("EXPLAIN EVICT FROM c").evicts)
         let join = try PreparedStatement("SELECT * FROM a JOIN b ON b._id = a.x LEFT JOIN c ON c._id = b.y")
         #expect(join.collectionsRead == ["a", "b", "c"])
     }

@@ -60,7 +60,7 @@ actor Projection {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: UInt64?
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
-        guard statement.kind != .evict else { throw QueryError(.evictIsLocal) }
+        guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
         where !identity.grant.allowsReading(collection: collection) {

@@ -64,6 +64,12 @@ public struct PreparedStatement: Sendable {
         default: false
         }
     }
+    /// Whether it runs an EVICT, by itself or under PROFILE.
+    public var evicts: Bool {
+        guard kind == .evict || kind == .profile else { return false }
+        if case .evict = explainedStatement { return true }
+        return false
+    }
     private var deletesRequests: Bool { if case .deleteRequests = plan { true } else { false } }
     /// Whether it asks for the indexes that it recommends (ADVISE AND PROVISION): its owner creates those
     /// that `adviceAfterProvisioning` is told of.
