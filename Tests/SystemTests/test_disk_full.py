@@ -5,10 +5,12 @@ and gives it back.
 """
 
 import os
+import random
+import shutil
 import subprocess
 import unittest
 
-from mimeo_harness import FourProcesses, Peer, until
+from mimeo_harness import FourProcesses, Peer, Postgres, until
 from system_test import SystemTest
 
 SPACE_KIB = 12 * 1024
@@ -55,8 +57,9 @@ class DiskFull(SystemTest):
         return cluster.start(), small
 
     def insert(self, server, name, kib=20):
-        return server.post_statement(
-            "INSERT INTO cars DOCUMENTS (:car)", {"car": {"_id": name, "t": "x" * kib * 1024}}, seconds=30)
+        # Nothing that could be compressed away.
+        text = random.Random(name).randbytes(kib * 512).hex()
+        return server.post_statement("INSERT INTO cars DOCUMENTS (:car)", {"car": {"_id": name, "t": text}}, seconds=30)
 
     def insert_until_refused(self, server):
         """The ids that were taken, and the first answer that was no."""
@@ -87,6 +90,24 @@ class DiskFull(SystemTest):
         expected = sorted(["first", "last", "local", *taken])
         for side in (server, peer):
             until(lambda: self.ids(side) == expected, 30, lambda: f"{self.ids(side)}, not {expected}")
+
+    def test_a_full_tablespace_of_postgresql_refuses_writes_serves_reads_and_goes_on(self):
+        postgres = Postgres(self.workspace).start()
+        disk = SmallDisk(self.workspace, self.workspace.directory / "tablespace")
+        shutil.chown(disk.folder, "postgres", "postgres")
+        postgres.query(f"CREATE TABLESPACE small LOCATION '{disk.folder}'")
+        postgres.query("ALTER SYSTEM SET default_tablespace = small")
+        postgres.query("SELECT pg_reload_conf()")
+        server = FourProcesses(self.workspace, log=postgres.url).start()
+        self.assertEqual(self.insert(server, "first").status, 200)
+        disk.fill()
+        taken, refusal = self.insert_until_refused(server)
+        self.assert_refused(refusal, 503)
+        self.assertIn("LOG-0301", refusal.error["message"])
+        self.assertEqual(self.ids(server), sorted(["first", *taken]))
+        disk.clear()
+        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        self.assertEqual(self.ids(server), sorted(["first", "last", *taken]))
 
     def test_a_full_projection_says_so_holds_up_nobody_else_and_catches_up_when_there_is_space(self):
         """It answers at the log's head or not at all: an older state would hide writes that were acknowledged."""

@@ -95,7 +95,7 @@ class KillLoop(SystemTest):
             return False
 
     def kill(self, victims):
-        """Kills one after the other at moments that the dice decide, and starts each again at once or a little later."""
+        """Kills one after the other at moments that the dice decide, and starts each again at once or soon."""
         dice = random.Random(SEED)
         kills = dict.fromkeys(victims, 0)
         for _ in range(KILLS):
@@ -165,9 +165,10 @@ class KillLoop(SystemTest):
         return first
 
     def assert_projection_equal(self, postgres, documents):
-        """The tables in PostgreSQL hold the same states, as of the same offsets, and the worker's checkpoint is the head."""
+        """The tables in PostgreSQL hold the same states as of the same offsets, and the checkpoint is the head."""
         found = {}
-        rows = postgres.query("""SELECT c.generation, c.number, encode(c.name, 'hex') FROM mimeo_projection.collections c
+        rows = postgres.query("""
+            SELECT c.generation, c.number, encode(c.name, 'hex') FROM mimeo_projection.collections c
             JOIN mimeo_projection.databases d ON d.generation = c.generation""")
         for generation, number, name in rows:
             collection = bytes.fromhex(name).decode()

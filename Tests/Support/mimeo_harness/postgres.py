@@ -67,7 +67,8 @@ class Postgres:
             self._popen = subprocess.Popen(
                 [self._binaries / "postgres", "-D", self._data, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
                  "-c", f"unix_socket_directories={self._folder}", "-c", "fsync=on"],
-                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **self._owner)
+                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                **self._owner)
         while self._popen.poll() is None:
             if self._answers():
                 return True
@@ -86,8 +87,8 @@ class Postgres:
 
     def query(self, statement):
         """The rows of a statement, as lists of texts; without a driver, through psql."""
-        arguments = ["psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-h", self._folder, "-U", "postgres", "-c", statement]
-        lines = self._run(*arguments).splitlines()
+        arguments = ["-X", "-q", "-A", "-t", "-F", "\x1f", "-h", self._folder, "-U", "postgres", "-c", statement]
+        lines = self._run("psql", *arguments).splitlines()
         return [line.split("\x1f") for line in lines if line]
 
     def _run(self, name, *arguments):
