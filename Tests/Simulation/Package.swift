@@ -55,8 +55,9 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift", "WriteAdmission.swift",
-                "Housekeeping/Housekeeper.swift", "Housekeeping/HousekeepingOptions.swift",
+                "HeldReader.swift", "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift",
+                "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
+                "Housekeeping/HousekeepingOptions.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
         .target(
