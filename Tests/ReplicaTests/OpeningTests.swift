@@ -95,7 +95,6 @@ struct OpeningTests {
                     "DROP TABLE history", "DROP TABLE moved",
                     "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
-                    "DROP TABLE outside",
                     "DROP TABLE document_index",
                     "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",
