@@ -1,4 +1,5 @@
-// The log beside a bare INSERT loop of the same durability, in the same run:
+// The log beside a bare INSERT loop of the same durability, and the projection beside a bare COPY and upsert,
+// in the same run:
 //
 //     make bench                                       all benchmarks
 //     scripts/with-postgres scripts/bench-log          this one; [--rounds 3] [--history 1000000]
@@ -61,6 +62,10 @@ if let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] {
     try await log.createDatabase("db")
     try await compare("PostgreSQL", log, rounds: rounds, goal: 0.8) { barePostgresRate(url, rows: $0) }
     await log.close()
+    for each in [1, 100] {
+        try await compareProjection(url, documents: 20_000, each: each, rounds: rounds, logger)
+    }
+    try await measureVisibility(url, appends: 300, logger)
 }
 
 let history = option("--history", 1_000_000)

@@ -242,8 +242,8 @@ struct ProjectionPostgresTests {
         }
     }
 
-    static func insert(into collection: String, _ number: Int) -> CRDT.Operation {
-        operation([(collection, ["n": .int(Int64(number))])], sequence: UInt64(number + 1))
+    static func insert(into collection: String, _ number: Int, actor: UInt64 = 7) -> CRDT.Operation {
+        operation([(collection, ["n": .int(Int64(number))])], actor: actor, sequence: UInt64(number + 1))
     }
 
     /// An operation that makes a document in each collection.

@@ -96,7 +96,8 @@ extension World {
         // store that was put back. The next handshake tells.
         explained += [.actorConflict, .sequenceGap]
         if profile.faults.contains(.clocks) { explained.append(.clockTooFarAhead) }
-        let isRestarting = profile.faults.intersection([.restarts, .restores, .rebuilds]) != []
+        let restarting: Faults = [.restarts, .restores, .rebuilds, .powerCuts, .truncations]
+        let isRestarting = profile.faults.intersection(restarting) != []
         if isRestarting { explained.append(.unavailable) }
         guard explained.contains(where: { $0.rawValue == reason.code }) else {
             throw Violation("link \(link.number) of peer \(link.peer.number) ended: \(reason)")

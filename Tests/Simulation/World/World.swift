@@ -225,12 +225,14 @@ final class World: @unchecked Sendable {
         var options = HousekeepingOptions()
         options.tombstoneTimeToLive = nil
         options.snapshotOperations = UInt64(5 + generator.below(30))
-        options.keptOperations = UInt64(generator.below(10))
+        // So many that a replicator which folds late is seldom overtaken: that one has to be started again.
+        options.keptOperations = UInt64(50 + generator.below(40))
         let housekeeper = Housekeeper(
             materializer: hub.materializer, log: log, database: SimulatedLog.database, options: options,
             logger: Self.logger, wallMilliseconds: { [unowned self] in now })
         let lifetime = instance.lifetime
         Task { [self] in
+            if await hub.materializer.hasLostHistory { return restart(instance) }
             do {
                 _ = try await housekeeper.turn(reaps: false)
             } catch {
