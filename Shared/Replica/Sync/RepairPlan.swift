@@ -5,8 +5,8 @@ import CRDT
 ///
 /// Those are the operations of an actor that the server takes nothing more of, those whose stamp is too far
 /// ahead to be admitted, those of documents that the server has reaped, those that rest on one that is moved
-/// or set aside, and of their actors everything later. All others keep actor, sequence and stamp, so that a copy of the store that uploads them too writes
-/// nothing twice.
+/// or set aside, and of their actors everything later. All others keep actor, sequence and stamp, so that a
+/// copy of the store that uploads them too writes nothing twice.
 ///
 /// Used once, with the operations in the order of their commits.
 struct RepairPlan {
