@@ -91,6 +91,7 @@ public final class Replica: Sendable {
             let state = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
+                if role == .peer { try Schema.settle(database) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
@@ -196,6 +197,11 @@ public final class Replica: Sendable {
     /// eviction may have dropped what the cursor stands for.
     func keepsCursor(of key: [UInt8]) -> Bool {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
+    }
+
+    /// Whether a live subscription asks for documents of a collection.
+    func isSubscribed(_ collection: String) -> Bool {
+        shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }
     }
 
     func checkOpen() throws(ReplicaError) {

@@ -92,6 +92,8 @@ struct OpeningTests {
                     "ALTER TABLE acknowledged DROP COLUMN timestamp",
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
                     "DROP TABLE document_index",
                     "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",

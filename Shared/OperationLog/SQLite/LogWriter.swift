@@ -12,6 +12,8 @@ struct LogWriter: Sendable {
     let pool: DatabasePool
     /// Unix time in milliseconds: the clock of leases.
     let now: @Sendable () -> Int64
+    /// 64 random bits: names leased actors.
+    var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
 
     /// A failed transaction.
     struct Failure: Error {
@@ -81,8 +83,11 @@ struct LogWriter: Sendable {
 
     private static func judge(_ error: DatabaseError, hasReachedCommit: Bool) -> Failure {
         let reason = describe(error)
+        // The write-ahead log's index, which is a file too, can find the disk full as well.
+        let isFull =
+            error.resultCode == .SQLITE_FULL || error.extendedResultCode == .SQLITE_IOERR_SHMSIZE
         switch error.resultCode {
-        case .SQLITE_FULL:
+        case _ where isFull:
             return Failure(error: OperationLogError(.storageFull, "the storage is full"), isPoisonous: false)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             let message = "another process holds the write lock of the log"

@@ -204,6 +204,7 @@ func openConnections(
         try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
+            try LogSchema.settle(db)
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(LogLimits.checkpointPages)")
             try LogSchema.migrate(db, path: path)
         }

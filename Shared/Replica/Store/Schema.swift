@@ -33,6 +33,17 @@ enum Schema {
         try connection.close()
     }
 
+    /// Writes what a found write-ahead log holds into the file, syncs that, and begins a new log.
+    ///
+    /// A process whose sync failed leaves pages that the kernel shows and counts as clean, and that the disk
+    /// does not have; a later sync does not mend that. So what is found counts only once it was written
+    /// again (rule 8). Where the disk is full, reading must go on.
+    static func settle(_ database: Database) throws {
+        do {
+            _ = try database.checkpoint(.truncate)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {}
+    }
+
     static func migrate(_ database: Database) throws {
         let found = try storedFormat(database)
         guard found < format else { return }
@@ -116,6 +127,19 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS document_index (
             number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
             keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
+        """ + sessionsOfFormat3
+
+    /// What a peer keeps from one session to the next: the rights that a cursor was given under, how far a
+    /// catch-up has come, own writes whose answer is still to come (rule 16).
+    private static let sessionsOfFormat3 = """
+
+        ALTER TABLE subscription ADD COLUMN rights BLOB NOT NULL DEFAULT x'';
+        ALTER TABLE staged ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX staged_document ON staged (subscription, collection, id);
+        CREATE TABLE resumption (subscription BLOB PRIMARY KEY, token BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE unanswered (
+            collection TEXT NOT NULL, id BLOB NOT NULL, offset INTEGER NOT NULL,
+            PRIMARY KEY (collection, id)) WITHOUT ROWID;
         """
 
     private static let tablesOfFormat1 = """
