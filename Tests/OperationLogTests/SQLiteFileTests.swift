@@ -23,6 +23,27 @@ struct SQLiteFileTests {
         }
     }
 
+    @Test("a file of an earlier format is migrated, and its log goes on", arguments: [1, 2])
+    func earlierFormat(_ version: Int) async throws {
+        try await withTemporaryPath { path in
+            let logID = LogID.random()
+            try edit(path) { db in
+                for step in LogSchema.steps.prefix(version) { try db.execute(sql: step) }
+                try db.execute(sql: "PRAGMA application_id = \(LogSchema.applicationID)")
+                try db.execute(sql: "PRAGMA user_version = \(version)")
+                try db.execute(
+                    sql: "INSERT INTO databases (id, logID, head, hash) VALUES ('db', ?, 0, ?)",
+                    arguments: [Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
+            }
+            let log = try SQLiteOperationLog(path: path)
+            #expect(try await log.append(requests(1, 1...3), to: "db").count == 3)
+            #expect(try await log.head(of: "db").logID == logID)
+            #expect(try await log.truncation(of: "db").offset == 0)
+            #expect(try await log.lease("writer", of: 1, for: .seconds(9), in: "db") != nil)
+            await log.close()
+        }
+    }
+
     @Test("a file of a newer format is refused and left unchanged")
     func newerFormat() async throws {
         try await withTemporaryPath { path in

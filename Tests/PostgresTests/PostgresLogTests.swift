@@ -147,6 +147,54 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("a schema of the first format is migrated, and its log goes on")
+    func migration() async throws {
+        try await TestDatabase.use { url in
+            let connection = try Connection(url: url)
+            try connection.run(PostgresLogSchema.steps[0])
+            try connection.run("INSERT INTO mimeo_log.format VALUES (1)")
+            let logID = LogID.random()
+            let made = try connection.query(
+                "SELECT mimeo_log.create_database('db', $1, $2)",
+                [.bytes(logID.bytes), .int8(Int64(bitPattern: ChainHash.start(logID)))])
+            #expect(made.bool(0, 0))
+            let log = try PostgresOperationLog(url: url)
+            #expect(try await log.head(of: "db").logID == logID)
+            #expect(try await log.append([record(1, 1), record(1, 2)], to: "db").count == 2)
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            try await log.add([1], to: draft, in: "db")
+            #expect(try await log.finish(draft, in: "db").position.offset == 2)
+            #expect(try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0) == 2)
+            await log.close()
+        }
+    }
+
+    @Test("what truncation removes is given back to the table for use")
+    func tableSize() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            let connection = try Connection(url: url)
+            var sizes: [Int64] = []
+            for round in 0..<6 as Range<UInt64> {
+                for start in stride(from: round * 2_000 + 1, to: (round + 1) * 2_000, by: 500) {
+                    let requests = (start..<start + 500).map { record(1, $0, size: 300) }
+                    _ = try await log.append(requests, to: "db")
+                }
+                let head = try await log.head(of: "db")
+                let draft = try await log.beginSnapshot(of: "db", at: head)
+                try await log.add([UInt8](repeating: 7, count: 100_000), to: draft, in: "db")
+                _ = try await log.finish(draft, in: "db")
+                try await log.truncate("db", through: head.offset - 100, keepingHashesAfter: head.offset)
+                sizes.append(
+                    try connection.query("SELECT pg_total_relation_size('mimeo_log.operations_1')").int8(0, 0)
+                )
+            }
+            #expect(sizes[5] <= sizes[1] + sizes[1] / 4, "the table grew: \(sizes)")
+            await log.close()
+        }
+    }
+
     @Test("many openings at once make the schema once")
     func migrationRace() async throws {
         try await TestDatabase.use { url in

@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    private static let steps = [version1, version2, version3]
+    static let steps = [version1, version2, version3]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.

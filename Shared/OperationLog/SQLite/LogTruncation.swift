@@ -52,8 +52,8 @@ enum LogTruncation {
             let first = Int64.fromDatabaseValue(row[0]), let bytes = Data.fromDatabaseValue(row[1])
         else { return nil }
         // Keys of one database are adjacent, so what is in reach of the row is of its database.
+        guard key - first < Int64(bytes.count / 8) else { return nil }
         let place = Int(key - first) * 8
-        guard place + 8 <= bytes.count else { return nil }
         return bytes.withUnsafeBytes {
             UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: place, as: UInt64.self))
         }

@@ -12,7 +12,7 @@ enum PostgresLogSchema {
     /// The oldest server that is supported.
     static let oldestServer = 150_000
 
-    private static let steps = [
+    static let steps = [
         version1,
         version2 + PostgresLogFunctions.append + PostgresLogFunctions.truncate + PostgresLogFunctions.lease,
     ]

@@ -166,6 +166,13 @@ struct RetentionConformanceTests {
             #expect(try await readAll(log, "second") == entries)
             #expect(try await log.snapshot(of: "second") == nil)
             #expect(try await log.truncation(of: "second").offset == 0)
+            // Nor does one database's memory of its cursors reach into the next one's.
+            let draft = try await log.beginSnapshot(of: "second", at: try await log.head(of: "second"))
+            try await log.add([1], to: draft, in: "second")
+            _ = try await log.finish(draft, in: "second")
+            try await log.truncate("second", through: 9, keepingHashesAfter: 9)
+            #expect(try await log.position(at: 5, in: "second") == nil)
+            #expect(try await log.position(at: 5, in: "db") != nil)
         }
     }
 
