@@ -7,9 +7,9 @@ import Testing
 
 @testable import Replica
 
-/// See PropertyTests of DQLTests for MIMEO_CASES and MIMEO_SEED. Every statement of every relation has to give
-/// what the naive evaluator gives without any index, row for row, in the same order: an index changes not even
-/// an order that nobody promised.
+/// See PropertyTests of DQLTests for MIMEO_CASES and MIMEO_SEED. Every statement of every relation has to
+/// give what the naive evaluator gives without any index, row for row, in the same order: an index changes
+/// not even an order that nobody promised.
 @Suite("Indexes change no answer")
 struct IndexAgreementTests {
     @Test(
@@ -46,7 +46,9 @@ struct IndexAgreementTests {
 
 /// Indexes on the paths that generated statements read.
 enum RandomIndexes {
-    static let paths = ["a", "b", "c", "n", "s", "l", "o", "o.x", "o.y", "o.deep", "o.deep.z", "`x y`", "a.x"]
+    static let paths = [
+        "a", "b", "c", "n", "s", "l", "o", "o.x", "o.y", "o.deep", "o.deep.z", "`x y`", "a.x",
+    ]
 
     /// CREATE INDEX statements for `c`.
     static func statement(_ number: Int, on collection: String, _ random: inout SplitMix64) -> String {
@@ -134,7 +136,8 @@ final class IndexedWorld {
         }
         indexes.insert(number)
         let paths = (0..<(1 + random.below(3))).map { _ in random.pick(["a", "b", "n", "m", "m.x", "m.y"]) }
-        let keys = paths.enumerated().filter { place, path in !paths[..<place].contains(path) }.map { _, path in
+        let keys = paths.enumerated().filter { place, path in !paths[..<place].contains(path) }.map {
+            _, path in
             (random.chance(40) ? "-" : "") + (random.chance(10) ? "!" : "") + path
         }
         if random.chance(15) {
@@ -184,9 +187,11 @@ final class IndexedWorld {
         let path = path()
         switch random.below(10) {
         case 0...3: return "\(path) \(random.pick(["=", "<", ">", "<=", ">=", "!="])) \(value())"
-        case 4: return "\(path) IN (\((0..<(1 + random.below(9))).map { _ in value() }.joined(separator: ", ")))"
+        case 4:
+            return "\(path) IN (\((0..<(1 + random.below(9))).map { _ in value() }.joined(separator: ", ")))"
         case 5: return "\(path) BETWEEN \(value()) AND \(value())"
-        case 6: return "\(path) \(random.pick(["", "NOT "]))LIKE \(random.pick(["'a%'", "'ab'", "'%'", "'_b%'"]))"
+        case 6:
+            return "\(path) \(random.pick(["", "NOT "]))LIKE \(random.pick(["'a%'", "'ab'", "'%'", "'_b%'"]))"
         case 7: return "\(path) IS \(random.pick(["", "NOT "]))\(random.pick(["NULL", "MISSING"]))"
         case 8: return "_id \(random.pick(["=", "<", "!="])) \(random.below(60))"
         default: return path
@@ -198,7 +203,8 @@ final class IndexedWorld {
     private func value() -> String {
         let long = String(repeating: "x", count: ReplicaLimits.indexPartBytes)
         return random.pick([
-            "0", "1", "2", "1.0", "1.5", "(-1)", "9007199254740993", "9007199254740992.0", "'a'", "'ab'", "'abc'",
+            "0", "1", "2", "1.0", "1.5", "(-1)", "9007199254740993", "9007199254740992.0", "'a'", "'ab'",
+            "'abc'",
             "'b'", "''", "true", "false", "null", "[]", "[1]", "[1.0, 'a']", "{}", "{'k': 1}", "{'k': 1.0}",
             "'a\\u0000'", "'\(long)'", "'\(long)y'", "'\(long)z'", "3", "4", "5",
         ])
@@ -216,7 +222,8 @@ final class IndexedWorld {
             }
             guard found != wanted else { continue }
             let known = try replica.indexes().map { "\($0.row)" }.joined(separator: "\n")
-            return "\(statement)\n\(usesIndexes ? "by index" : "by scan"): \(found)\nnaive: \(wanted)\n\(known)"
+            return
+                "\(statement)\n\(usesIndexes ? "by index" : "by scan"): \(found)\nnaive: \(wanted)\n\(known)"
         }
         return nil
     }

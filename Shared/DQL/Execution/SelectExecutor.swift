@@ -58,7 +58,7 @@ struct SelectExecutor {
         let projector = projector
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
-        var rows = TopRows<Value?>(ordering, capacity: window.capacity, runner.context.meter)
+        var rows = RowSorter(ordering, window, runner.source, runner.context.meter)
         try runner.run(plan.input.rows) { row in
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
@@ -69,7 +69,7 @@ struct SelectExecutor {
             }
             return true
         }
-        for case let value? in try rows.finish().dropFirst(window.offset) where try !body(value) { return }
+        try rows.finish { value in try value.map(body) ?? true }
     }
 }
 

@@ -70,7 +70,7 @@ final class StoredIndex {
         statement.bind(2, document)
         if let held = entry.held { statement.bind(3, held) }
         try statement.run()
-        if entry.isCut, description.isExact { try noteCut(database) }
+        if entry.isCut { try noteCut(database) }
     }
 
     func remove(_ entry: Entry, of document: Int64, _ database: Database) throws {
@@ -80,10 +80,11 @@ final class StoredIndex {
         try statement.run()
     }
 
-    /// From now on the index finds documents, and neither sorts nor covers.
+    /// From now on the index finds documents, and neither sorts nor covers. Said again with each entry that
+    /// is cut: a savepoint that was rolled back has taken the word with it.
     private func noteCut(_ database: Database) throws {
         let statement = try RawStatement(
-            cached: "UPDATE document_index SET exact = 0 WHERE number = ?", database)
+            cached: "UPDATE document_index SET exact = 0 WHERE number = ? AND exact", database)
         statement.bind(1, number)
         try statement.run()
         description = IndexDescription(

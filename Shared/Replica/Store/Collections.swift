@@ -10,9 +10,19 @@ final class DocumentTable: CustomStringConvertible {
     let name: String
     private var known: [StoredIndex]?
 
+    // What is asked for once a document, put together once a transaction.
+    let liveness: String
+    let state: String
+    let insertion: String
+    let replacement: String
+
     init(_ number: Int64, _ name: String) {
         self.number = number
         self.name = name
+        liveness = "SELECT live FROM documents_\(number) WHERE id = ?"
+        state = "SELECT state FROM documents_\(number) WHERE id = ?"
+        insertion = "INSERT INTO documents_\(number) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)"
+        replacement = insertion + " ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4"
     }
 
     var description: String { String(number) }
