@@ -51,7 +51,7 @@ struct SpilledSortTests {
             }
             let statement = try PreparedStatement("SELECT n, t FROM c ORDER BY n DESC, t")
             var numbers: [Int64] = []
-            try replica.read { transaction in
+            _ = try replica.read { transaction in
                 try statement.forEachRow(in: transaction) { row in
                     numbers.append(row["n"]?.intValue ?? -1)
                     #expect(row["t"]?.stringValue?.utf8.count == text.utf8.count)

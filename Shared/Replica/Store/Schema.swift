@@ -116,6 +116,9 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS document_index (
             number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
             keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
+        CREATE TABLE IF NOT EXISTS index_version (
+            one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
+        INSERT OR IGNORE INTO index_version (one, version) VALUES (1, random());
         """
 
     private static let tablesOfFormat1 = """

@@ -11,7 +11,7 @@ import GRDB
 public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
-    var collections = Collections()
+    var collections: Collections
     private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
     private var order: [DocumentKey] = []
     private(set) var state: StoreState
@@ -35,9 +35,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
-        liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits()
+        liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits(),
+        indexes: IndexCache? = nil
     ) {
         self.database = database
+        collections = Collections(indexes)
         self.state = state
         self.environment = environment
         self.liveQueries = liveQueries
