@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench fuzz system compose clean help
+.PHONY: run demo test lint format bench fuzz simulate system compose clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -29,6 +29,10 @@ bench: ## Documents beside Yrs, Automerge and Loro, the whole system beside bare
 fuzz: ## Bytes of strangers against every decoder and the query language (FUZZ_SECONDS=30 a target)
 	@scripts/setup build fuzz
 	@scripts/fuzz
+
+simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 how many, FROM=1, or SEED=N one in detail)
+	@scripts/setup build
+	@scripts/simulate
 
 system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
 	@scripts/setup build system

@@ -76,7 +76,7 @@ let shared: [Target] = [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ]),
-    module("Postgres", ["CRDT", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
+    module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
     .systemLibrary(
         name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 ]
@@ -93,7 +93,8 @@ let services: [Target] =
     + service(
         "QueryService",
         [
-            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Identity", hummingbird, httpTypes,
+            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Postgres", "Identity", hummingbird,
+            httpTypes,
             nioCore,
             arguments,
         ])
@@ -123,7 +124,9 @@ let checks: [Target] = [
         name: "DQLCorpus", dependencies: ["DQL", "CRDT", "TestSupport"], path: "Tests/Support/DQLCorpus",
         swiftSettings: strict),
     tests("TidyTests", []),
-    tests("PostgresTests", ["CLibPQ", "Postgres", "OperationLog", "CRDT", logging]),
+    tests(
+        "PostgresTests",
+        ["CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "TestSupport", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
@@ -154,9 +157,20 @@ let checks: [Target] = [
         ]),
     tests(
         "QueryServiceTests",
-        ["QueryService", "ServiceKit", "OperationLog", "Identity", "CRDT", httpClient, logging]),
+        ["QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", httpClient, logging]),
     tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "CRDT", "DQL", "TestSupport"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", logging]),
+    // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
+    // builds it from Tests/Simulation/Package.swift, without sockets and servers.
+    .executableTarget(
+        name: "Simulation",
+        dependencies: [
+            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit",
+            "Sync",
+            "TestSupport", "Transport", logging,
+        ],
+        path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
+        swiftSettings: strict),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
     .testTarget(
@@ -173,6 +187,7 @@ let package = Package(
         .executable(name: "query-service", targets: ["QueryServiceMain"]),
         .executable(name: "attachment-store", targets: ["AttachmentStoreMain"]),
         .executable(name: "mimeo", targets: ["MimeoMain"]),
+        .executable(name: "simulation", targets: ["Simulation"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -1,8 +1,8 @@
 """Adds up what the parts of `make test` left in a directory and prints one line for a person or a machine.
 
 The directory holds `parts` (a line `name exit-status` each), `swift.jsonl` (Swift Testing's event stream) and
-`system.json` (`{"passed": n, "failed": n, "skipped": n}`). A part that failed without naming a failed test (a crash, a
-build or lint error) counts as one failure: the sum must never look better than the run was.
+`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n}`). A part that failed without naming a
+failed test (a crash, a build or lint error) counts as one failure: the sum must never look better than the run was.
 """
 
 import json
@@ -43,7 +43,9 @@ def system_counts(path):
 
 def main(directory):
     statuses = dict(line.split() for line in (directory / "parts").read_text().splitlines())
-    counts = {"swift": swift_counts(directory / "swift.jsonl"), "system": system_counts(directory / "system.json")}
+    counts = {"swift": swift_counts(directory / "swift.jsonl")}
+    for name in ["simulation", "system"]:
+        counts[name] = system_counts(directory / f"{name}.json")
     broken = [name for name, status in statuses.items() if status != "0"]
     failed = sum(part["failed"] for part in counts.values())
     failed += sum(1 for name in broken if counts.get(name, {"failed": 0})["failed"] == 0)

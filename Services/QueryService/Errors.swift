@@ -1,6 +1,7 @@
 import CRDT
 import Hummingbird
 import OperationLog
+import Postgres
 import Replica
 import ServiceKit
 
@@ -24,7 +25,7 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case transactionNotReached = "QUERY-0301"
     /// 409: other processes kept writing what the statement reads or writes; try again.
     case conflict = "QUERY-0302"
-    /// 503: too many writes wait.
+    /// 503: too many statements wait.
     case overloaded = "QUERY-0303"
     /// 503: the log or the projection takes nothing at the moment.
     case unavailable = "QUERY-0304"
@@ -53,7 +54,7 @@ public struct QueryError: Error, Equatable, Sendable {
             case .writeNotGranted: "no right to write \(detail)"
             case .transactionNotReached: "the transaction was not reached in time"
             case .conflict: "other processes wrote the same documents at the same time; try again"
-            case .overloaded: "too many writes are waiting; try again later"
+            case .overloaded: "too many statements are waiting; try again later"
             case .unavailable: "the store takes nothing at the moment: \(detail)"
             }
     }
@@ -66,6 +67,11 @@ public struct QueryError: Error, Equatable, Sendable {
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")
         case let error as ReplicaError: QueryError(.unavailable, error.code.rawValue)
+        case let error as ProjectionError
+        where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
+            QueryError(.refusedByStore, "\(error)")
+        case let error as ProjectionError where error.code == .overloaded: QueryError(.overloaded)
+        case let error as ProjectionError: QueryError(.unavailable, error.code.rawValue)
         case let error as OperationLogError where error.code == .overloaded: QueryError(.overloaded)
         case let error as OperationLogError: QueryError(.unavailable, error.code.rawValue)
         default: error

@@ -24,7 +24,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(source: keys),
-            folder: try configuration.projectionFolder ?? configuration.folder("query"), logger: logger)
+            projection: try ProjectionPlace(configuration), logger: logger)
         let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
             ServiceMain.say("url: \(address.origin)")
         }

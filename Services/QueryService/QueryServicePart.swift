@@ -7,8 +7,9 @@ import NIOCore
 import OperationLog
 import Replica
 import ServiceKit
+import Synchronization
 
-/// The query-service: DQL over HTTP on an embedded projection of the log.
+/// The query-service: DQL over HTTP on a projection of the log, embedded or in PostgreSQL.
 ///
 /// Reads see everything that was in the log when the request came. Writes become operations of the log; the
 /// answer comes after the projection has folded them, so a caller reads its own writes.
@@ -22,6 +23,9 @@ public final class QueryServicePart: ServicePart {
     private let authenticator: Authenticator
     private let logger: Logger
     private let projections: OpenDatabases<Projection>
+    private let stores: ProjectionStores
+    /// Why the last opening of a projection failed; nil after one that did not.
+    private let openingFailure = Mutex<String?>(nil)
 
     /// What a deployment, or a test, may bound otherwise.
     public struct Bounds: Sendable {
@@ -36,19 +40,20 @@ public final class QueryServicePart: ServicePart {
         public init() {}
     }
 
-    /// - Parameter folder: where the projections are kept, a folder each.
+    /// - Parameter projection: where the projections are kept.
     public init(
-        log: any OperationLog, authenticator: Authenticator, folder: String, bounds: Bounds = Bounds(),
-        logger: Logger
+        log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace,
+        bounds: Bounds = Bounds(), logger: Logger
     ) {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
         let statements = PreparedStatements()
+        let stores = ProjectionStores(projection, logger: logger)
+        self.stores = stores
         projections = OpenDatabases(logger: logger) { database in
             try await Projection.open(
-                database, log: log, folder: "\(folder)/\(database)", bounds: bounds,
-                statements: statements, logger: logger)
+                database, log: log, in: stores, bounds: bounds, statements: statements)
         }
     }
 
@@ -64,15 +69,19 @@ public final class QueryServicePart: ServicePart {
     /// Closes every projection.
     public func stop() async {
         for projection in await projections.removeAll() { await projection.close() }
+        await stores.close()
     }
 
-    /// Failing while the log takes no writes or a database cannot be folded.
+    /// Failing while the log takes no writes, or a database cannot be opened or folded.
     public func health() async -> HealthCheck {
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
-        for projection in projections.all where await projection.materializer.failure != nil {
+        for projection in projections.all where await projection.store.failure != nil {
             return .failing("a database cannot be folded; see the log")
+        }
+        if openingFailure.withLock({ $0 }) != nil {
+            return .failing("a database's projection cannot be opened; see the log")
         }
         return .ok
     }
@@ -86,11 +95,22 @@ public final class QueryServicePart: ServicePart {
             }
             let minimum = try ExecuteRequest.transactionID(request.headers)
             let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
-            let projection = try await projections(identity.databaseID)
+            let projection = try await projection(of: identity.databaseID)
             return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
                 .response
         } catch {
             return ExecuteAnswer.failure(error, logger)
+        }
+    }
+
+    private func projection(of database: String) async throws -> Projection {
+        do {
+            let projection = try await projections(database)
+            openingFailure.withLock { $0 = nil }
+            return projection
+        } catch {
+            openingFailure.withLock { $0 = "\(error)" }
+            throw error
         }
     }
 }

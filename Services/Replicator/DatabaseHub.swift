@@ -15,13 +15,15 @@ import Synchronization
 ///
 /// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
 /// operation, so that it is not sent back there; an entry lives from before the append until the fold.
-actor DatabaseHub {
+package actor DatabaseHub {
     struct OriginKey: Hashable {
         let actor: ActorID
         let sequence: UInt64
     }
 
-    nonisolated let materializer: Materializer
+    package nonisolated let materializer: Materializer
+    /// Clock and randomness.
+    nonisolated let environment: Environment
     let log: any OperationLog
     let database: String
     private var stream: LiveStream
@@ -33,30 +35,36 @@ actor DatabaseHub {
     private var follower: Task<Void, Never>?
 
     /// Opens the database's materialization and follows its log.
-    static func open(_ database: String, log: any OperationLog, folder: String, logger: Logger) async throws
-        -> DatabaseHub
-    {
+    package static func open(
+        _ database: String, log: any OperationLog, folder: String, logger: Logger,
+        environment: Environment = .system,
+        executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
+    ) async throws -> DatabaseHub {
         let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
         // Nobody hears of what is folded before the live stream begins, so nothing of it is kept.
         let isFollowed = Gate()
-        let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger) {
-            folded in
+        let materializer = try await Materializer.open(
+            database, log: log, folder: folder, logger: logger, environment: environment, executor: executor
+        ) { folded in
             if isFollowed.isOpen { continuation.yield(folded) }
         }
         // Read what is there before the first session, so that the live stream begins at the head.
         try await materializer.advance()
         isFollowed.open()
-        let hub = DatabaseHub(database, log, materializer, LiveStream(head: await materializer.position))
+        let hub = DatabaseHub(
+            database, log, materializer, environment, LiveStream(head: await materializer.position))
         await hub.follow(folds, from: await materializer.position.offset)
         return hub
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ materializer: Materializer, _ stream: LiveStream
+        _ database: String, _ log: any OperationLog, _ materializer: Materializer,
+        _ environment: Environment, _ stream: LiveStream
     ) {
         self.database = database
         self.log = log
         self.materializer = materializer
+        self.environment = environment
         self.stream = stream
     }
 
@@ -74,14 +82,14 @@ actor DatabaseHub {
     }
 
     /// Ends following; sessions must have ended before.
-    func close() async {
+    package func close() async {
         follower?.cancel()
         stream.releaseAll()
         await materializer.close()
     }
 
     /// A number for a new session, nil when there are too many.
-    func enter() -> UInt64? {
+    package func enter() -> UInt64? {
         guard sessions < Limits.sessionsPerDatabase else { return nil }
         sessions += 1
         nextSession += 1
@@ -89,7 +97,7 @@ actor DatabaseHub {
     }
 
     /// A session has ended.
-    func leave(_ session: UInt64) {
+    package func leave(_ session: UInt64) {
         sessions -= 1
         stream.release(session)
         origins = origins.filter { $0.value != session }

@@ -7,14 +7,26 @@ import Sync
 import Transport
 
 /// The server's side of one session: what its actions do to hub, log and materialization.
-struct ServerStore: SessionStore {
+package struct ServerStore: SessionStore {
     let hub: DatabaseHub
     let log: any OperationLog
     let database: String
     let session: UInt64
     let identity: Identity
 
-    func perform(_ action: Action) async throws -> Event? {
+    /// The store of one session, whose number `DatabaseHub.enter` gave.
+    package init(
+        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, identity: Identity
+    ) {
+        self.hub = hub
+        self.log = log
+        self.database = database
+        self.session = session
+        self.identity = identity
+    }
+
+    /// See `SessionStore`.
+    package func perform(_ action: Action) async throws -> Event? {
         switch action {
         case .readFrontier(let hello):
             let known = try await log.frontier(of: hello.actors.map(\.actor), in: database)

@@ -38,7 +38,7 @@ extension DatabaseHub {
             guard !changes.isEmpty else { return await materializer.position }
             let actor = materializer.replica.actor
             let known = try await log.frontier(of: [actor], in: database)[actor]
-            let now = Environment.system.wallMilliseconds() << 16
+            let now = environment.wallMilliseconds() << 16
             let operation = Operation(
                 actor: actor, sequence: (known?.sequence ?? 0) + 1,
                 timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
@@ -60,7 +60,7 @@ extension DatabaseHub {
         of states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
     ) async throws -> [Operation.Change] {
         let replica = materializer.replica
-        let now = Environment.system.wallMilliseconds()
+        let now = environment.wallMilliseconds()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 var changes: [Operation.Change] = []

@@ -46,7 +46,7 @@ extension DatabaseHub {
     private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.grant,
-            wallMilliseconds: Environment.system.wallMilliseconds())
+            wallMilliseconds: environment.wallMilliseconds())
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.peerKey ?? "")
         }

@@ -54,4 +54,14 @@ public struct LogStatus: Sendable {
     public let waitingAppends: Int
     /// Why the writer takes nothing any more (poisoned or closed); nil while it does.
     public let refusal: OperationLogError?
+
+    /// A standing of these figures.
+    public init(
+        queuedOperations: Int, queuedBytes: Int, waitingAppends: Int, refusal: OperationLogError?
+    ) {
+        self.queuedOperations = queuedOperations
+        self.queuedBytes = queuedBytes
+        self.waitingAppends = waitingAppends
+        self.refusal = refusal
+    }
 }

@@ -18,4 +18,50 @@ public enum PostgresLimits {
     static let firstReconnectPause = Duration.milliseconds(50)
     /// The longest pause between two attempts.
     static let lastReconnectPause = Duration.seconds(5)
+    /// The longest id that is the key of its row as it is, in bytes: an index takes no more than 2,704.
+    static let keyBytes = 1_024
+    /// Statements that a connection keeps prepared; a server holds each with its plan in memory.
+    static let preparedStatements = 512
+
+    // MARK: Projections
+
+    /// Connections on which statements read projections; each serves one statement after the other.
+    static let projectionLanes = 8
+    /// Documents that one transaction of a worker changes, unless one operation alone names more.
+    static let batchDocuments = 2_000
+    /// Collections that one transaction of a worker changes, unless one operation alone names more: each
+    /// costs about four of the locks of which a server has some 6,400.
+    static let batchCollections = 256
+    /// Bytes of states and bodies in one statement of a worker.
+    static let writeBytes = 8 << 20
+    /// Tables made or dropped in one transaction.
+    static let tablesAtOnce = 64
+    /// Names tried for a view or schema whose name is taken.
+    static let nameAttempts = 8
+    /// Documents of a scan's first page: enough for a look at a few.
+    static let firstPageDocuments = 32
+    /// Documents of each further page of a scan.
+    static let pageDocuments = 1_000
+    /// Bytes of states in one page, and one document: what a statement holds at a time.
+    static let pageBytes = 1 << 20
+    /// Bytes of states that a draft holds: what it edits stays in memory until it is in the log.
+    static let draftBytes = 256 << 20
+    /// How often a read looks for the current generation while others are removed.
+    static let snapshotAttempts = 16
+    /// The latest time a stamp may bear, in milliseconds after 1970, as for a replica: a clock that follows
+    /// it has room left.
+    static let stampMilliseconds: UInt64 = 1 << 47
+    /// Between two looks of a follower that waits for the leader: a fraction of what a batch takes.
+    static let followerPause = Duration.milliseconds(4)
+    /// Between two looks for what no append wakes anybody for.
+    static let projectionBeat = Duration.seconds(1)
+    /// How long a leader may do nothing although there is something to do, or leave a transaction open, in
+    /// whole seconds: many times the longest batch.
+    static let stallSeconds = 10
+    /// Looks of a follower, without progress, before it asks whether the leader is stalled.
+    static let stalledLooks = 3
+    /// How long the worker and readers wait for a lock that somebody's SQL holds, in whole seconds.
+    static let workerLockSeconds = 5
+    /// Reads of the log that go into a generation that is being built before the current one has its turn.
+    static let buildingReads = 8
 }

@@ -2,20 +2,30 @@ import Dispatch
 
 /// Runs blocking work (SQLite, fsync) on threads of its own, so that it never holds up the cooperative pool.
 public struct BlockingExecutor: Sendable {
-    private let queue: DispatchQueue
+    /// Nil to run the work where it is called.
+    private let queue: DispatchQueue?
 
     /// An executor; a serial one runs its work in the order it was given.
     public init(label: String, isSerial: Bool) {
         queue = DispatchQueue(label: label, attributes: isSerial ? [] : .concurrent)
     }
 
+    private init() { queue = nil }
+
+    /// Runs the work on the caller's thread, at once: for a simulation, which has one thread only.
+    public static let inline = BlockingExecutor()
+
     /// Runs `body` on the executor, without anybody waiting for it.
-    public func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+    public func start(_ body: @escaping @Sendable () -> Void) {
+        guard let queue else { return body() }
+        queue.async(execute: body)
+    }
 
     /// Runs `body` on the executor and waits for it without blocking a task's thread.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
     {
-        try await withCheckedThrowingContinuation { continuation in
+        guard let queue else { return try body() }
+        return try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Swift.Result { try body() }) }
         }
     }

@@ -6,8 +6,6 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case listenInvalid = "SRV-0101"
     /// A log or projection URL is neither `sqlite:PATH` nor `postgres://…`.
     case storageURLInvalid = "SRV-0102"
-    /// A `postgres://` URL where only SQLite will do.
-    case storageUnsupported = "SRV-0103"
     /// The configuration file cannot be read, is no JSON object of texts, or has an unknown name.
     case configurationInvalid = "SRV-0104"
     /// `--issuer` is no `http(s)://HOST[:PORT]`, or is missing where it is needed.
@@ -53,7 +51,7 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
     /// What a process that ends with this error exits with: 2 for its flags, 1 for everything else.
     public var exitCode: Int32 {
         switch code {
-        case .listenInvalid, .storageURLInvalid, .storageUnsupported, .configurationInvalid, .issuerInvalid: 2
+        case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid: 2
         default: 1
         }
     }

@@ -9,10 +9,11 @@ struct FailingLogTests {
     private func withTampered(
         _ body: @escaping @Sendable (TamperedLog, QueryClient) async throws -> Void
     ) async throws {
-        let bench = try QueryBench()
-        let log = TamperedLog(try await bench.openLog())
-        try await bench.serving(log) { try await body(log, $0) }
-        await log.close()
+        try await QueryBench.each { bench in
+            let log = TamperedLog(try await bench.openLog())
+            try await bench.serving(log) { try await body(log, $0) }
+            await log.close()
+        }
     }
 
     @Test("when somebody else wrote as the projection's actor, the statement runs once more under a new one")

@@ -17,8 +17,11 @@ final class QueryBench: Sendable {
     /// Of a database that the log does not have.
     let otherKey: DatabaseSigningKey
     private let source: InMemoryKeySource
+    /// The PostgreSQL database of the projections; nil keeps them in folders.
+    private let postgres: String?
 
-    init() throws {
+    init(postgres: String? = nil) throws {
+        self.postgres = postgres
         key = try DatabaseSigningKey(databaseID: Self.database, number: 1)
         otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
         source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
@@ -42,7 +45,8 @@ final class QueryBench: Sendable {
         return log
     }
 
-    /// Serves a log with a projection of the given name while `body` runs.
+    /// Serves a log with a projection of the given name while `body` runs. In PostgreSQL all services share
+    /// one.
     func serving<Result: Sendable>(
         _ log: any OperationLog, projection: String = "query",
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
@@ -52,22 +56,31 @@ final class QueryBench: Sendable {
         logger.logLevel = .critical
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
-            folder: "\(folder)/\(projection)", bounds: bounds, logger: logger)
+            projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
+            bounds: bounds, logger: logger)
         let token = token()
         return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
             try await body(QueryClient(origin: address.origin, token: token))
         }
     }
 
-    /// A service of its own log for the length of `body`.
+    /// A service of its own log for the length of `body`, once for each kind of projection.
     static func run(
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
         _ body: @escaping @Sendable (QueryBench, QueryClient) async throws -> Void
     ) async throws {
-        let bench = try QueryBench()
-        let log = try await bench.openLog()
-        try await bench.serving(log, bounds: bounds) { try await body(bench, $0) }
-        await log.close()
+        try await each { bench in
+            let log = try await bench.openLog()
+            try await bench.serving(log, bounds: bounds) { try await body(bench, $0) }
+            await log.close()
+        }
+    }
+
+    /// Runs `body` with projections in folders, and beside a PostgreSQL with projections in it too.
+    static func each(_ body: (QueryBench) async throws -> Void) async throws {
+        try await body(try QueryBench())
+        guard PostgresDatabase.serverURL != nil else { return }
+        try await PostgresDatabase.use { try await body(try QueryBench(postgres: $0)) }
     }
 }
 

@@ -34,8 +34,7 @@ public struct AllServices: Sendable {
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                folder: try configuration.projectionFolder ?? configuration.folder("query"),
-                logger: logger),
+                projection: try ProjectionPlace(configuration), logger: logger),
             AttachmentStore(folder: try configuration.folder("attachments"), authenticator: authenticator),
         ]
         development = (id: gateway.development.id, token: gateway.development.token)

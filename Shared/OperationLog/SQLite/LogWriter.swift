@@ -35,9 +35,8 @@ struct LogWriter: Sendable {
     }
 
     /// Creates a database unless there is one of this id.
-    func createDatabase(_ database: String) throws(Failure) -> Bool {
+    func createDatabase(_ database: String, id logID: LogID = .random()) throws(Failure) -> Bool {
         try transaction { db in
-            let logID = LogID.random()
             try db.execute(
                 sql: """
                     INSERT INTO databases (id, logID, head, hash) VALUES (?, ?, 0, ?)

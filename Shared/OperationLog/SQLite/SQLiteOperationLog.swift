@@ -172,7 +172,7 @@ public final class SQLiteOperationLog: OperationLog {
 }
 
 /// The pool for reading and appending, and the watcher's own connection. Runs under the opening lock.
-private func openConnections(
+func openConnections(
     path: String, options: SQLiteOperationLog.Options
 ) throws -> (DatabasePool, DatabaseQueue) {
     do {

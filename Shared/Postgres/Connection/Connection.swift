@@ -20,6 +20,7 @@ final class Connection {
     private let handle: OpaquePointer
     /// The names of statements the server has prepared, by their text.
     private var prepared: [String: String] = [:]
+    private var lastStatement = 0
 
     /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Time-outs and keep-alives
     /// that it does not name are ours.
@@ -58,6 +59,7 @@ final class Connection {
 
     /// Runs one statement, prepared at its first use.
     func query(_ sql: String, _ parameters: [Parameter] = []) throws(PostgresError) -> Rows {
+        forgetStatements(unlessRoomFor: 1)
         let name = try prepare(sql, parameters)
         return try check(
             Self.withParameters(parameters) { count, _, values, lengths, formats in
@@ -68,12 +70,24 @@ final class Connection {
     /// Sends all steps at once and reads all results: one round trip. The steps are one transaction; if one
     /// fails, the server skips the others and undoes them.
     func transaction(_ steps: [Step]) throws(PostgresError) -> [Rows] {
-        var names = [try prepare("BEGIN", [])]
+        do throws(PostgresError) {
+            let results = try pipeline([Step("BEGIN")] + steps + [Step("COMMIT")])
+            return Array(results.dropFirst().dropLast())
+        } catch {
+            if !error.isConnectionLost { try run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Sends all steps at once and reads all results: one round trip, within the transaction that is open or
+    /// that they open. If one fails, the server skips the others; what is open then is for the caller to roll
+    /// back.
+    func pipeline(_ steps: [Step]) throws(PostgresError) -> [Rows] {
+        forgetStatements(unlessRoomFor: steps.count)
+        var names: [String] = []
         for step in steps { names.append(try prepare(step.sql, step.parameters)) }
-        names.append(try prepare("COMMIT", []))
-        let all = [Step("BEGIN")] + steps + [Step("COMMIT")]
         guard PQenterPipelineMode(handle) == 1 else { throw failure() }
-        for (step, name) in zip(all, names) {
+        for (step, name) in zip(steps, names) {
             let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
                 PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
             }
@@ -82,7 +96,7 @@ final class Connection {
         guard PQpipelineSync(handle) == 1 else { throw failure() }
         var results: [Rows] = []
         var firstFailure: PostgresError?
-        for _ in all {
+        for _ in steps {
             do throws(PostgresError) { results.append(try nextResult()) } catch {
                 guard !error.isConnectionLost else { throw error }
                 firstFailure = firstFailure ?? error
@@ -91,11 +105,8 @@ final class Connection {
         guard let sync = PQgetResult(handle) else { throw failure() }
         PQclear(sync)
         guard PQexitPipelineMode(handle) == 1 else { throw failure() }
-        if let firstFailure {
-            try run("ROLLBACK")
-            throw firstFailure
-        }
-        return Array(results.dropFirst().dropLast())
+        if let firstFailure { throw firstFailure }
+        return results
     }
 
     /// What was notified since the last call, without waiting: the payloads.
@@ -113,11 +124,23 @@ final class Connection {
 
     private func prepare(_ sql: String, _ parameters: [Parameter]) throws(PostgresError) -> String {
         if let known = prepared[sql] { return known }
-        let name = "s\(prepared.count)"
+        lastStatement += 1
+        let name = "s\(lastStatement)"
         let types = parameters.map { Oid($0.typeID) }
         _ = try check(PQprepare(handle, name, sql, Int32(types.count), types))
         prepared[sql] = name
         return name
+    }
+
+    /// Drops what is prepared once it is much: a database may have any number of collections, and each has
+    /// statements of its own, which the server keeps in its memory. Prepared statements belong to the
+    /// connection, not to a transaction; inside of one that has failed they stay for the next time.
+    private func forgetStatements(unlessRoomFor count: Int) {
+        guard prepared.count + count > PostgresLimits.preparedStatements, !prepared.isEmpty,
+            PQtransactionStatus(handle) != PQTRANS_INERROR
+        else { return }
+        PQclear(PQexec(handle, "DEALLOCATE ALL"))
+        prepared = [:]
     }
 
     /// The next result of a pipeline, with the nil that ends it.

@@ -6,6 +6,8 @@ enum Parameter {
     case int8Array([Int64])
     case textArray([String])
     case bytesArray([[UInt8]])
+    /// Texts that are at hand as UTF-8.
+    case utf8Array([[UInt8]])
 
     private enum TypeID {
         static let bytea: UInt32 = 17
@@ -23,7 +25,7 @@ enum Parameter {
         case .text: TypeID.text
         case .bytes: TypeID.bytea
         case .int8Array: TypeID.int8Array
-        case .textArray: TypeID.textArray
+        case .textArray, .utf8Array: TypeID.textArray
         case .bytesArray: TypeID.byteaArray
         }
     }
@@ -37,6 +39,7 @@ enum Parameter {
         case .int8Array(let numbers): Self.array(TypeID.int8, numbers.map(Self.bigEndian))
         case .textArray(let texts): Self.array(TypeID.text, texts.map { Array($0.utf8) })
         case .bytesArray(let blobs): Self.array(TypeID.bytea, blobs)
+        case .utf8Array(let texts): Self.array(TypeID.text, texts)
         }
     }
 

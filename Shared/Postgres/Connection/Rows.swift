@@ -35,7 +35,8 @@ final class Rows {
     /// A bytea.
     func bytes(_ row: Int, _ column: Int) -> [UInt8] { [UInt8](raw(row, column)) }
 
-    private func raw(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer {
+    /// A value's bytes in place, valid while this object lives.
+    func raw(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(
             start: PQgetvalue(result, Int32(row), Int32(column)),
             count: Int(PQgetlength(result, Int32(row), Int32(column))))

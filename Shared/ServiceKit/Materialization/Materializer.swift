@@ -40,17 +40,18 @@ public actor Materializer {
     public private(set) var hasLostHistory = false
 
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
-    /// log order.
+    /// log order. `environment` and `executor` are a simulation's to choose.
     public static func open(
         _ database: String, log: any OperationLog, folder: String, logger: Logger,
+        environment: Environment = .system,
+        executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void = { _ in }
     ) async throws -> Materializer {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
-        let executor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
         let (replica, checkpoint, folder) = try await executor.run {
-            try openFreeReplica(beside: folder, logger)
+            try openFreeReplica(beside: folder, environment, logger)
         }
         let isKnown =
             if let checkpoint {
@@ -66,7 +67,7 @@ public actor Materializer {
             // Removed while the directory is still locked: nobody can open what is about to go.
             try Replica.discard(directory: folder)
             try replica.close()
-            return try openReplica(folder, logger)
+            return try openReplica(folder, environment, logger)
         }
         return Materializer(database, log, fresh, start, executor, logger, onFold)
     }
@@ -74,26 +75,28 @@ public actor Materializer {
     /// Opens `folder`, or, while another instance of the same service has it open, the first free one
     /// beside it: the instances share the log, not their materializations.
     private static func openFreeReplica(
-        beside folder: String, _ logger: Logger
+        beside folder: String, _ environment: Environment, _ logger: Logger
     ) throws -> (Replica, LogPosition?, folder: String) {
         for instance in 1..<Limits.instancesOnOneFolder {
             let candidate = instance == 1 ? folder : "\(folder).\(instance)"
             do {
-                let (replica, checkpoint) = try openReplica(candidate, logger)
+                let (replica, checkpoint) = try openReplica(candidate, environment, logger)
                 return (replica, checkpoint, candidate)
             } catch let error as ReplicaError where error.code == .directoryLocked {
                 continue
             }
         }
         let last = "\(folder).\(Limits.instancesOnOneFolder)"
-        let (replica, checkpoint) = try openReplica(last, logger)
+        let (replica, checkpoint) = try openReplica(last, environment, logger)
         return (replica, checkpoint, last)
     }
 
-    private static func openReplica(_ folder: String, _ logger: Logger) throws -> (Replica, LogPosition?) {
+    private static func openReplica(
+        _ folder: String, _ environment: Environment, _ logger: Logger
+    ) throws -> (Replica, LogPosition?) {
         func attempt() throws -> (Replica, LogPosition?) {
             let replica = try Replica(
-                directory: folder, role: .materialization, environment: .system, logger: logger)
+                directory: folder, role: .materialization, environment: environment, logger: logger)
             return (replica, try replica.checkpoint())
         }
         do {

@@ -30,7 +30,9 @@ public struct ServiceOptions: ParsableArguments, Sendable {
 /// For services that keep a projection.
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
-    @Option(help: ArgumentHelp("Projection: sqlite:PATH (default in DATA).", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
     public var projection: String?
 
     /// Empty, for the parser.
@@ -56,8 +58,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var listen: ListenAddress
     /// The operation log.
     public var log: StorageURL
-    /// The folder of the embedded projection, when one was named.
-    public var projectionFolder: String?
+    /// Where the projection is kept, when that was said; of SQLite the folder.
+    public var projection: StorageURL?
     /// Where the auth-gateway answers, when that was said.
     public var issuer: Origin?
 
@@ -78,19 +80,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
             try (options.log ?? file?["log"])
             .map { text throws(ServiceError) in try StorageURL(text, flag: "log") }
             ?? .sqlite(path: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
-        projectionFolder = try (projection?.projection ?? file?["projection"])
-            .map { text throws(ServiceError) in try Self.projectionFolder(text) }
+        self.projection = try (projection?.projection ?? file?["projection"])
+            .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
         self.issuer = try (issuer?.issuer ?? file?["issuer"])
             .map { text throws(ServiceError) in try Origin(text) }
-    }
-
-    /// A projection is embedded: a folder of SQLite files.
-    private static func projectionFolder(_ text: String) throws(ServiceError) -> String {
-        guard case .sqlite(let path) = try StorageURL(text, flag: "projection") else {
-            throw ServiceError(
-                .storageUnsupported, "--projection: the projection is kept in SQLite only; use sqlite:PATH")
-        }
-        return path
     }
 
     /// The issuer, for a service that cannot do without.

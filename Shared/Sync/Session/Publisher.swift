@@ -203,6 +203,12 @@ extension Session {
         _ change: LiveOperation.Change, of operation: LiveOperation
     ) throws(SyncError) -> DocumentUpdate? {
         guard let bytes = change.delta else { return nil }
+        // A subscription that is catching up brings the document, or names it, in one step with what belongs
+        // to it.
+        let isComing = publisher.subscriptions.contains {
+            $0.liveFrom == nil && utf8Equal($0.query.collection, change.key.collection)
+        }
+        guard !isComing else { return nil }
         do {
             let delta = try Delta(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }

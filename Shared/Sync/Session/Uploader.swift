@@ -46,6 +46,12 @@ struct Uploader: Sendable {
         return Barrier(reads: isFresh ? reads - 1 : reads, unread: Set(pending), targets: sent)
     }
 
+    /// Whether an actor's operations may leave: what a store wrote as another actor before was seen by their
+    /// author, so it has to be in the log before them. (It may still be refused, and come later.)
+    func mayBegin(_ actor: ActorID) -> Bool {
+        sent.allSatisfy { $0.key == actor || $0.value <= acknowledged[$0.key] ?? 0 }
+    }
+
     func isReached(_ barrier: Barrier) -> Bool {
         barrier.unread.isEmpty && barrier.targets.allSatisfy { $0.value <= acknowledged[$0.key] ?? 0 }
     }
@@ -131,7 +137,7 @@ extension Session {
 
     mutating func resumeUpload() {
         guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
-            let actor = uploader.pending.first
+            let actor = uploader.pending.first, uploader.mayBegin(actor)
         else { return }
         uploader.isReading = true
         uploader.hasMore = false
@@ -164,6 +170,7 @@ extension Session {
             uploader.repair.hasMovedForClock = false
             actions.append(.acknowledge(item.actor, through: item.sequence))
         }
+        resumeUpload()
         resumeAsking()
     }
 

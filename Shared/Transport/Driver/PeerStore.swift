@@ -3,14 +3,26 @@ import Replica
 import Sync
 
 /// A peer's replica as a session sees it.
-struct PeerStore: SessionStore {
+package struct PeerStore: SessionStore {
     let replica: Replica
     let executor: BlockingExecutor
     let report: @Sendable (Report) -> Void
     /// Called after the server has acknowledged something new.
     let acknowledged: @Sendable () -> Void
 
-    func perform(_ action: Action) async throws -> Event? {
+    /// A store over this replica.
+    package init(
+        replica: Replica, executor: BlockingExecutor, report: @escaping @Sendable (Report) -> Void,
+        acknowledged: @escaping @Sendable () -> Void
+    ) {
+        self.replica = replica
+        self.executor = executor
+        self.report = report
+        self.acknowledged = acknowledged
+    }
+
+    /// See `SessionStore`.
+    package func perform(_ action: Action) async throws -> Event? {
         let replica = replica
         switch action {
         case .readOwnActors: return .ownActors(try await history())

@@ -62,9 +62,7 @@ public final class PeerSync: Sendable {
     }
 
     private struct Subscription: Sendable {
-        let query: SubscriptionQuery
-        let statement: String
-        let arguments: ObjectValue
+        let live: LiveSubscription
         var holders: Int
     }
 
@@ -137,20 +135,18 @@ public final class PeerSync: Sendable {
     /// Adds a subscription; an equal one is held together. Returns its key.
     @discardableResult
     public func subscribe(statement: String, arguments: ObjectValue) throws -> [UInt8] {
-        let query = try SubscriptionQuery(statement: statement, arguments: arguments, isRestricted: false)
-        let key = query.canonicalKey
+        let live = try LiveSubscription(statement: statement, arguments: arguments)
+        let key = live.key
         let (isNew, pump) = state.withLock { state in
             let isNew = state.subscriptions[key] == nil
-            var entry =
-                state.subscriptions[key]
-                ?? Subscription(query: query, statement: statement, arguments: arguments, holders: 0)
+            var entry = state.subscriptions[key] ?? Subscription(live: live, holders: 0)
             entry.holders += 1
             state.subscriptions[key] = entry
             return (isNew, state.pump)
         }
         guard isNew else { return key }
         updateLiveQueries()
-        if let pump { pump.deliver(.subscribe(try request(key, statement, arguments))) }
+        if let pump { pump.deliver(.subscribe(try live.request(from: replica))) }
         return key
     }
 
@@ -166,28 +162,8 @@ public final class PeerSync: Sendable {
         pump?.deliver(.unsubscribe(key: key))
     }
 
-    private func request(
-        _ key: [UInt8], _ statement: String, _ arguments: ObjectValue
-    ) throws -> SubscriptionRequest {
-        SubscriptionRequest(
-            key: key, statement: statement, arguments: .object(arguments),
-            cursor: try replica.cursor(of: key) ?? reconcilingCursor(of: key))
-    }
-
-    /// For a subscription without a cursor over a collection of which the store holds documents already
-    /// (from another query, or from before an eviction): a position that no log has. The server then
-    /// reconciles from the start and names what does not match, so that nothing stale stays (rules 14 and
-    /// 18).
-    private func reconcilingCursor(of key: [UInt8]) throws -> LogPosition? {
-        guard let collection = state.withLock({ $0.subscriptions[key]?.query.collection }),
-            try replica.holdsDocuments(in: collection),
-            let nowhere = LogID(bytes: Array(repeating: 0, count: LogID.byteCount))
-        else { return nil }
-        return LogPosition(logID: nowhere, offset: 0, hash: 0)
-    }
-
     private func updateLiveQueries() {
-        replica.setLiveQueries(state.withLock { $0.subscriptions.values.map(\.query) })
+        replica.setLiveQueries(state.withLock { $0.subscriptions.values.map(\.live.query) })
     }
 
     private func set(_ status: Status) {
@@ -254,7 +230,7 @@ public final class PeerSync: Sendable {
             return state.subscriptions
         }
         for (key, held) in subscriptions {
-            let request = try await executor.run { try self.request(key, held.statement, held.arguments) }
+            let request = try await executor.run { try held.live.request(from: replica) }
             pump.deliver(.subscribe(request))
             // Cancelled while the cursor was read: `unsubscribe` has told the session too early.
             let isHeld = state.withLock { $0.subscriptions[key] != nil }

@@ -2,14 +2,6 @@ import Logging
 import Sync
 import Synchronization
 
-/// Performs a session's actions on one side's store. Each call may run beside others: the session asks for
-/// what must not overlap only after the answer to what came before.
-public protocol SessionStore: Sendable {
-    /// Performs an action other than `send` and `close`; returns the event that answers it, nil where none
-    /// does.
-    func perform(_ action: Action) async throws -> Event?
-}
-
 /// Binds a session to a WebSocket and a store, until either ends.
 ///
 /// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the

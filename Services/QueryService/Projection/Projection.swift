@@ -6,7 +6,7 @@ import OperationLog
 import Replica
 import ServiceKit
 
-/// One database's embedded projection and the writes that go through this process.
+/// One database's projection, wherever it is kept, and the writes that go through this process.
 ///
 /// Writes of this process run one after the other (`writing`): a statement is drafted against the
 /// projection, appended to the log, folded, answered; so each sees the one before. Between processes an
@@ -14,7 +14,7 @@ import ServiceKit
 /// read, or the statement runs again. Peers write without conditions and are merged like any concurrent
 /// write.
 actor Projection {
-    nonisolated let materializer: Materializer
+    nonisolated let store: any ProjectionStore
     private let log: any OperationLog
     private let database: String
     private let bounds: QueryServicePart.Bounds
@@ -27,32 +27,32 @@ actor Projection {
     private var written: UInt64 = 0
 
     static func open(
-        _ database: String, log: any OperationLog, folder: String, bounds: QueryServicePart.Bounds,
-        statements: PreparedStatements, logger: Logger
+        _ database: String, log: any OperationLog, in stores: ProjectionStores,
+        bounds: QueryServicePart.Bounds, statements: PreparedStatements
     ) async throws -> Projection {
-        let materializer = try await Materializer.open(database, log: log, folder: folder, logger: logger)
-        let projection = Projection(database, log, materializer, bounds, statements)
+        let store = try await stores.open(database, log: log)
+        let projection = Projection(database, log, store, bounds, statements)
         await projection.follow()
         return projection
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ materializer: Materializer,
+        _ database: String, _ log: any OperationLog, _ store: any ProjectionStore,
         _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements
     ) {
         self.database = database
         self.log = log
-        self.materializer = materializer
+        self.store = store
         self.bounds = bounds
         self.statements = statements
     }
 
-    private func follow() { follower = Task { await materializer.run() } }
+    private func follow() { follower = Task { await store.run() } }
 
     func close() async {
         follower?.cancel()
         _ = try? await writing?.value
-        await materializer.close()
+        await store.close()
     }
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
@@ -72,14 +72,14 @@ actor Projection {
         }
         let head = try await log.head(of: database)
         // Also when it is ahead: the fold finds out whether the log went back.
-        if await materializer.position != head { try await materializer.advance() }
-        guard await materializer.wait(for: max(minimum ?? 0, head.offset), timeout: bounds.transactionWait)
-        else {
+        let offset = max(minimum ?? 0, head.offset)
+        if await store.position != head { try await store.advance() }
+        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
             throw QueryError(.transactionNotReached)
         }
         let options = options(isStrict: isStrict)
         guard statement.isReadOnly else { return try await write(statement, request.arguments, options) }
-        return try await read(statement, request.arguments, options, identity.grant)
+        return try await read(statement, request.arguments, options, identity.grant, from: offset)
     }
 
     /// What a statement that begins now is executed with.
@@ -94,25 +94,21 @@ actor Projection {
 
     private nonisolated func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ grant: Grant
+        _ grant: Grant, from offset: UInt64
     ) async throws -> ExecuteAnswer {
-        let replica = materializer.replica
-        return try await materializer.executor.run {
-            try replica.read { transaction in
-                var options = options
-                options.system = QuerySystemCollections(
-                    names: try transaction.collectionNames(), grant: grant)
-                var rows: [Value] = []
-                let warnings = try statement.forEachRow(
-                    in: transaction, arguments: arguments, options: options
-                ) { row in
-                    rows.append(row)
-                    return true
-                }
-                return ExecuteAnswer(
-                    transactionID: try transaction.head(), queryType: statement.kind, items: rows,
-                    warnings: warnings.map(\.message))
+        try await store.read(from: offset) { documents in
+            var options = options
+            options.system = QuerySystemCollections(names: try documents.collectionNames(), grant: grant)
+            var rows: [Value] = []
+            let warnings = try statement.forEachRow(
+                in: documents, arguments: arguments, options: options
+            ) { row in
+                rows.append(row)
+                return true
             }
+            return ExecuteAnswer(
+                transactionID: try documents.offset(), queryType: statement.kind, items: rows,
+                warnings: warnings.map(\.message))
         }
     }
 
@@ -137,13 +133,13 @@ actor Projection {
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
     ) async throws -> ExecuteAnswer {
-        if await materializer.position.offset < written { try await materializer.advance() }
+        if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
         for _ in 0..<Limits.writeAttempts {
-            let actor = materializer.replica.actor
+            let actor = store.actor
             let draft = try await draft(statement, arguments, options, as: actor)
             var answer = ExecuteAnswer(
-                transactionID: await materializer.position.offset, queryType: statement.kind,
+                transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
                 warnings: draft.result.warnings.map(\.message) + draft.warnings)
             guard let operation = draft.operation else { return answer }
@@ -153,43 +149,34 @@ actor Projection {
             case .appended(let offset):
                 answer.transactionID = offset
                 return answer
-            case .conflict(.condition): try await materializer.advance()
+            case .conflict(.condition(let offset)): try await catchUp(to: offset)
             case .duplicate, .gap, .conflict:
                 guard !isActorNew else { throw QueryError(.conflict) }
                 isActorNew = true
-                let replica = materializer.replica
-                try await materializer.executor.run { try replica.renewActor(actor) }
+                try await store.renewActor(actor)
             }
         }
         throw QueryError(.conflict)
     }
 
-    private struct Draft: Sendable {
-        let result: StatementResult
-        let operation: Operation?
-        let warnings: [String]
-        /// The offset of the state it was made on.
-        let readAt: UInt64
+    /// Waits until a draft sees what stands at an offset of the log.
+    private func catchUp(to offset: UInt64) async throws {
+        try await store.advance()
+        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
+            throw QueryError(.unavailable, "the projection does not follow its log")
+        }
     }
 
     /// The sequence is what the log says, so a projection that was deleted or restored never repeats one.
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
         as actor: ActorID
-    ) async throws -> Draft {
+    ) async throws -> StatementDraft {
         let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
-        let replica = materializer.replica
-        // Read before the draft: a fold in between only makes the condition stricter.
-        let readAt = await materializer.position.offset
-        return try await materializer.executor.run {
-            let draft = try replica.draft(as: actor, sequence: sequence) { transaction in
-                try statement.execute(
-                    in: transaction, arguments: arguments, options: options,
-                    idGenerator: { Environment.system.generateDocumentID() })
-            }
-            return Draft(
-                result: draft.value, operation: draft.operation, warnings: draft.warnings,
-                readAt: readAt)
+        return try await store.draft(from: written, sequence: sequence) { writer in
+            try statement.execute(
+                in: writer, arguments: arguments, options: options,
+                idGenerator: { Environment.system.generateDocumentID() })
         }
     }
 
@@ -205,7 +192,9 @@ actor Projection {
             written = offset
             // The write is durable from here on: a projection that cannot follow fails what comes next, not
             // this.
-            try? await materializer.advance()
+            if (try? await store.advance()) != nil {
+                _ = await store.wait(for: offset, timeout: bounds.transactionWait)
+            }
         }
         return outcome
     }

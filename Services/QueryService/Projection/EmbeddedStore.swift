@@ -1,0 +1,61 @@
+import CRDT
+import DQL
+import Logging
+import OperationLog
+import Replica
+import ServiceKit
+
+/// A projection in a replica of this process, in a folder.
+struct EmbeddedStore: ProjectionStore {
+    private let materializer: Materializer
+
+    static func open(
+        _ database: String, log: any OperationLog, folder: String, logger: Logger
+    ) async throws -> EmbeddedStore {
+        EmbeddedStore(
+            materializer: try await Materializer.open(database, log: log, folder: folder, logger: logger))
+    }
+
+    var position: LogPosition { get async { await materializer.position } }
+    var failure: String? { get async { await materializer.failure } }
+    var actor: ActorID { materializer.replica.actor }
+
+    func run() async { await materializer.run() }
+    func advance() async throws { try await materializer.advance() }
+    func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+        await materializer.wait(for: offset, timeout: timeout)
+    }
+
+    /// The fold is this process's own: once it has reached an offset, no snapshot is older.
+    func read<Result: Sendable>(
+        from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result {
+        let replica = materializer.replica
+        return try await materializer.executor.run { try replica.read { try body($0) } }
+    }
+
+    func draft(
+        from offset: UInt64, sequence: UInt64,
+        _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
+    ) async throws -> StatementDraft {
+        let replica = materializer.replica
+        // Read before the draft: a fold in between only makes the condition stricter.
+        let readAt = await materializer.position.offset
+        return try await materializer.executor.run {
+            let draft = try replica.draft(as: replica.actor, sequence: sequence) { try body($0) }
+            return StatementDraft(
+                result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: readAt)
+        }
+    }
+
+    func renewActor(_ actor: ActorID) async throws {
+        let replica = materializer.replica
+        try await materializer.executor.run { try replica.renewActor(actor) }
+    }
+
+    func close() async { await materializer.close() }
+}
+
+extension ReadTransaction: ProjectedDocuments {
+    func offset() throws -> UInt64 { try head() }
+}

@@ -1,0 +1,61 @@
+import CRDT
+import DQL
+import OperationLog
+
+/// The documents of one database, as a fold of its log, wherever they are kept: what a `Projection` executes
+/// statements on.
+///
+/// A store follows the log; statements see a snapshot of it, and writes are drafted on one.
+protocol ProjectionStore: Sendable {
+    /// How far the log is folded, as far as this process knows.
+    var position: LogPosition { get async }
+    /// Why the store does not follow the log; nil while it does.
+    var failure: String? { get async }
+    /// Who writes through this process.
+    var actor: ActorID { get }
+
+    /// Follows the log until the task is cancelled or the log closes.
+    func run() async
+
+    /// Folds what is in the log, or sees to it that whoever folds does.
+    func advance() async throws
+
+    /// Waits until the fold has reached `offset`; false when that takes longer than `timeout`.
+    func wait(for offset: UInt64, timeout: Duration) async -> Bool
+
+    /// Runs a closure on a snapshot that is not older than `offset`, on a thread that may block. May run it
+    /// twice.
+    func read<Result: Sendable>(
+        from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result
+
+    /// What a statement would write: as `read`, with an operation of this process's actor for the log.
+    func draft(
+        from offset: UInt64, sequence: UInt64,
+        _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
+    ) async throws -> StatementDraft
+
+    /// Writes as another actor from now on, if `actor` is the one so far.
+    func renewActor(_ actor: ActorID) async throws
+
+    /// Ends what `run` began and frees everything.
+    func close() async
+}
+
+/// A snapshot of a store.
+protocol ProjectedDocuments: DocumentSource {
+    /// The names of all collections that were ever written.
+    func collectionNames() throws -> [String]
+    /// The offset it is as of.
+    func offset() throws -> UInt64
+}
+
+/// What a statement came to on a snapshot.
+struct StatementDraft: Sendable {
+    let result: StatementResult
+    /// Nil when nothing was changed.
+    let operation: CRDT.Operation?
+    let warnings: [String]
+    /// The offset of the snapshot, or an earlier one.
+    let readAt: UInt64
+}

@@ -1,0 +1,58 @@
+import CRDT
+import GRDB
+
+/// The log's file without queue, threads and wake-ups: what `SQLiteOperationLog` does between them, one call
+/// after the other. For a simulation, which decides itself when what happens.
+package struct SQLiteLogFile: Sendable {
+    private let pool: DatabasePool
+    private let watching: DatabaseQueue
+    private let writer: LogWriter
+
+    /// Opens or creates the file; one process and one value at a time.
+    package init(path: String) throws {
+        (pool, watching) = try openConnections(path: path, options: SQLiteOperationLog.Options())
+        writer = LogWriter(pool: pool)
+    }
+
+    /// Creates a database with this log id unless there is one.
+    package func createDatabase(_ database: String, id: LogID) throws {
+        _ = try Result { () throws(LogWriter.Failure) in try writer.createDatabase(database, id: id) }
+            .mapError(\.error).get()
+    }
+
+    /// Commits one group; returns after it is durable.
+    package func commit(_ calls: [AppendCall]) -> GroupOutcome { writer.commit(calls).0 }
+
+    /// As `OperationLog.head`.
+    package func head(of database: String) throws -> LogPosition {
+        try pool.read { db in
+            let head = try LogReader.head(db, database: database)
+            return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
+        }
+    }
+
+    /// As `OperationLog.position`.
+    package func position(at offset: UInt64, in database: String) throws -> LogPosition? {
+        try pool.read { try LogReader.position($0, database: database, at: offset) }
+    }
+
+    /// As `OperationLog.frontier`.
+    package func frontier(
+        of actors: [ActorID], in database: String
+    ) throws -> [ActorID: FrontierEntry] {
+        try pool.read { try LogReader.frontier($0, database: database, actors: actors) }
+    }
+
+    /// As `OperationLog.read`.
+    package func read(
+        _ database: String, after offset: UInt64, limit: ReadLimit
+    ) throws -> [LogEntry] {
+        try pool.read { try LogReader.entries($0, database: database, after: offset, limit: limit) }
+    }
+
+    /// Releases every connection.
+    package func close() throws {
+        try watching.close()
+        try pool.close()
+    }
+}

@@ -1,0 +1,234 @@
+import CRDT
+import Logging
+import OperationLog
+
+/// What some log entries do to the documents they name: read the states, fold in memory, write the results.
+struct FoldBatch {
+    /// A document that the batch changes.
+    private struct Place {
+        let collection: [UInt8]
+        let id: DocumentID
+        var state: [UInt8]?
+        /// The offset of the last entry that changed or confirmed it; nil while none has.
+        var offset: UInt64?
+        var wasThere = false
+    }
+
+    /// Where the generation will stand.
+    var result: Generation
+    /// The collections, by the bytes of their names, and the offset at which each was first named.
+    private(set) var collections: [[UInt8]: (name: String, since: UInt64)] = [:]
+    private let start: Generation
+    private var steps: [(place: Int, change: LoggedChange, offset: UInt64)] = []
+    private var places: [Place] = []
+    private var numbers: [DocumentKey: Int] = [:]
+    /// The places of each collection, in the order in which the states are read.
+    private var order: [(collection: [UInt8], places: [Int])] = []
+    private var loaded: [Int: (state: [UInt8], offset: UInt64)] = [:]
+
+    init(after generation: Generation) {
+        start = generation
+        result = generation
+    }
+
+    /// Whether it changes nothing, not even the checkpoint.
+    var isEmpty: Bool { result == start && places.isEmpty }
+
+    /// Whether further entries belong into the next one.
+    var isFull: Bool {
+        places.count >= PostgresLimits.batchDocuments || collections.count >= PostgresLimits.batchCollections
+    }
+
+    /// Adds the entry that follows.
+    mutating func add(_ entry: LogEntry) throws(ProjectionError) {
+        try follow(entry)
+        let operation: LoggedOperation
+        do {
+            operation = try LoggedOperation(decoding: entry.bytes)
+        } catch {
+            throw ProjectionError(.brokenLog, "offset \(entry.offset) cannot be read: \(error)")
+        }
+        guard HybridClock.milliseconds(of: operation.latestTime) <= PostgresLimits.stampMilliseconds else {
+            throw ProjectionError(.brokenLog, "offset \(entry.offset) bears a time that no clock may follow")
+        }
+        result.position = LogPosition(
+            logID: start.position.logID, offset: entry.offset, hash: entry.hash)
+        result.clock = max(result.clock, operation.latestTime)
+        for change in operation.changes {
+            steps.append((place(of: change.key, at: entry.offset), change.content, entry.offset))
+        }
+    }
+
+    /// Adds a whole document that was at an offset.
+    mutating func put(_ key: DocumentKey, _ state: [UInt8], at offset: UInt64) {
+        loaded[place(of: key, at: offset)] = (state, offset)
+    }
+
+    /// The log verifies its own chain; this is that it is still the one that is folded here.
+    private func follow(_ entry: LogEntry) throws(ProjectionError) {
+        let digest = ChainHash.digest(
+            actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
+            contentHash: ChainHash.content(entry.bytes))
+        guard entry.offset == result.position.offset + 1,
+            entry.hash == ChainHash.next(after: result.position.hash, digest: digest)
+        else {
+            throw ProjectionError(
+                .brokenLog,
+                "offset \(entry.offset) does not follow the checkpoint \(result.position.offset)")
+        }
+    }
+
+    private mutating func place(of key: DocumentKey, at offset: UInt64) -> Int {
+        if let known = numbers[key] { return known }
+        let name = Array(key.collection.utf8)
+        if collections[name] == nil { collections[name] = (key.collection, offset) }
+        places.append(Place(collection: name, id: key.id))
+        numbers[key] = places.count - 1
+        return places.count - 1
+    }
+
+    /// Reads the states of all its documents, a statement per collection.
+    mutating func reads(_ tables: CollectionTables) -> [Connection.Step] {
+        order = Dictionary(grouping: places.indices) { places[$0].collection }
+            .map { (collection: $0.key, places: $0.value) }
+        return order.map { collection, places in
+            Connection.Step(
+                """
+                SELECT w.place, d.state FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
+                JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                """,
+                [
+                    .bytesArray(places.map { self.places[$0].id.bytes }),
+                    .int8Array(places.map { Int64($0) }),
+                ])
+        }
+    }
+
+    /// Takes the states that were read, and folds.
+    mutating func fold(_ answers: ArraySlice<Rows>, _ logger: Logger) throws {
+        for rows in answers {
+            for row in 0..<rows.count {
+                let place = Int(rows.int8(row, 0))
+                places[place].state = rows.bytes(row, 1)
+                places[place].wasThere = true
+            }
+        }
+        for (place, document) in loaded {
+            places[place].state = document.state
+            places[place].offset = document.offset
+        }
+        for step in steps {
+            switch try outcome(step.change, on: places[step.place].state) {
+            case .changed(let state, _):
+                places[step.place].state = state
+                places[step.place].offset = step.offset
+            case .duplicate: places[step.place].offset = step.offset
+            case .reaped(let rest):
+                places[step.place].state = rest
+                places[step.place].offset = step.offset
+                result.reapFloor = step.offset
+            case .void(.noSuchTombstone): break
+            case .void(.baseMissing):
+                logger.error(
+                    "a change in the log is void: its base is missing",
+                    metadata: ["offset": "\(step.offset)"])
+            }
+        }
+    }
+
+    private func outcome(_ change: LoggedChange, on state: [UInt8]?) throws(ProjectionError) -> Fold.Outcome {
+        do {
+            return try Fold.step(change, on: state)
+        } catch {
+            throw ProjectionError(.damaged, "a stored document cannot be read: \(error)")
+        }
+    }
+
+    /// Writes what has changed: upserts, in pieces of a bounded size, and removals.
+    func writes(_ tables: CollectionTables) throws -> [Connection.Step] {
+        var steps: [Connection.Step] = []
+        for (collection, numbers) in order {
+            let table = tables.table(collection)
+            var rows = DocumentRows()
+            var gone: [[UInt8]] = []
+            for place in numbers.lazy.map({ places[$0] }) {
+                guard let offset = place.offset else { continue }
+                if let state = place.state {
+                    try rows.add(place.id, state, offset)
+                    if rows.bytes >= PostgresLimits.writeBytes {
+                        steps.append(rows.upsert(into: table))
+                        rows = DocumentRows()
+                    }
+                } else if place.wasThere {
+                    gone.append(place.id.bytes)
+                }
+            }
+            if rows.count > 0 { steps.append(rows.upsert(into: table)) }
+            if !gone.isEmpty {
+                steps.append(
+                    Connection.Step(
+                        """
+                        DELETE FROM \(table) WHERE id IN (
+                            SELECT \(CollectionTables.key(of: "g.id")) FROM unnest($1::bytea[]) AS g (id))
+                        """, [.bytesArray(gone)]))
+            }
+        }
+        return steps
+    }
+}
+
+/// Rows of one collection's table, as columns.
+struct DocumentRows {
+    private var ids: [[UInt8]] = []
+    private var keys: [[UInt8]] = []
+    private var flags: [Int64] = []
+    private var offsets: [Int64] = []
+    private var bodies: [[UInt8]] = []
+    private var states: [[UInt8]] = []
+    /// Their size.
+    private(set) var bytes = 0
+
+    var count: Int { ids.count }
+
+    /// Adds a document. A tombstone has no body.
+    mutating func add(_ id: DocumentID, _ state: [UInt8], _ offset: UInt64) throws {
+        let value = id.value
+        let body: (text: [UInt8], flags: Int64)
+        do {
+            body = try state.withUnsafeBytes { raw in
+                let document = try DocumentReader(raw)
+                guard document.isLive else { return ([], 0) }
+                let body = try ReadableBody(document, id: value)
+                return (body.text, body.isPlain ? 3 : 1)
+            }
+        } catch let error as CRDTError {
+            throw ProjectionError(.damaged, "a folded document cannot be read: \(error)")
+        }
+        ids.append(id.bytes)
+        keys.append(ReadableBody.key(of: value))
+        flags.append(body.flags)
+        offsets.append(Int64(bitPattern: offset))
+        bodies.append(body.text)
+        states.append(state)
+        bytes += state.count + body.text.count
+    }
+
+    /// The statement that writes them.
+    func upsert(into table: String) -> Connection.Step {
+        Connection.Step(
+            """
+            INSERT INTO \(table) AS d (id, whole, key, live, plain, "offset", body, state)
+            SELECT \(CollectionTables.key(of: "r.id")),
+                CASE WHEN octet_length(r.id) > \(PostgresLimits.keyBytes) THEN r.id END,
+                r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb, r.state
+            FROM unnest($1::bytea[], $2::text[], $3::int8[], $4::int8[], $5::text[], $6::bytea[])
+                AS r (id, key, flags, place, body, state)
+            ON CONFLICT (id) DO UPDATE SET live = excluded.live, plain = excluded.plain,
+                "offset" = excluded."offset", body = excluded.body, state = excluded.state
+            """,
+            [
+                .bytesArray(ids), .utf8Array(keys), .int8Array(flags), .int8Array(offsets),
+                .utf8Array(bodies), .bytesArray(states),
+            ])
+    }
+}

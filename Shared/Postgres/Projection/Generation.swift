@@ -1,0 +1,60 @@
+import CRDT
+import OperationLog
+
+/// One build of a database's projection: a schema of tables, filled from one log from its beginning.
+///
+/// A database has one that readers use and at most one more that is being built beside it; what is left over
+/// of others is removed by whoever leads. The row is a value as it was read; it changes by batches, in their
+/// transactions.
+struct Generation: Sendable, Equatable {
+    /// How the tables look that this build makes. Another number in a row means: build anew.
+    static let currentLayout: Int64 = 1
+
+    let number: Int32
+    let layout: Int64
+    /// How far the log is folded into it.
+    var position: LogPosition
+    /// The greatest timestamp folded.
+    var clock: Timestamp
+    /// The offset of the last operation that reaped anything; 0 while none has.
+    var reapFloor: UInt64
+
+    /// The columns that `init(_:_:column:)` reads, of a generation under this name.
+    static func columns(of name: String) -> String {
+        """
+        \(name).number::int8, \(name).layout, \(name).log_id, \(name)."offset", \(name).hash, \
+        \(name).clock, \(name).reap_floor
+        """
+    }
+
+    /// From `columns`, beginning at a column; nil where they are NULL.
+    init?(_ rows: Rows, _ row: Int, column: Int = 0) throws(ProjectionError) {
+        guard !rows.isNull(row, column) else { return nil }
+        guard let logID = LogID(bytes: rows.bytes(row, column + 2)) else {
+            throw ProjectionError(.damaged, "a generation's log id is damaged")
+        }
+        number = Int32(rows.int8(row, column))
+        layout = rows.int8(row, column + 1)
+        position = LogPosition(
+            logID: logID, offset: rows.bits(row, column + 3), hash: rows.bits(row, column + 4))
+        clock = rows.bits(row, column + 5)
+        reapFloor = rows.bits(row, column + 6)
+    }
+
+    /// Makes an empty one at a position, in the transaction that is open.
+    static func make(at start: LogPosition, _ connection: Connection) throws -> Int32 {
+        let rows = try connection.query(
+            """
+            INSERT INTO mimeo_projection.generations
+                (layout, log_id, "offset", hash, clock, reap_floor)
+            VALUES ($1, $2, $3, $4, 0, 0) RETURNING number::int8
+            """,
+            [
+                .int8(currentLayout), .bytes(start.logID.bytes),
+                .int8(Int64(bitPattern: start.offset)), .int8(Int64(bitPattern: start.hash)),
+            ])
+        let number = Int32(rows.int8(0, 0))
+        try connection.run("CREATE SCHEMA \(ProjectionNames.schema(number))")
+        return number
+    }
+}

@@ -1,0 +1,121 @@
+import CRDT
+import Logging
+import OperationLog
+
+/// Folds log entries into one generation, batch by batch.
+///
+/// A batch is one transaction: what it changes of the documents and the checkpoint stand or fall together,
+/// and the checkpoint's row, locked first, must be the one that this writer left. So every entry has its
+/// effect once, whatever crashes, and a writer that lost its lead without knowing changes nothing.
+///
+/// Used by the session's thread only.
+final class GenerationWriter {
+    private(set) var generation: Generation
+    private let connection: Connection
+    private let logger: Logger
+    private var tables: CollectionTables
+
+    /// A writer that goes on where the generation stands.
+    init(_ generation: Generation, views: String, _ connection: Connection, _ logger: Logger) throws {
+        self.generation = generation
+        self.connection = connection
+        self.logger = logger
+        tables = try CollectionTables(of: generation.number, views: views, connection)
+    }
+
+    /// Takes note that the schema of the views was given another name.
+    func viewsAreNow(in schema: String) { tables.views = schema }
+
+    /// Folds entries that follow the checkpoint, in as many transactions as their size asks for.
+    /// - Throws: `PROJ-0302` for an entry that does not follow, or cannot be read.
+    func fold(_ entries: [LogEntry]) throws {
+        var batch = FoldBatch(after: generation)
+        for entry in entries {
+            if batch.isFull {
+                try commit(&batch)
+                batch = FoldBatch(after: generation)
+            }
+            try batch.add(entry)
+        }
+        try commit(&batch)
+    }
+
+    /// Puts documents of a snapshot into a generation that is being built, which stands before its log.
+    func load(_ documents: [(key: DocumentKey, state: [UInt8], offset: UInt64)]) throws {
+        var batch = FoldBatch(after: generation)
+        for document in documents {
+            batch.put(document.key, document.state, at: document.offset)
+        }
+        try commit(&batch)
+    }
+
+    /// Sets where a generation stands whose documents came from a snapshot.
+    func stand(at position: LogPosition, clock: Timestamp, reapFloor: UInt64) throws {
+        var batch = FoldBatch(after: generation)
+        batch.result.position = position
+        batch.result.clock = clock
+        batch.result.reapFloor = reapFloor
+        try commit(&batch)
+    }
+
+    private func commit(_ batch: inout FoldBatch) throws {
+        guard !batch.isEmpty else { return }
+        try tables.require(batch.collections)
+        do {
+            let answers = try connection.pipeline(begin() + batch.reads(tables))
+            try check(answers[1])
+            try batch.fold(answers.dropFirst(2), logger)
+            _ = try connection.pipeline(try batch.writes(tables) + [checkpoint(batch.result), .commit])
+            generation = batch.result
+        } catch {
+            try connection.undo(after: error)
+            throw error
+        }
+    }
+
+    private func begin() -> [Connection.Step] {
+        [
+            Connection.Step("BEGIN"),
+            Connection.Step(
+                """
+                SELECT log_id, "offset", hash FROM mimeo_projection.generations
+                WHERE number = $1::int4 FOR UPDATE
+                """, [.int8(Int64(generation.number))]),
+        ]
+    }
+
+    private func check(_ rows: Rows) throws(ProjectionError) {
+        let expected = generation.position
+        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset,
+            rows.bits(0, 2) == expected.hash
+        else {
+            throw ProjectionError(.storageFailed, "another worker has taken this projection over")
+        }
+    }
+
+    private func checkpoint(_ result: Generation) -> Connection.Step {
+        Connection.Step(
+            """
+            UPDATE mimeo_projection.generations
+            SET "offset" = $2, hash = $3, clock = $4, reap_floor = $5 WHERE number = $1::int4
+            """,
+            [
+                .int8(Int64(result.number)), .int8(Int64(bitPattern: result.position.offset)),
+                .int8(Int64(bitPattern: result.position.hash)), .int8(Int64(bitPattern: result.clock)),
+                .int8(Int64(bitPattern: result.reapFloor)),
+            ])
+    }
+}
+
+extension Connection {
+    /// Rolls the open transaction back, unless the connection is gone and took it along.
+    func undo(after error: any Error) throws(PostgresError) {
+        if let error = error as? PostgresError, error.isConnectionLost { return }
+        try run("ROLLBACK")
+    }
+}
+
+extension Connection.Step {
+    /// Ends the open transaction well.
+    static let commit = Connection.Step("COMMIT")
+}

@@ -1,0 +1,130 @@
+import CRDT
+import DQL
+import Logging
+import OperationLog
+
+/// The projections of one PostgreSQL server, which share its connections for reading.
+public final class PostgresProjections: Sendable {
+    private let url: String
+    private let lanes: ConnectionLanes
+    private let logger: Logger
+
+    /// Projections on a server. Connects to nothing yet.
+    /// - Parameter url: what libpq takes. The role needs the right to create schemas.
+    public init(url: String, logger: Logger) {
+        self.url = url
+        self.logger = logger
+        lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes)
+    }
+
+    /// Opens a database's projection, making what is not there. It follows the log while `run` runs.
+    /// - Throws: `PROJ-0101` to `PROJ-0104`, having changed nothing; what the log throws.
+    public func open(_ database: String, log: any OperationLog) async throws -> PostgresProjection {
+        guard let start = try await log.position(at: 0, in: database) else {
+            throw OperationLogError(.corrupt, "a log has no beginning")
+        }
+        let (url, logger) = (url, logger)
+        let lane = WorkerLane {
+            do {
+                return try ProjectionSession(url: url, database: database, start: start, logger: logger)
+            } catch {
+                throw ProjectionError.opening(error, url: url)
+            }
+        }
+        _ = try await lane.run { try $0.look() }
+        let worker = ProjectionWorker(database, log: log, start: start, lane: lane, logger: logger)
+        return PostgresProjection(database, worker, lanes)
+    }
+
+    /// Closes the connections for reading. Close the projections before.
+    public func close() async { await lanes.close() }
+}
+
+/// One database's projection in PostgreSQL: statements run on it, and it follows the log.
+///
+/// All stored properties are constant; each part guards its own state.
+public final class PostgresProjection: Sendable {
+    /// What a draft came to.
+    public struct Draft<Value: Sendable>: Sendable {
+        /// What the closure returned.
+        public let value: Value
+        /// The operation for the log; nil when nothing was changed.
+        public let operation: Operation?
+        /// Documents above the soft limit.
+        public let warnings: [String]
+        /// The offset of the snapshot.
+        public let readAt: UInt64
+    }
+
+    private let database: String
+    private let worker: ProjectionWorker
+    private let lanes: ConnectionLanes
+
+    init(_ database: String, _ worker: ProjectionWorker, _ lanes: ConnectionLanes) {
+        self.database = database
+        self.worker = worker
+        self.lanes = lanes
+    }
+
+    /// How far the projection is, as far as this process knows.
+    public var position: LogPosition { get async { await worker.position } }
+    /// Why it does not follow the log at the moment; nil while it does.
+    public var failure: String? { get async { await worker.failure } }
+
+    /// Follows the log, leading or watching, until the task is cancelled or the log closes.
+    public func run() async { await worker.run() }
+
+    /// Takes the projection towards the log's head of this moment.
+    public func advance() async throws { try await worker.advance() }
+
+    /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`.
+    public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+        await worker.wait(for: offset, timeout: timeout)
+    }
+
+    /// Runs a closure on a snapshot, on a thread that may block. It may run twice, when the connection was
+    /// lost before, so it must have no other effect than its result.
+    /// - Parameter offset: what the snapshot must have at least; whoever waited for it gets it, unless the
+    ///   server went back meanwhile.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`; what `body` throws.
+    public func read<Result: Sendable>(
+        from offset: UInt64 = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+    ) async throws -> Result {
+        guard await worker.isReady else {
+            throw ProjectionError(.notReady, "the projection is being built anew")
+        }
+        let (database, logID) = (database, await worker.position.logID)
+        do {
+            return try await lanes.run { connection in
+                try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+                    guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
+                        throw ProjectionError(.notReady, "the projection went back to an earlier state")
+                    }
+                    return try body(snapshot)
+                }
+            }
+        } catch {
+            throw ProjectionError.translated(error)
+        }
+    }
+
+    /// What a write would do: the closure runs on a snapshot under the actor's next stamp, and what it
+    /// changed comes back as an operation. It may run twice, as in `read`.
+    /// - Parameter sequence: the actor's next one.
+    public func draft<Value: Sendable>(
+        from offset: UInt64 = 0, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64,
+        _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
+    ) async throws -> Draft<Value> {
+        try await read(from: offset) { snapshot in
+            let draft = ProjectionDraft(
+                on: snapshot, as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let value = try body(draft)
+            return Draft(
+                value: value, operation: try draft.operation(), warnings: draft.warnings,
+                readAt: snapshot.position.offset)
+        }
+    }
+
+    /// Lets every waiter go and gives up the lead.
+    public func close() async { await worker.close() }
+}

@@ -1,0 +1,158 @@
+import CRDT
+import DQL
+
+/// What a write would do to a projection: a statement runs on a snapshot, and what it writes stays in memory,
+/// over the snapshot, until it becomes an operation for the log.
+///
+/// Invariants: every edit bears one stamp, which exceeds everything folded (rule 1); reads show the edits.
+/// The states held are bounded in bytes.
+public final class ProjectionDraft: DocumentWriter {
+    /// A document as edited so far.
+    private struct Edited {
+        var state: [UInt8]
+        var isLive: Bool
+        var pending: DocumentEditor.Pending
+        /// Whether the snapshot shows it, so that a scan comes past it.
+        let wasLive: Bool
+    }
+
+    /// What a document may not be, and what is worth a warning.
+    private enum Bounds {
+        static let soft = CRDT.Limits.documentSoftLimitBytes
+        static let hard = CRDT.Limits.documentHardLimitBytes
+    }
+
+    /// Warnings for the statement's result: documents above the soft limit.
+    public private(set) var warnings: [String] = []
+    private let snapshot: ProjectionSnapshot
+    private let stamp: Stamp
+    private let sequence: UInt64
+    private var edited: [DocumentKey: Edited] = [:]
+    private var order: [DocumentKey] = []
+    private var heldBytes = 0
+
+    init(on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64) {
+        precondition(sequence > 0, "sequences count from 1")
+        var clock = HybridClock(latest: snapshot.clock)
+        stamp = Stamp(time: clock.next(wallMilliseconds: wallMilliseconds), actor: actor)
+        self.snapshot = snapshot
+        self.sequence = sequence
+    }
+
+    /// See `DocumentSource`; shows the edits, in the order of the ids like the snapshot.
+    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let fresh = edited.filter { $0.value.isLive && !$0.value.wasLive }
+            .filter { utf8Equal($0.key.collection, collection) }.sorted { $0.key.id < $1.key.id }
+        var next = 0
+        var goesOn = true
+        try snapshot.scan(collection) { record in
+            while next < fresh.count, fresh[next].key.id < record.id {
+                next += 1
+                goesOn = try show(fresh[next - 1].value, fresh[next - 1].key, visit)
+                guard goesOn else { return false }
+            }
+            let key = DocumentKey(collection: collection, id: record.id)
+            guard let own = edited[key] else {
+                goesOn = try visit(record)
+                return goesOn
+            }
+            if own.isLive { goesOn = try show(own, key, visit) }
+            return goesOn
+        }
+        for (key, own) in fresh[next...] {
+            guard goesOn else { return }
+            goesOn = try show(own, key, visit)
+        }
+    }
+
+    /// See `DocumentSource`; shows the edits.
+    public func lookup(
+        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        let key = DocumentKey(collection: collection, id: id)
+        guard let own = edited[key] else { return try snapshot.lookup(collection, id, visit) }
+        if own.isLive { try show(own, key, visit) }
+    }
+
+    /// See `DocumentWriter`.
+    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+        var isThere = false
+        try lookup(collection, id) { _ in isThere = true }
+        return isThere
+    }
+
+    /// See `DocumentWriter`.
+    public func edit(
+        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+    ) throws {
+        let length = collection.utf8.count
+        guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
+            throw ProjectionError(
+                .invalidCollection,
+                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, this one \(length)")
+        }
+        let key = DocumentKey(collection: collection, id: id)
+        let own = edited[key]
+        let before = try own?.state ?? snapshot.state(of: key)
+        let document = try before.map { try Document(decoding: $0) } ?? Document()
+        var editor = DocumentEditor(document: document, pending: own?.pending, stamp: stamp)
+        let wasLive = own?.wasLive ?? editor.exists
+        try body(&editor)
+        guard editor.hasChanges else { return }
+        let state = editor.document.encoded()
+        try check(state.count, key, grows: state.count > (before?.count ?? 0))
+        heldBytes += state.count - (own?.state.count ?? 0)
+        guard heldBytes <= PostgresLimits.draftBytes else {
+            throw ProjectionError(
+                .transactionTooLarge,
+                "the transaction changes documents of more than \(PostgresLimits.draftBytes) bytes")
+        }
+        let result = Edited(
+            state: state, isLive: editor.document.isLive, pending: editor.pending, wasLive: wasLive)
+        if edited.updateValue(result, forKey: key) == nil { order.append(key) }
+    }
+
+    /// A projection has no copy of its own to drop; whoever executes statements refuses EVICT before.
+    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+        throw ProjectionError(.storageFailed, "nothing is evicted from a projection")
+    }
+
+    /// The operation of everything edited; nil when nothing was.
+    func operation() throws -> Operation? {
+        guard !order.isEmpty else { return nil }
+        let changes = order.compactMap { key in
+            edited[key]?.pending.delta(stamp: stamp).map {
+                Operation.Change(collection: key.collection, id: key.id, delta: $0.encoded())
+            }
+        }
+        let operation = Operation(
+            actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes)
+        let size = operation.encoded().count
+        guard size <= CRDT.Limits.operationBytes else {
+            throw ProjectionError(
+                .transactionTooLarge,
+                "the transaction changes \(size) bytes, one may change \(CRDT.Limits.operationBytes)")
+        }
+        return operation
+    }
+
+    private func show<Result>(
+        _ own: Edited, _ key: DocumentKey, _ visit: (DocumentRecord) throws -> Result
+    ) throws -> Result {
+        try own.state.withUnsafeBytes { raw in
+            try visit(DocumentRecord(id: key.id, document: try DocumentReader(raw)))
+        }
+    }
+
+    private func check(_ size: Int, _ key: DocumentKey, grows: Bool) throws(ProjectionError) {
+        guard size <= Bounds.hard || !grows else {
+            throw ProjectionError(
+                .documentTooLarge,
+                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(Bounds.hard) bytes")
+        }
+        if size > Bounds.soft {
+            warnings.append(
+                "document \"\(key.id)\" has \(size) bytes, more than the recommended \(Bounds.soft)")
+        }
+    }
+}

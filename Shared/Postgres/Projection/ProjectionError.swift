@@ -1,0 +1,78 @@
+import OperationLog
+
+/// Every code that a projection in PostgreSQL raises; the raw value is stable and published.
+public enum ProjectionErrorCode: String, Sendable, CaseIterable {
+    /// The server cannot be reached, or went away. Nothing was changed by halves; try again.
+    case unreachable = "PROJ-0101"
+    /// The server answers and does not let us in, or is none that can hold a projection: its version, its
+    /// encoding, its rights.
+    case cannotOpen = "PROJ-0102"
+    /// The schema `mimeo_projection` is another application's. It was left unchanged.
+    case notAProjection = "PROJ-0103"
+    /// The schema was written by a newer version. It was left unchanged.
+    case newerFormat = "PROJ-0104"
+
+    /// The projection is being built and shows nothing that could be answered from yet; try again.
+    case notReady = "PROJ-0201"
+    /// Too many reads wait; try again.
+    case overloaded = "PROJ-0202"
+    /// The projection was closed.
+    case closed = "PROJ-0203"
+    /// The server refused a statement; the transaction was undone. The message has its reason.
+    case storageFailed = "PROJ-0204"
+
+    /// A stored document cannot be read: damage. The projection is built anew.
+    case damaged = "PROJ-0301"
+    /// The log holds what cannot be folded: damage there, named by its offset.
+    case brokenLog = "PROJ-0302"
+
+    /// A document of a draft exceeds the hard limit.
+    case documentTooLarge = "PROJ-0401"
+    /// A draft changes more than one operation, or one process's memory, may hold.
+    case transactionTooLarge = "PROJ-0402"
+    /// No collection can have this name.
+    case invalidCollection = "PROJ-0403"
+}
+
+/// What went wrong in a projection. Holds no secret and no document's content.
+public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The stable code.
+    public let code: ProjectionErrorCode
+    /// For a person.
+    public let message: String
+
+    /// An error of this code.
+    public init(_ code: ProjectionErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// `PROJ-0101: message`.
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    /// Errors of the way to the server as errors of a projection; all others as they are.
+    static func translated(_ error: any Error) -> any Error {
+        switch error {
+        case let error as PostgresError where error.isConnectionLost:
+            ProjectionError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        case let error as PostgresError: ProjectionError(.storageFailed, error.description)
+        case let error as OperationLogError where error.code == .overloaded:
+            ProjectionError(.overloaded, "too many reads wait for PostgreSQL")
+        case let error as OperationLogError where error.code == .closed:
+            ProjectionError(.closed, "the projection was closed")
+        default: error
+        }
+    }
+
+    /// As above, while connecting: a server that answers, and a URL that says nothing to libpq, stay as they
+    /// are.
+    static func opening(_ error: any Error, url: String) -> any Error {
+        guard let error = error as? PostgresError else { return translated(error) }
+        if error.isConnectionLost {
+            return Connection.mayComeBack(url)
+                ? translated(error)
+                : ProjectionError(.cannotOpen, "PostgreSQL does not let us in: \(error.message)")
+        }
+        return ProjectionError(.cannotOpen, "the schema mimeo_projection cannot be made: \(error)")
+    }
+}

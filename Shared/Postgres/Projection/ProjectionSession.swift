@@ -1,0 +1,302 @@
+import CRDT
+import Logging
+import OperationLog
+
+/// What one worker does on one connection: it tries to lead a database's projection, and while it leads,
+/// folds, builds, switches and cleans up.
+///
+/// The lead is an advisory lock that the connection holds. Every write goes over the same connection, so a
+/// worker cannot write once it has lost the lead; and the checkpoint is checked in each batch besides
+/// (`GenerationWriter`), for the servers between us and PostgreSQL that hand out connections as they like.
+///
+/// Used by the lane's thread only; gone with its connection.
+final class ProjectionSession {
+    /// How a database's projection stands.
+    struct Look: Sendable {
+        let isLeading: Bool
+        /// Whether this session has just begun to lead.
+        let isNew: Bool
+        let current: Generation
+        let building: Generation?
+        /// Whether somebody asked for a rebuild.
+        let isRebuildWanted: Bool
+    }
+
+    private let connection: Connection
+    private let database: String
+    private let logger: Logger
+    private var number: Int32 = 0
+    private var views = ""
+    private var current: GenerationWriter?
+    private var building: GenerationWriter?
+    private var isLeading = false
+
+    /// Connects, makes the schema if need be, and the database's first, empty generation.
+    /// - Parameter start: the beginning of the log.
+    init(url: String, database: String, start: LogPosition, logger: Logger) throws {
+        connection = try Connection(url: url)
+        self.database = database
+        self.logger = logger
+        try ProjectionSchema.migrate(connection)
+        // A projection that lost its last commits in a crash folds them again, so nobody waits for the disk.
+        // Statements are planned while tables are empty and run when they are not: never by reading all.
+        try connection.run(
+            """
+            SET synchronous_commit = off; SET lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
+            SET idle_in_transaction_session_timeout = '\(PostgresLimits.stallSeconds)s';
+            SET tcp_keepalives_idle = \(PostgresLimits.stallSeconds); SET tcp_keepalives_interval = 2;
+            SET tcp_keepalives_count = 3; SET client_min_messages = warning;
+            SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
+            """)
+        try enroll(start)
+    }
+
+    // MARK: Leading
+
+    /// How it stands; begins to lead if nobody does.
+    func look() throws -> Look {
+        let wasLeading = isLeading
+        if !isLeading {
+            isLeading = try connection.query(
+                "SELECT pg_try_advisory_lock(\(ProjectionLocks.lead), $1::int4)", [.int8(Int64(number))]
+            ).bool(0, 0)
+        }
+        let rows = try connection.query(
+            """
+            SELECT d.view_schema, d.rebuild, \(Generation.columns(of: "g")),
+                \(Generation.columns(of: "b"))
+            FROM mimeo_projection.databases d JOIN mimeo_projection.generations g ON g.number = d.generation
+            LEFT JOIN mimeo_projection.generations b ON b.number = d.building WHERE d.number = $1::int4
+            """, [.int8(Int64(number))])
+        guard rows.count == 1, let stored = try Generation(rows, 0, column: 2) else {
+            throw ProjectionError(.damaged, "the catalog has no generation of the database any more")
+        }
+        let beside = try Generation(rows, 0, column: 9)
+        if isLeading, !wasLeading {
+            views = rows.text(0, 0)
+            current = try GenerationWriter(stored, views: views, connection, logger)
+            building = try beside.map { try writer(beside: $0) }
+        }
+        return Look(
+            isLeading: isLeading, isNew: isLeading && !wasLeading, current: stored, building: beside,
+            isRebuildWanted: rows.bool(0, 1))
+    }
+
+    /// Ends the connection of a leader that does nothing although there is something to do: its process was
+    /// stopped, or its machine is gone and nobody told the server.
+    func unseatIdleLeader() throws {
+        _ = try connection.query(
+            """
+            SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+            WHERE l.locktype = 'advisory' AND l.classid = \(ProjectionLocks.lead) AND l.objid = $1::int4::oid
+                AND l.objsubid = 2 AND l.granted AND a.datname = current_database() AND a.state = 'idle'
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND a.state_change < clock_timestamp() - interval '\(PostgresLimits.stallSeconds) seconds'
+            """, [.int8(Int64(number))])
+    }
+
+    /// Folds entries into the generation that readers use.
+    func fold(_ entries: [LogEntry]) throws -> Generation {
+        guard let current else { preconditionFailure("only a leader folds") }
+        try current.fold(entries)
+        return current.generation
+    }
+
+    // MARK: Building beside
+
+    /// Begins a generation beside the current one; drops one that was begun before.
+    func startBuilding(at start: LogPosition) throws -> Generation {
+        try connection.run("BEGIN")
+        do {
+            let made = try Generation.make(at: start, connection)
+            try connection.run("CREATE SCHEMA \(ProjectionNames.hiddenViews(made))")
+            _ = try connection.query(
+                """
+                UPDATE mimeo_projection.databases SET building = $2::int4, rebuild = false
+                WHERE number = $1::int4
+                """, [.int8(Int64(number)), .int8(Int64(made))])
+            let stored = try connection.query(
+                """
+                SELECT \(Generation.columns(of: "g")) FROM mimeo_projection.generations g
+                WHERE g.number = $1::int4
+                """, [.int8(Int64(made))])
+            try connection.run("COMMIT")
+            guard let generation = try Generation(stored, 0) else {
+                throw ProjectionError(.damaged, "the catalog lost a generation")
+            }
+            building = try writer(beside: generation)
+            return generation
+        } catch {
+            try connection.undo(after: error)
+            throw error
+        }
+    }
+
+    /// Folds entries into the generation that is being built.
+    func build(_ entries: [LogEntry]) throws -> Generation {
+        guard let building else { preconditionFailure("nothing is being built") }
+        try building.fold(entries)
+        return building.generation
+    }
+
+    /// Lets readers use what was built; those that read go on with what they have. The views change places
+    /// by the names of their schemas, so it takes a moment however many there are.
+    func switchOver() throws -> Generation {
+        guard let built = building, let old = current else {
+            preconditionFailure("there is nothing to switch to")
+        }
+        let (oldNumber, newNumber) = (old.generation.number, built.generation.number)
+        try connection.run("BEGIN")
+        do {
+            _ = try connection.query(
+                """
+                UPDATE mimeo_projection.databases SET generation = $2::int4, building = NULL
+                WHERE number = $1::int4
+                """, [.int8(Int64(number)), .int8(Int64(newNumber))])
+            try connection.run(
+                """
+                CREATE SCHEMA IF NOT EXISTS \(ProjectionNames.quoted(views));
+                ALTER SCHEMA \(ProjectionNames.quoted(views))
+                RENAME TO \(ProjectionNames.hiddenViews(oldNumber));
+                CREATE SCHEMA IF NOT EXISTS \(ProjectionNames.hiddenViews(newNumber));
+                ALTER SCHEMA \(ProjectionNames.hiddenViews(newNumber))
+                RENAME TO \(ProjectionNames.quoted(views));
+                """)
+            try connection.run("COMMIT")
+        } catch {
+            try connection.undo(after: error)
+            throw error
+        }
+        built.viewsAreNow(in: views)
+        current = built
+        building = nil
+        return built.generation
+    }
+
+    // MARK: Cleaning up
+
+    /// Removes generations that nobody's database names any more and nobody reads.
+    /// - Returns: whether some are left, because somebody does.
+    func cleanUp() throws -> Bool {
+        let leftovers = try connection.query(
+            """
+            SELECT g.number::int8 FROM mimeo_projection.generations g
+            WHERE NOT EXISTS (SELECT 1 FROM mimeo_projection.databases d
+                WHERE d.generation = g.number OR d.building = g.number)
+            """)
+        var isComplete = true
+        for row in 0..<leftovers.count {
+            let isRemoved = try remove(Int32(leftovers.int8(row, 0)))
+            isComplete = isComplete && isRemoved
+        }
+        return isComplete
+    }
+
+    /// Removes one; false while somebody reads it, through us or through its views in SQL.
+    private func remove(_ generation: Int32) throws -> Bool {
+        let key: [Parameter] = [.int8(Int64(generation))]
+        let lock = "(\(ProjectionLocks.generation), $1::int4)"
+        guard try connection.query("SELECT pg_try_advisory_lock\(lock)", key).bool(0, 0) else { return false }
+        let outcome = Swift.Result { try drop(generation) }
+        if case .failure(let error as PostgresError) = outcome, error.isConnectionLost { throw error }
+        _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
+        if case .failure(let error as PostgresError) = outcome, error.state == Self.lockNotAvailable {
+            return false
+        }
+        try outcome.get()
+        return true
+    }
+
+    private static let lockNotAvailable = "55P03"
+
+    private func drop(_ generation: Int32) throws {
+        let schema = ProjectionNames.schema(generation)
+        while let some = try tables(in: schema) { try connection.run("DROP TABLE \(some) CASCADE") }
+        try connection.run(
+            """
+            DROP SCHEMA IF EXISTS \(schema) CASCADE;
+            DROP SCHEMA IF EXISTS \(ProjectionNames.hiddenViews(generation)) CASCADE
+            """)
+        let key: [Parameter] = [.int8(Int64(generation))]
+        _ = try connection.query(
+            "DELETE FROM mimeo_projection.collections WHERE generation = $1::int4", key)
+        _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
+    }
+
+    /// Some of a schema's tables, as a list; nil when there is none.
+    private func tables(in schema: String) throws -> String? {
+        let rows = try connection.query(
+            """
+            SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relkind = 'r' LIMIT \(PostgresLimits.tablesAtOnce)
+            """, [.text(schema)])
+        guard rows.count > 0 else { return nil }
+        return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: ", ")
+    }
+
+    // MARK: Beginning
+
+    private func writer(beside generation: Generation) throws -> GenerationWriter {
+        try GenerationWriter(
+            generation, views: ProjectionNames.hiddenViews(generation.number), connection, logger)
+    }
+
+    /// Finds the database's row, or makes it with an empty generation at the log's beginning.
+    private func enroll(_ start: LogPosition) throws {
+        if let known = try databaseNumber() {
+            number = known
+            return
+        }
+        try connection.run("BEGIN")
+        do {
+            try connection.run("LOCK TABLE mimeo_projection.databases IN SHARE ROW EXCLUSIVE MODE")
+            if let known = try databaseNumber() {
+                number = known
+            } else {
+                number = try makeDatabase(start)
+            }
+            try connection.run("COMMIT")
+        } catch {
+            try connection.undo(after: error)
+            throw error
+        }
+    }
+
+    private func databaseNumber() throws -> Int32? {
+        let rows = try connection.query(
+            "SELECT number::int8 FROM mimeo_projection.databases WHERE id = $1", [.text(database)])
+        return rows.count == 1 ? Int32(rows.int8(0, 0)) : nil
+    }
+
+    private func makeDatabase(_ start: LogPosition) throws -> Int32 {
+        let generation = try Generation.make(at: start, connection)
+        let wanted = ProjectionNames.viewSchema(database)
+        for attempt in 0..<PostgresLimits.nameAttempts {
+            let name =
+                attempt == 0
+                ? wanted
+                : ProjectionNames.distinct(wanted, Array(database.utf8), attempt: attempt - 1)
+            let isTaken = try connection.query(
+                "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", [.text(name)]
+            ).bool(0, 0)
+            // Another application's schema stays as it is.
+            guard !isTaken else { continue }
+            try connection.run("CREATE SCHEMA \(ProjectionNames.quoted(name))")
+            let rows = try connection.query(
+                """
+                INSERT INTO mimeo_projection.databases (id, view_schema, generation)
+                VALUES ($1, $2, $3::int4) RETURNING number::int8
+                """, [.text(database), .text(name), .int8(Int64(generation))])
+            return Int32(rows.int8(0, 0))
+        }
+        throw ProjectionError(.storageFailed, "no name is free for the schema of the views")
+    }
+}
+
+/// The first halves of the advisory locks; the second is the number of a database or generation.
+enum ProjectionLocks {
+    /// "MmPl": held by the session that leads a database's projection.
+    static let lead = 1_299_009_644
+    /// "MmPg": shared by whoever reads a generation, alone by whoever removes it.
+    static let generation = 1_299_009_639
+}

@@ -1,0 +1,154 @@
+import CRDT
+import DQL
+
+/// The documents of one database as of one checkpoint: a repeatable-read transaction on the generation that
+/// readers use. Used only inside the closure it is handed to.
+///
+/// A scan reads pages in the order of the ids, each bounded in rows and bytes, so the memory of a statement
+/// does not grow with the collection; and pages are whole results, so a visit may read other documents.
+///
+/// **The place for pushing down.** What a statement asks for comes through `DocumentSource`; an access path
+/// that SQL can serve becomes another way to choose the pages here (`body @@ …` on rows that are `plain`).
+/// The condition stays with the evaluator either way.
+public final class ProjectionSnapshot: DocumentSource {
+    /// The checkpoint's place in the log.
+    public let position: LogPosition
+    /// The greatest timestamp folded.
+    let clock: Timestamp
+    private let connection: Connection
+    private let generation: Int32
+    private var tables: [[UInt8]: String?] = [:]
+
+    private init(_ generation: Generation, _ connection: Connection) {
+        position = generation.position
+        clock = generation.clock
+        self.generation = generation.number
+        self.connection = connection
+    }
+
+    /// Runs `body` on a snapshot, in a transaction that is rolled back.
+    static func run<Result>(
+        of database: String, on connection: Connection, _ body: (ProjectionSnapshot) throws -> Result
+    ) throws -> Result {
+        for _ in 0..<PostgresLimits.snapshotAttempts {
+            // Plans are made for tables of unknown size: by the key, always.
+            try connection.run(
+                """
+                BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+                SET LOCAL lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
+                SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off
+                """)
+            do {
+                let result = try take(database, connection).map(body)
+                try connection.run("ROLLBACK")
+                if let result { return result }
+            } catch {
+                try connection.undo(after: error)
+                throw error
+            }
+        }
+        throw ProjectionError(.notReady, "the projection was built anew at every attempt to read it")
+    }
+
+    /// The snapshot of the transaction that has just begun; nil when its generation has gone meanwhile.
+    private static func take(_ database: String, _ connection: Connection) throws -> ProjectionSnapshot? {
+        let rows = try connection.query(
+            """
+            SELECT \(Generation.columns(of: "g")),
+                pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
+            FROM mimeo_projection.databases d
+            JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
+            """, [.text(database)])
+        guard rows.count == 1, let generation = try Generation(rows, 0) else {
+            throw ProjectionError(.notReady, "the projection has not been begun")
+        }
+        // Whoever removes a generation holds this lock alone.
+        guard rows.bool(0, 7) else { return nil }
+        let isThere = try connection.query(
+            "SELECT to_regnamespace($1) IS NOT NULL", [.text(ProjectionNames.schema(generation.number))]
+        ).bool(0, 0)
+        return isThere ? ProjectionSnapshot(generation, connection) : nil
+    }
+
+    /// The names of all collections that were ever written, by bytes.
+    public func collectionNames() throws -> [String] {
+        let rows = try connection.query(
+            """
+            SELECT name FROM mimeo_projection.collections WHERE generation = $1::int4 AND since <= $2
+            ORDER BY name
+            """, [.int8(Int64(generation)), .int8(Int64(bitPattern: position.offset))])
+        return (0..<rows.count).map { String(decoding: rows.bytes($0, 0), as: UTF8.self) }
+    }
+
+    /// Visits the live documents of a collection in the order of their ids.
+    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try table(collection) else { return }
+        // A statement with a LIMIT often needs no more than the first page.
+        var limit = PostgresLimits.firstPageDocuments
+        var last: [UInt8] = []
+        while true {
+            let rows = try page(of: table, after: last, limit)
+            var bytes = 0
+            for row in 0..<rows.count {
+                let state = rows.raw(row, 2)
+                bytes += state.count
+                let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
+                let record = DocumentRecord(
+                    id: DocumentID(trusted: id), document: try DocumentReader(state))
+                let goesOn = try withExtendedLifetime(rows) { try visit(record) }
+                guard goesOn else { return }
+            }
+            guard rows.count == limit || bytes >= PostgresLimits.pageBytes, rows.count > 0 else { return }
+            last = rows.bytes(rows.count - 1, 0)
+            limit = PostgresLimits.pageDocuments
+        }
+    }
+
+    /// Visits the document of this id if it is live.
+    public func lookup(
+        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        guard let table = try table(collection) else { return }
+        let rows = try connection.query(
+            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1")) AND live",
+            [.bytes(id.bytes)])
+        guard rows.count == 1 else { return }
+        try withExtendedLifetime(rows) {
+            try visit(DocumentRecord(id: id, document: try DocumentReader(rows.raw(0, 0))))
+        }
+    }
+
+    /// The encoded state of a document, tombstones included; nil when there is none.
+    public func state(of key: DocumentKey) throws -> [UInt8]? {
+        guard let table = try table(key.collection) else { return nil }
+        let rows = try connection.query(
+            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
+        return rows.count == 1 ? rows.bytes(0, 0) : nil
+    }
+
+    /// The server measures the page, so that no more than its bounds and one document comes over.
+    private func page(of table: String, after last: [UInt8], _ limit: Int) throws -> Rows {
+        try connection.query(
+            """
+            SELECT id, whole, state FROM (
+                SELECT id, whole, state,
+                    sum(octet_length(state)) OVER (ORDER BY id) - octet_length(state) AS before
+                FROM (
+                    SELECT id, whole, state FROM \(table) WHERE live AND id > $1 ORDER BY id LIMIT $2
+                ) AS documents
+            ) AS measured WHERE before < $3 ORDER BY id
+            """, [.bytes(last), .int8(Int64(limit)), .int8(Int64(PostgresLimits.pageBytes))])
+    }
+
+    private func table(_ collection: String) throws -> String? {
+        let name = Array(collection.utf8)
+        if let known = tables[name] { return known }
+        let rows = try connection.query(
+            "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
+            [.int8(Int64(generation)), .bytes(name)])
+        // In the snapshot: a table that came later has nothing to show in it.
+        let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
+        tables[name] = .some(table)
+        return table
+    }
+}

@@ -1,0 +1,277 @@
+import CRDT
+import Logging
+import OperationLog
+
+/// Keeps one database's projection at the head of its log, or watches whoever does.
+///
+/// Of all workers of a database, in however many processes, one leads: it folds. The others follow: they
+/// look how far the leader is, and one of them leads when it has gone. So `advance` means the same to its
+/// caller in every process: the projection is on its way to what was in the log.
+///
+/// The log is the truth. When it does not have the position that is folded (it was restored, or is another
+/// one), when the tables have an older layout, when a stored document is damaged, or when somebody asks
+/// (`SELECT mimeo_projection.rebuild('id')`), a generation is built beside the one that readers use, slice by
+/// slice between the folds of that one, and takes its place at the head.
+///
+/// Actor isolation guards all variables; the session works on the lane's thread. At most one advance runs and
+/// one more is queued, however many callers wait for it.
+actor ProjectionWorker {
+    /// How far the projection that readers use is, as far as this worker knows; the log's beginning while it
+    /// shows another history.
+    private(set) var position: LogPosition
+    /// Why the last advance failed; nil after one that did not.
+    private(set) var failure: String?
+    /// Whether readers can be answered: not while what they would see is of another history than the log's.
+    private(set) var isReady = true
+
+    private let database: String
+    private let log: any OperationLog
+    private let lane: WorkerLane
+    private let logger: Logger
+    private var advancing: Task<Void, any Error>?
+    private var queued: Task<Void, any Error>?
+    private var isLeading = false
+    private var building: Generation?
+    /// Whether the current generation's history was checked against the log since this worker leads.
+    private var isChecked = false
+    private var isDamaged = false
+    private var isClean = false
+    private var stalledLooks = 0
+    private var isClosed = false
+    private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var nextWaiter: UInt64 = 0
+
+    init(_ database: String, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger) {
+        self.database = database
+        self.log = log
+        self.lane = lane
+        self.logger = logger
+        position = start
+    }
+
+    // MARK: Following the log
+
+    /// Follows the log until the task is cancelled, the log closes, or `close`. What fails is tried again,
+    /// less and less often.
+    func run() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.follow() }
+            group.addTask { await self.beat() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func follow() async {
+        for await _ in log.changes(in: database) {
+            var pause = PostgresLimits.firstReconnectPause
+            while !Task.isCancelled, !isClosed {
+                do {
+                    try await advance()
+                    if try await isSettled() { break }
+                    if !isLeading { await lane.pause(for: PostgresLimits.followerPause) }
+                } catch let error as OperationLogError where error.code == .closed {
+                    return
+                } catch {
+                    await lane.pause(for: pause)
+                    pause = min(pause * 2, PostgresLimits.lastReconnectPause)
+                }
+            }
+            if isClosed || Task.isCancelled { return }
+        }
+    }
+
+    /// A look now and then, for what no append wakes anybody for: a leader that has gone, a wish for a
+    /// rebuild, readers that kept what is to be removed.
+    private func beat() async {
+        while !Task.isCancelled, !isClosed {
+            await lane.pause(for: PostgresLimits.projectionBeat)
+            guard !Task.isCancelled, !isClosed else { return }
+            try? await advance()
+        }
+    }
+
+    /// Whether there is nothing to do before the log changes.
+    private func isSettled() async throws -> Bool {
+        if isLeading { return building == nil }
+        return try await position.offset >= log.head(of: database).offset
+    }
+
+    /// Takes the projection towards the log's head of this moment: folds when this worker leads, looks how
+    /// far the leader is when it does not.
+    func advance() async throws {
+        if let queued { return try await queued.value }
+        let previous = advancing
+        let task = Task {
+            _ = try? await previous?.value
+            // The head is read from here on: who comes later needs an advance of its own.
+            self.queued = nil
+            try await self.step()
+        }
+        queued = task
+        advancing = task
+        try await task.value
+    }
+
+    private func step() async throws {
+        guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
+        do {
+            let look = try await lane.run { try $0.look() }
+            // After the look: what is folded was in the log then, or the log went back.
+            let head = try await log.head(of: database)
+            isLeading = look.isLeading
+            if look.isNew { (isChecked, isClean, building) = (false, false, look.building) }
+            if look.isLeading { try await lead(look, head) } else { try await watch(look, head) }
+            failure = nil
+        } catch {
+            await fail(error)
+            throw error
+        }
+    }
+
+    private func fail(_ error: any Error) async {
+        // Whoever else can work may lead.
+        await lane.drop()
+        isLeading = false
+        if let error = error as? ProjectionError, error.code == .damaged { isDamaged = true }
+        let reason = "\(error)"
+        if failure != reason, !isClosed {
+            logger.error(
+                "the projection cannot follow",
+                metadata: ["database": "\(database)", "error": "\(reason)"])
+        }
+        failure = reason
+    }
+
+    // MARK: Watching
+
+    private func watch(_ look: ProjectionSession.Look, _ head: LogPosition) async throws {
+        let before = position
+        if agrees(look.current.position, head) { reach(look.current.position) } else { isReady = false }
+        stalledLooks = position == before && position.offset < head.offset ? stalledLooks + 1 : 0
+        guard stalledLooks >= PostgresLimits.stalledLooks else { return }
+        stalledLooks = 0
+        try await lane.run { try $0.unseatIdleLeader() }
+    }
+
+    /// Whether a position can be one of the log that has this head.
+    private func agrees(_ position: LogPosition, _ head: LogPosition) -> Bool {
+        position.logID == head.logID && (position.offset < head.offset || position == head)
+    }
+
+    // MARK: Leading
+
+    private func lead(_ look: ProjectionSession.Look, _ head: LogPosition) async throws {
+        let isGood = try await isGood(look.current, head)
+        if isGood, !isDamaged {
+            reach(look.current.position)
+            try await foldCurrent(from: look.current.position, to: head)
+        } else {
+            isReady = false
+        }
+        try await build(look, head, isUrgent: !isGood || isDamaged)
+        if building == nil, !isClean { isClean = try await lane.run { try $0.cleanUp() } }
+    }
+
+    /// Whether the log has the history that is folded in the current generation.
+    private func isGood(_ current: Generation, _ head: LogPosition) async throws -> Bool {
+        guard agrees(current.position, head) else { return false }
+        if isChecked { return true }
+        isChecked = try await log.position(at: current.position.offset, in: database) == current.position
+        return isChecked
+    }
+
+    private func foldCurrent(from position: LogPosition, to head: LogPosition) async throws {
+        var offset = position.offset
+        while offset < head.offset, !isClosed {
+            let entries = try await log.read(database, after: offset)
+            guard !entries.isEmpty else { return }
+            let generation = try await lane.run { try $0.fold(entries) }
+            offset = generation.position.offset
+            reach(generation.position)
+        }
+    }
+
+    /// Builds a slice of a generation beside the current one, if one is wanted; all of it when readers have
+    /// nothing to read before it is done.
+    private func build(_ look: ProjectionSession.Look, _ head: LogPosition, isUrgent: Bool) async throws {
+        if let begun = building, try await !isUsable(begun, head) { building = nil }
+        let isOld = look.current.layout != Generation.currentLayout
+        let isWanted = isUrgent || look.isRebuildWanted || isOld
+        if look.isRebuildWanted || building == nil && isWanted {
+            logger.notice(
+                "a projection is built anew", metadata: ["database": "\(database)"])
+            guard let start = try await log.position(at: 0, in: database) else {
+                throw OperationLogError(.corrupt, "a log has no beginning", database: database)
+            }
+            building = try await lane.run { try $0.startBuilding(at: start) }
+        }
+        guard var generation = building else { return }
+        var reads = isUrgent ? Int.max : PostgresLimits.buildingReads
+        while generation.position.offset < head.offset, reads > 0, !isClosed {
+            let entries = try await log.read(database, after: generation.position.offset)
+            guard !entries.isEmpty else { break }
+            generation = try await lane.run { try $0.build(entries) }
+            building = generation
+            reads -= 1
+        }
+        guard generation.position.offset >= head.offset else { return }
+        let switched = try await lane.run { try $0.switchOver() }
+        building = nil
+        (isChecked, isDamaged, isClean) = (true, false, false)
+        logger.notice("a projection was built anew", metadata: ["database": "\(database)"])
+        reach(switched.position)
+    }
+
+    private func isUsable(_ begun: Generation, _ head: LogPosition) async throws -> Bool {
+        guard begun.layout == Generation.currentLayout, agrees(begun.position, head) else { return false }
+        return try await log.position(at: begun.position.offset, in: database) == begun.position
+    }
+
+    // MARK: Waiting
+
+    private func reach(_ position: LogPosition) {
+        self.position = position
+        isReady = true
+        let reached = waiters.filter { $0.offset <= position.offset }
+        waiters.removeAll { $0.offset <= position.offset }
+        for waiter in reached { waiter.continuation.resume(returning: true) }
+    }
+
+    /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`, or the
+    /// projection is closed.
+    func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+        if isReady, position.offset >= offset { return true }
+        guard !isClosed else { return false }
+        nextWaiter += 1
+        let id = nextWaiter
+        let limit = lane.after(timeout) { Task { await self.giveUp(id) } }
+        defer { limit.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReached = isReady && position.offset >= offset
+                if isReached || Task.isCancelled {
+                    continuation.resume(returning: isReached)
+                } else {
+                    waiters.append((id, offset, continuation))
+                }
+            }
+        } onCancel: {
+            Task { await self.giveUp(id) }
+        }
+    }
+
+    private func giveUp(_ id: UInt64) {
+        guard let index = waiters.firstIndex(where: { $0.id == id }) else { return }
+        waiters.remove(at: index).continuation.resume(returning: false)
+    }
+
+    /// Lets every waiter go and gives up the lead.
+    func close() async {
+        isClosed = true
+        _ = try? await advancing?.value
+        for waiter in waiters { waiter.continuation.resume(returning: false) }
+        waiters = []
+        await lane.drop()
+    }
+}

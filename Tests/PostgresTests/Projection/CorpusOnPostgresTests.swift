@@ -1,0 +1,61 @@
+import DQL
+import DQLCorpus
+import Testing
+
+@Suite(
+    "The corpus on a projection in PostgreSQL",
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct CorpusOnPostgresTests {
+    @Test("every case gives what it says, and what the naive evaluator gives; some in the other mode too")
+    func givesWhatItSays() async throws {
+        try await TestDatabase.use { url in
+            var number = 0
+            var engine = try ProjectionEngine(url: url, database: "case-0")
+            for (place, test) in Corpus.cases.enumerated() where !Self.evicts(test) {
+                for isStrict in [test.isStrict] + (place.isMultiple(of: 8) ? [!test.isStrict] : []) {
+                    if !engine.isUntouched {
+                        number += 1
+                        engine = try ProjectionEngine(url: url, database: "case-\(number)")
+                    }
+                    let store = MemoryStore()
+                    for step in test.steps {
+                        let naive = Outcome(of: step, on: store, strict: isStrict)
+                        let real = Outcome(of: step, on: engine, strict: isStrict)
+                        #expect(real.summary == naive.summary, "\(test): \(step.statement)")
+                        guard isStrict == test.isStrict else { continue }
+                        #expect(real.differences(from: step) == [], "\(test): \(step.statement)")
+                    }
+                }
+            }
+            #expect(number > 100)
+        }
+    }
+
+    @Test("every relation holds, and each of its statements gives what it gives the naive evaluator")
+    func relations() async throws {
+        try await TestDatabase.use { url in
+            let names = Names()
+            for cases in RelationCases.chunks(of: 500).prefix(1) {
+                let reports = try RelationRun(documents: 12).violations(of: cases) {
+                    EnginePair(MemoryStore(), try ProjectionEngine(url: url, database: names.next()))
+                }
+                #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
+            }
+        }
+    }
+
+    /// Whether a case evicts, which is for small peers: a projection has no copy of its own to drop.
+    private static func evicts(_ test: CorpusCase) -> Bool {
+        test.steps.contains { (try? PreparedStatement($0.statement))?.kind == .evict }
+    }
+
+    /// Names new databases. Used by one thread at a time.
+    private final class Names {
+        private var count = 0
+
+        func next() -> String {
+            count += 1
+            return "run-\(count)"
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import CRDT
+import DQL
+import DQLCorpus
+import Foundation
+import Logging
+import OperationLog
+
+@testable import Postgres
+
+/// A projection in PostgreSQL as an engine of the corpus: a statement that writes is drafted on a snapshot,
+/// becomes an entry of a log that exists in its entries only, and is folded.
+final class ProjectionEngine: StatementEngine {
+    private let url: String
+    private let database: String
+    private let session: ProjectionSession
+    private let connection: Connection
+    private var position: LogPosition
+    private var sequence: UInt64 = 0
+    private var generated = 0
+    /// The draft to be thrown away at its end, while there is one.
+    private var open: ProjectionDraft?
+
+    init(url: String, database: String) throws {
+        self.url = url
+        self.database = database
+        let logID = LogID.random()
+        position = LogPosition(logID: logID, offset: 0, hash: ChainHash.start(logID))
+        session = try ProjectionSession(url: url, database: database, start: position, logger: quiet)
+        connection = try Connection(url: url)
+        guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
+    }
+
+    /// Whether no statement has written anything or been given an id.
+    var isUntouched: Bool { sequence == 0 && generated == 0 }
+
+    func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult {
+        let prepared = try PreparedStatement(statement)
+        let options = ExecutionOptions(strictMode: strict)
+        if let open { return try run(prepared, in: open, arguments, options) }
+        let (result, operation) = try withDraft { draft in
+            (try run(prepared, in: draft, arguments, options), try draft.operation())
+        }
+        if let operation { try append(operation) }
+        return result
+    }
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        if let open { return try open.scan(collection, visit) }
+        try ProjectionSnapshot.run(of: database, on: connection) { try $0.scan(collection, visit) }
+    }
+
+    func undoing<Result>(_ body: () throws -> Result) throws -> Result {
+        try withDraft { draft in
+            open = draft
+            defer { open = nil }
+            return try body()
+        }
+    }
+
+    private func withDraft<Result>(_ body: (ProjectionDraft) throws -> Result) throws -> Result {
+        try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+            try body(
+                ProjectionDraft(
+                    on: snapshot, as: ActorID(1), sequence: sequence + 1, wallMilliseconds: 1_000))
+        }
+    }
+
+    private func append(_ operation: CRDT.Operation) throws {
+        sequence += 1
+        let entry = LogEntry.next(after: position, operation)
+        position = try session.fold([entry]).position
+    }
+
+    private func run(
+        _ statement: PreparedStatement, in draft: ProjectionDraft, _ arguments: ObjectValue,
+        _ options: ExecutionOptions
+    ) throws -> StatementResult {
+        try statement.execute(in: Evicting(draft), arguments: arguments, options: options) {
+            generated += 1
+            return try DocumentID(.string("generated-\(generated)"))
+        }
+    }
+}
+
+/// A draft that deletes what a statement evicts: a projection does not evict, and what a statement answers is
+/// the same.
+private struct Evicting: DocumentWriter {
+    private let draft: ProjectionDraft
+
+    init(_ draft: ProjectionDraft) { self.draft = draft }
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try draft.scan(collection, visit)
+    }
+
+    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+        try draft.lookup(collection, id, visit)
+    }
+
+    func exists(_ collection: String, _ id: DocumentID) throws -> Bool { try draft.exists(collection, id) }
+
+    func edit(
+        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+    ) throws {
+        try draft.edit(collection, id, body)
+    }
+
+    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+        for id in ids { try draft.edit(collection, id) { $0.delete() } }
+    }
+}
+
+extension LogEntry {
+    /// The entry that a log at a position gives an operation.
+    static func next(after position: LogPosition, _ operation: CRDT.Operation) -> LogEntry {
+        let bytes = operation.encoded()
+        let digest = ChainHash.digest(
+            actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+            contentHash: ChainHash.content(bytes))
+        return LogEntry(
+            offset: position.offset + 1, hash: ChainHash.next(after: position.hash, digest: digest),
+            record: OperationRecord(
+                actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                bytes: bytes))
+    }
+}

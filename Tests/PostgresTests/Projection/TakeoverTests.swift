@@ -1,0 +1,231 @@
+import CRDT
+import DQL
+import Foundation
+import OperationLog
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Postgres
+
+@Suite(
+    "Several workers of one projection, and workers that die",
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct ProjectionTakeoverPostgresTests {
+    @Test("of two workers one folds; the other sees what it folds, and folds when it has gone")
+    func takeover() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { second in
+                try await bench.projecting { first in
+                    for (number, projection) in [first, second, first, second].enumerated() {
+                        try await bench.execute(
+                            "INSERT INTO c DOCUMENTS ({'_id': \(number)})", on: projection)
+                    }
+                    #expect(try bench.leaders() == 1)
+                    #expect(try await bench.rows("SELECT _id FROM c", on: first).count == 4)
+                }
+                try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 4})", on: second)
+                #expect(try bench.leaders() == 1)
+                #expect(try await bench.rows("SELECT _id FROM c", on: second).count == 5)
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
+
+    @Test("a writer that lost its lead without knowing writes nothing")
+    func fencing() async throws {
+        try await ProjectionBench.run { bench in
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
+            let session = try ProjectionSession(
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
+            for number in 0..<2 {
+                try await bench.append(ProjectionPostgresTests.insert(into: "c", number))
+            }
+            let entries = try await bench.log.read(ProjectionBench.database, after: 0)
+            let generation = try session.look().current
+            let (zombie, heir) = (
+                try GenerationWriter(generation, views: "db_cars", try Connection(url: bench.url), quiet),
+                try GenerationWriter(generation, views: "db_cars", try Connection(url: bench.url), quiet)
+            )
+            try heir.fold([entries[0]])
+            #expect(throws: (any Error).self) { try zombie.fold(entries) }
+            #expect(try bench.stored().count == 1)
+            try heir.fold([entries[1]])
+            #expect(try bench.stored() == (try await bench.fold()))
+        }
+    }
+
+    @Test("connections that the server ends, all of them, again and again: the projection is the fold")
+    func endedConnections() async throws {
+        let rounds = Int(ProcessInfo.processInfo.environment["MIMEO_CYCLES"] ?? "") ?? 50
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { first in
+                try await bench.projecting { second in
+                    let hasEnded = Mutex(false)
+                    let killing = Task {
+                        for _ in 0..<rounds {
+                            try await Task.sleep(for: .milliseconds(.random(in: 1...60)))
+                            try TestDatabase.endConnections(of: bench.url)
+                        }
+                        hasEnded.withLock { $0 = true }
+                    }
+                    let writer = RandomWriter(bench, seed: 3)
+                    while !hasEnded.withLock({ $0 }) {
+                        await writer.step(on: first)
+                        await writer.step(on: second)
+                    }
+                    try await killing.value
+                    try await first.advanceThroughFailures()
+                    try await bench.settle(first)
+                    #expect(try bench.stored() == (try await bench.fold()))
+                    #expect(try bench.stored().count > 5)
+                }
+            }
+        }
+    }
+
+    @Test("a rebuild under way goes on while statements read and write, and ends in the same documents")
+    func rebuildBesides() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                let writer = RandomWriter(bench, seed: 5)
+                for _ in 0..<60 { await writer.step(on: projection) }
+                let views = #"SELECT count(*)::text FROM db_cars."c""#
+                let before = try bench.sql(views)
+                _ = try bench.sql("SELECT mimeo_projection.rebuild('cars')::text")
+                for _ in 0..<40 {
+                    await writer.step(on: projection)
+                    _ = try await bench.rows("SELECT * FROM c", on: projection)
+                    #expect(try bench.sql(views).count == before.count)
+                }
+                try await projection.advance()
+                try await bench.settle(projection)
+                #expect(try bench.sql("SELECT generation::text FROM mimeo_projection.databases") == ["2"])
+                #expect(try bench.stored() == (try await bench.fold()))
+                try await projection.advance()
+                #expect(try bench.sql("SELECT count(*)::text FROM mimeo_projection.generations") == ["1"])
+                #expect(
+                    try bench.sql("SELECT count(*)::text FROM pg_namespace WHERE nspname LIKE 'mimeo\\_g%'")
+                        == ["1"])
+            }
+        }
+    }
+
+    @Test("a log that went back, or is another one, is folded anew by itself")
+    func lostHistory() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                for number in 0..<5 {
+                    try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})", on: projection)
+                }
+                try Connection(url: bench.url).run(
+                    """
+                    BEGIN;
+                    DELETE FROM mimeo_log.operations WHERE "offset" > 3;
+                    UPDATE mimeo_log.actors SET sequence = 3;
+                    UPDATE mimeo_log.databases SET head = 3,
+                        hash = (SELECT hash FROM mimeo_log.operations WHERE "offset" = 3);
+                    COMMIT
+                    """)
+                try await projection.advance()
+                try await bench.settle(projection)
+                #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 3)
+                try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 'after'})", on: projection)
+                #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 4)
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
+
+    @Test("a stored document that was damaged makes the projection build itself anew")
+    func damage() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})", on: projection)
+                try Connection(url: bench.url).run("UPDATE mimeo_g1.c1 SET state = '\\x00'")
+                let update = ProjectionPostgresTests.operation([("c", ["m": 2])], actor: 9, sequence: 1)
+                let change = CRDT.Operation.Change(
+                    collection: "c", id: .numbered(1), delta: update.changes[0].delta)
+                try await bench.append(
+                    CRDT.Operation(
+                        actor: update.actor, sequence: 1, timestamp: update.timestamp, changes: [change]))
+                try await projection.advanceThroughFailures()
+                try await bench.settle(projection)
+                #expect(try bench.stored() == (try await bench.fold()))
+                #expect(try bench.stored().count == 1)
+            }
+        }
+    }
+
+    @Test("a leader that does nothing while there is something to do loses its lead")
+    func stalled() async throws {
+        try await ProjectionBench.run { bench in
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
+            let stalled = try ProjectionSession(
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
+            #expect(try stalled.look().isLeading)
+            try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
+            try await bench.projecting { projection in
+                try await bench.settle(projection)
+                #expect(try bench.stored().count == 1)
+            }
+            #expect(throws: PostgresError.self) { try stalled.look() }
+        }
+    }
+}
+
+/// Appends random statements of several actors, some of them drafted on one state and so concurrent.
+private final class RandomWriter {
+    private let bench: ProjectionBench
+    private var random: SplitMix64
+
+    init(_ bench: ProjectionBench, seed: UInt64) {
+        self.bench = bench
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Does nothing where the server has just gone away.
+    func step(on projection: PostgresProjection) async {
+        let statement = statement()
+        let actor = UInt64(random.below(3)) + 1
+        _ = try? await bench.append(statement, as: actor, on: projection)
+    }
+
+    private func statement() -> String {
+        let (id, value) = (random.below(12), random.below(100))
+        let collection = random.pick(["c", "d", "Café"])
+        switch random.below(8) {
+        case 0..<3:
+            return """
+                INSERT INTO \(collection)
+                DOCUMENTS ({'_id': \(id), 'm': {'x': \(value)}}), ({'_id': 'k\(id)'}) ON ID CONFLICT DO UPDATE
+                """
+        case 3: return "UPDATE \(collection) APPLY n INCREMENT BY \(value) WHERE _id = \(id)"
+        case 4: return "UPDATE \(collection) UNSET m WHERE _id < \(id)"
+        case 5: return "DELETE FROM \(collection) WHERE _id = \(id)"
+        default: return "UPDATE \(collection) SET m.y = \(value), z = 'é' WHERE _id > \(id)"
+        }
+    }
+}
+
+extension PostgresProjection {
+    /// Advances, again while the server ends connections.
+    func advanceThroughFailures() async throws {
+        for _ in 0..<200 {
+            do { return try await advance() } catch { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        try await advance()
+    }
+}
+
+extension ProjectionBench {
+    /// How many sessions lead.
+    func leaders() throws -> Int {
+        let rows = try Connection(url: url).query(
+            """
+            SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = \(ProjectionLocks.lead)
+                AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """)
+        return Int(rows.int8(0, 0))
+    }
+}

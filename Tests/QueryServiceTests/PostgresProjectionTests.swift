@@ -1,0 +1,138 @@
+import CRDT
+import Identity
+import OperationLog
+import QueryService
+import Testing
+
+@Suite(
+    "A projection in PostgreSQL, over HTTP",
+    .enabled(if: PostgresDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct QueryProjectionPostgresTests {
+    @Test("a PostgreSQL that is not there is a 503 that says when to come back; once it is, requests succeed")
+    func missing() async throws {
+        let (name, url) = try PostgresDatabase.named()
+        let bench = try QueryBench(postgres: url)
+        let log = try await bench.openLog()
+        try await bench.serving(log) { client async throws in
+            for statement in ["SELECT * FROM c", "INSERT INTO c DOCUMENTS ({'_id': 1})"] {
+                let answer = try await client.execute(statement)
+                #expect(answer.status == 503)
+                #expect(answer.code == "QUERY-0304")
+                #expect(answer.retryAfter == "1")
+            }
+            #expect(try await client.health() == 503)
+            try PostgresDatabase.create(name)
+            #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").transactionID == 1)
+            #expect(try await client.execute("SELECT * FROM c").items.count == 1)
+            #expect(try await client.health() == 200)
+        }
+        await log.close()
+        try PostgresDatabase.drop(name)
+    }
+
+    @Test(
+        "a server that cannot be reached, a URL that is none, a wrong encoding, a foreign schema are a 503",
+        arguments: ["unreachable", "garbled", "encoding", "foreign", "newer"])
+    func wrong(_ kind: String) async throws {
+        let (name, url) = try PostgresDatabase.named()
+        var place = url
+        switch kind {
+        case "unreachable": place = "postgres://nobody@/none?host=/nowhere"
+        case "garbled": place = "postgres://["
+        case "encoding":
+            try PostgresDatabase.create("\(name) TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+        case "foreign":
+            try PostgresDatabase.create(name)
+            try PostgresDatabase.run("CREATE SCHEMA mimeo_projection", at: url)
+        default:
+            try PostgresDatabase.create(name)
+            try PostgresDatabase.run(
+                """
+                CREATE SCHEMA mimeo_projection; CREATE TABLE mimeo_projection.format (version int8);
+                INSERT INTO mimeo_projection.format VALUES (99)
+                """, at: url)
+        }
+        let bench = try QueryBench(postgres: place)
+        let log = try await bench.openLog()
+        try await bench.serving(log) { client async throws in
+            let answer = try await client.execute("SELECT * FROM c")
+            #expect(answer.status == 503)
+            #expect(answer.code == "QUERY-0304")
+            #expect(answer.retryAfter == "1")
+            let code = ["unreachable": "PROJ-0101", "foreign": "PROJ-0103", "newer": "PROJ-0104"][kind]
+            let message = answer.body["error"]?["message"]?.stringValue ?? ""
+            #expect(message.contains(code ?? "PROJ-0102"), "\(message)")
+        }
+        await log.close()
+        try PostgresDatabase.drop(name)
+    }
+
+    @Test("connections that the server ends under load: no acknowledged write is lost, none stands twice")
+    func endedConnections() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let logs = [try await bench.openLog(), try await bench.openLog()]
+            try await bench.serving(logs[0]) { one async throws in
+                try await bench.serving(logs[1]) { two async throws in
+                    _ = try await one.execute("INSERT INTO c DOCUMENTS ({'_id': 'n'})")
+                    let added = try await withThrowingTaskGroup(of: Int.self) { group in
+                        for client in [one, two, one, two] {
+                            group.addTask {
+                                var added = 0
+                                for _ in 0..<15 {
+                                    let answer = try await client.execute(
+                                        "UPDATE c APPLY hits INCREMENT BY 1")
+                                    if answer.status == 200 { added += 1 }
+                                }
+                                return added
+                            }
+                        }
+                        group.addTask {
+                            for _ in 0..<6 {
+                                try await Task.sleep(for: .milliseconds(40))
+                                try PostgresDatabase.endConnections(of: url)
+                            }
+                            return 0
+                        }
+                        return try await group.reduce(0, +)
+                    }
+                    var answer = try await two.execute("SELECT hits FROM c")
+                    while answer.status != 200 { answer = try await two.execute("SELECT hits FROM c") }
+                    #expect(answer.rows == [#"{"hits":\(added)}"#])
+                    #expect(
+                        try PostgresDatabase.sql("SELECT document ->> 'hits' FROM db_cars.c", at: url)
+                            == "\(added)")
+                }
+            }
+            for log in logs { await log.close() }
+        }
+    }
+
+    @Test("statements on two services while the projection is built anew see all that was written")
+    func rebuild() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let logs = [try await bench.openLog(), try await bench.openLog()]
+            try await bench.serving(logs[0]) { one async throws in
+                try await bench.serving(logs[1]) { two async throws in
+                    for number in 0..<30 {
+                        let (writer, reader) = number % 2 == 0 ? (one, two) : (two, one)
+                        let insert = try await writer.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                        #expect(insert.status == 200)
+                        if number % 10 == 5 {
+                            #expect(
+                                try PostgresDatabase.sql(
+                                    "SELECT mimeo_projection.rebuild('cars')::text", at: url) == "true")
+                        }
+                        #expect(try await reader.execute("SELECT _id FROM c").items.count == number + 1)
+                    }
+                    #expect(
+                        try PostgresDatabase.sql(
+                            "SELECT (generation > 1)::text FROM mimeo_projection.databases", at: url)
+                            == "true")
+                }
+            }
+            for log in logs { await log.close() }
+        }
+    }
+}

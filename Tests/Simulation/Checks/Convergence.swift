@@ -1,0 +1,117 @@
+import CRDT
+import DQL
+import Replica
+import Sync
+
+/// What must hold when everything has healed and come to rest.
+extension World {
+    func checkConvergence() throws {
+        for instance in instances {
+            guard let hub = instance.hub else { throw Violation("replicator \(instance.number) is down") }
+            let states = try glance(hub.materializer.replica)
+            guard states == reference.states else {
+                let key = reference.states.keys.first { states[$0] != reference.states[$0] }
+                throw Violation(
+                    "replicator \(instance.number) has folded something else: \(key?.words ?? "more")")
+            }
+        }
+        try checkSum(reference.states, "the server")
+        for peer in peers { try check(peer) }
+        try checkWrites()
+        try checkCounts()
+        for (key, state) in reference.states.sorted(by: { $0.key.words < $1.key.words }) {
+            trace.note(Array(key.words.utf8))
+            trace.note(state)
+        }
+    }
+
+    private func check(_ peer: Peer) throws {
+        try look(peer)
+        let pending = try peer.replica.ownActors().filter { $0.acknowledged < $0.sequence }
+        guard pending.isEmpty else { throw Violation("peer \(peer.number) still has writes: \(pending)") }
+        let wanted = try peer.replica.wanted(limit: 10)
+        guard wanted.isEmpty else {
+            throw Violation("peer \(peer.number) still wants \(wanted.map(\.words))")
+        }
+        let states = try glance(peer.replica)
+        for (key, state) in states {
+            guard !Collections.isLocked(key) else {
+                throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
+            }
+            let vector = try Document(decoding: state).vector
+            guard let server = reference.documents[key]?.vector, server.covers(vector) else {
+                throw Violation("the server lacks what peer \(peer.number) holds of \(key.words)")
+            }
+        }
+        for held in peer.subscriptions.values where held.query.collection != Collections.secrets {
+            try check(held.query, states, peer)
+        }
+    }
+
+    /// A subscriber has exactly the matching documents, as the plain fold and the evaluator say.
+    private func check(
+        _ query: SubscriptionQuery, _ states: [DocumentKey: [UInt8]], _ peer: Peer
+    ) throws {
+        for (key, state) in reference.states where try query.covers(key, state) {
+            guard let held = states[key] else {
+                throw Violation("peer \(peer.number) lacks \(key.words) of \(query.statement.text)")
+            }
+            guard held == state else {
+                throw Violation("peer \(peer.number) holds another \(key.words)")
+            }
+        }
+        for (key, state) in states where try query.covers(key, state) {
+            guard let server = reference.states[key], try query.covers(key, server) else {
+                throw Violation("peer \(peer.number) shows \(key.words), which does not match any more")
+            }
+        }
+        let cursor = try peer.replica.cursor(of: query.canonicalKey)
+        guard cursor == (try log.file.head(of: SimulatedLog.database)) else {
+            throw Violation("peer \(peer.number) has not reached the head in \(query.statement.text)")
+        }
+    }
+
+    /// Every write that was not refused left its mark, and none that was refused did.
+    private func checkWrites() throws {
+        for (number, write) in book.writes.enumerated() {
+            for key in write.keys where Collections.isNote(key) {
+                let isThere = reference.documents[key]?.value["w\(number)"] != nil
+                if isThere == (write.code == nil) || write.isForgiven { continue }
+                // A server that was restored may have got a state with what it refused later.
+                if isThere, restores > 0 { continue }
+                // It was only at the server before that, or only at a store before this; or its document
+                // could not be given back because a clock had spoilt it (see Sync's README).
+                if restores > 0, book.rollBacks > 0 || profile.faults.contains(.clocks) { continue }
+                throw Violation("write w\(number) of \(key.words): \(write.code ?? "lost")")
+            }
+            try checkCode(number, write)
+        }
+    }
+
+    private func checkCode(_ number: Int, _ write: WriteBook.Write) throws {
+        let isLocked = write.keys.contains(where: Collections.isLocked)
+        switch write.code {
+        case nil:
+            guard !isLocked || write.isForgiven else { throw Violation("write w\(number) was not refused") }
+        case SyncErrorCode.writeNotGranted.rawValue:
+            guard isLocked else { throw Violation("write w\(number) was refused for nothing") }
+        case let code:
+            // Its base was evicted here before the server lost it.
+            guard restores > 0, code == SyncErrorCode.baseNotCovered.rawValue else {
+                throw Violation("write w\(number) was refused: \(code ?? "")")
+            }
+        }
+    }
+
+    /// Every write counted once, however often it was moved. (A store rolled back to before a repair may
+    /// move again what that had moved.)
+    private func checkCounts() throws {
+        guard book.rollBacks == 0, statistics.clones == 0 else { return }
+        for (key, document) in reference.documents where Collections.isNote(key) {
+            let marks = Reference.marks(in: document.value).count
+            guard document.value["count"] == .int(Int64(marks)) else {
+                throw Violation("\(key.words) counts \(document.value["count"] ?? .null), not \(marks)")
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import CRDT
+import DQL
+import Sync
+
+/// What must hold of every frame, when it is sent.
+extension World {
+    /// Everything a server sends is granted, and belongs to a subscription or answers a write; what it
+    /// acknowledges is in the log.
+    func checkSent(_ bytes: [UInt8], _ link: Link) throws {
+        // Simulated messages fit into one frame, where they can be checked as a whole.
+        switch try Frame(decoding: bytes) {
+        case .catchUp(let page):
+            for update in page.documents { try checkState(update, link) }
+            for candidate in page.candidates { try checkGrant(candidate.key) }
+        case .operations(let operations):
+            for update in operations.updates { try checkUpdate(update, link) }
+        case .states(let states, _):
+            for item in states where item.state != nil { try checkGrant(item.key) }
+        case .acknowledged(let acknowledgements):
+            for item in acknowledgements {
+                guard reference.frontier[item.actor] ?? 0 >= item.sequence else {
+                    throw Violation("\(item.actor) \(item.sequence) is acknowledged and not in the log")
+                }
+            }
+        case .chunk: throw Violation("a simulated message was cut into chunks")
+        default: return
+        }
+    }
+
+    private func checkGrant(_ key: DocumentKey) throws {
+        guard Collections.mayRead(key) else { throw Violation("\(key.words) is sent without a grant") }
+    }
+
+    private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
+        guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
+        try checkGrant(update.key)
+        guard try link.asked.contains(where: { try $0.query.covers(update.key, bytes) }) else {
+            throw Violation("\(update.key.words) is sent and matches no subscription")
+        }
+    }
+
+    private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
+        try checkGrant(update.key)
+        switch update.content {
+        case .state(let bytes):
+            if link.peer.written.contains(update.key) { return }
+            for change in reference.merged where change.key == update.key && change.after == bytes {
+                guard let before = change.before else { continue }
+                if try link.asked.contains(where: { try $0.query.covers(update.key, before) }) { return }
+            }
+            try checkState(update, link)
+        case .delta(let stamp, _):
+            if let uploads = uploads[stamp], uploads == [link.number] {
+                throw Violation("\(stamp) of \(update.key.words) is echoed to where it came from")
+            }
+            let before = reference.changes[stamp]?.filter { $0.key == update.key }.compactMap(\.before) ?? []
+            guard !before.isEmpty else { throw Violation("a delta comes without a state before") }
+            let isAsked = try before.contains { state in
+                try link.asked.contains { try $0.query.covers(update.key, state) }
+            }
+            guard isAsked else { throw Violation("a delta of \(update.key.words) did not match before") }
+        }
+    }
+
+    /// Remembers which connections have brought an operation to a server.
+    func noteUpload(_ bytes: [UInt8], _ link: Link) {
+        guard case .upload(let operations)? = try? Frame(decoding: bytes) else { return }
+        for operation in operations {
+            guard let header = try? OperationHeader.peek(operation) else { continue }
+            uploads[Stamp(time: header.timestamp, actor: header.actor), default: []].insert(link.number)
+        }
+    }
+
+    /// A stamp is drawn once, with one content (rule 1).
+    func noteStamp(_ operation: Operation) throws {
+        let content = hash64(operation.encoded())
+        if let known = stamps.updateValue(content, forKey: operation.stamp), known != content {
+            throw Violation("\(operation.stamp) is drawn twice")
+        }
+    }
+
+    /// A session may end only for what this world's faults explain.
+    func checkEnd(_ reason: SyncError, _ link: Link) throws {
+        var explained: [SyncErrorCode] = [.goingAway]
+        // Somebody else has written as the peer's actor: a connection that was lost to the peer only, or a
+        // store that was put back. The next handshake tells.
+        explained += [.actorConflict, .sequenceGap]
+        if profile.faults.contains(.clocks) { explained.append(.clockTooFarAhead) }
+        let isRestarting = profile.faults.intersection([.restarts, .restores, .rebuilds]) != []
+        if isRestarting { explained.append(.unavailable) }
+        guard explained.contains(where: { $0.rawValue == reason.code }) else {
+            throw Violation("link \(link.number) of peer \(link.peer.number) ended: \(reason)")
+        }
+    }
+}
+
+extension DocumentKey {
+    var words: String { "\(collection)/\(id)" }
+}

@@ -1,0 +1,86 @@
+import CRDT
+import OperationLog
+import Replica
+
+/// The fold of the log, done plainly: what every replica is held against.
+struct Reference {
+    struct Change {
+        let key: DocumentKey
+        /// Encoded; nil before the first.
+        let before: [UInt8]?
+        let after: [UInt8]
+        /// Whether it came as a full state.
+        let isState: Bool
+    }
+
+    private(set) var documents: [DocumentKey: Document] = [:]
+    /// The same, encoded.
+    private(set) var states: [DocumentKey: [UInt8]] = [:]
+    /// Documents that the log has reaped once.
+    private(set) var reaped: Set<DocumentKey> = []
+    /// The last entry's place; nil of an empty log.
+    private(set) var position: LogPosition?
+    var offset: UInt64 { position?.offset ?? 0 }
+    private(set) var frontier: [ActorID: UInt64] = [:]
+    /// What every operation did, for the question what may be sent of it. Stays when the log is restored:
+    /// what has been on its way then was sent before.
+    private(set) var changes: [Stamp: [Change]] = [:]
+    /// What full states in the log did.
+    private(set) var merged: [Change] = []
+    /// Writes whose mark is in the log.
+    private(set) var marks: Set<Int> = []
+
+    mutating func beginAnew() {
+        documents = [:]
+        states = [:]
+        position = nil
+        reaped = []
+        frontier = [:]
+        marks = []
+    }
+
+    mutating func fold(_ entry: LogEntry, _ id: LogID) throws {
+        guard entry.offset == offset + 1 else { throw Violation("the log has a hole at \(offset + 1)") }
+        position = LogPosition(logID: id, offset: entry.offset, hash: entry.hash)
+        let operation = try Operation(decoding: entry.bytes)
+        guard operation.sequence == (frontier[operation.actor] ?? 0) + 1 else {
+            throw Violation("the log's frontier of \(operation.actor) jumps to \(operation.sequence)")
+        }
+        frontier[operation.actor] = operation.sequence
+        var done: [Change] = []
+        for change in operation.changes {
+            let key = DocumentKey(collection: change.collection, id: change.id)
+            var document: Document? = documents[key] ?? Document()
+            var isState = false
+            switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
+            case .delta(let delta):
+                guard document?.apply(delta) != .baseMissing else {
+                    throw Violation("the log holds a change of \(key.words) without its base")
+                }
+            case .state(let full):
+                document?.merge(full)
+                isState = true
+            case .reaping(let vector):
+                guard let tombstone = document, tombstone.isReapable, tombstone.vector == vector else {
+                    continue
+                }
+                document = tombstone.reaped()
+                isState = true
+                reaped.insert(key)
+            }
+            let after = document?.encoded()
+            done.append(Change(key: key, before: states[key], after: after ?? [], isState: isState))
+            documents[key] = document
+            states[key] = after
+            if Collections.isNote(key) { marks.formUnion(Self.marks(in: document?.value ?? ObjectValue())) }
+        }
+        merged += done.filter(\.isState)
+        if !done.isEmpty { changes[operation.stamp, default: []] += done }
+    }
+
+    static func marks(in value: ObjectValue) -> [Int] {
+        value.entries.compactMap { entry in
+            entry.key.utf8.first == UInt8(ascii: "w") ? Int(entry.key.dropFirst()) : nil
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import CRDT
+import Sync
+
+// Words for the last lines of a failed history.
+
+extension Action {
+    var name: String { String("\(self)".prefix { $0 != "(" }) }
+}
+
+extension Event {
+    var name: String { String("\(self)".prefix { $0 != "(" }) }
+}
+
+extension Frame {
+    /// A frame in a line.
+    static func describe(_ bytes: [UInt8]) -> String {
+        guard let frame = try? Frame(decoding: bytes) else { return "\(bytes.count) bytes" }
+        switch frame {
+        case .hello(let hello):
+            let actors = hello.actors.map { "\($0.actor):\($0.sequence)" }
+            return "hello \(actors) at \(hello.head?.offset ?? 0)\(hello.isBehind ? ", behind" : "")"
+        case .subscribe(let request):
+            return "subscribe \(request.id) \(request.statement) from \(request.cursor?.offset ?? 0)"
+        case .catchUp(let page):
+            return "catchUp \(page.id) \(page.documents.map(\.key.words)) "
+                + "not \(page.candidates.map(\.key.words)) end \(page.end.map { "\($0.offset)" } ?? "-")"
+        case .operations(let operations):
+            let updates = operations.updates.map { update in
+                if case .delta(let stamp, _) = update.content { return "\(update.key.words) by \(stamp)" }
+                return "\(update.key.words) whole"
+            }
+            return "operations \(updates) to \(operations.position.offset)"
+        case .progress(let position): return "progress \(position.offset)"
+        case .upload(let operations):
+            let headers = operations.compactMap { try? OperationHeader.peek($0) }
+            return "upload \(headers.map { "\($0.actor):\($0.sequence)" })"
+        case .acknowledged(let all): return "acknowledged \(all.map { "\($0.actor):\($0.sequence)" })"
+        case .want(let keys): return "want \(keys.map(\.words))"
+        case .states(let states, let position):
+            return "states \(states.map { $0.key.words + ($0.state == nil ? " (none)" : "") }) "
+                + "at \(position?.offset ?? 0)"
+        case .refused(let refusal):
+            return "refused \(refusal.actor):\(refusal.sequence) \(refusal.error.code)"
+        case .close(let error): return "close \(error)"
+        default: return String("\(frame)".prefix { $0 != "(" }) + " of \(bytes.count) bytes"
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/// What the command line asks for.
+struct Options {
+    var seeds: [UInt64] = [1]
+    var isChecked = false
+    var isVerbose = false
+    var peers: Int?
+    var acts: Int?
+    var faults: Faults?
+    var folder = "/dev/shm"
+    /// Ends at the first seed that fails.
+    var endsAtFirst = false
+
+    static let help = """
+        simulation [--seed N | --seeds COUNT [--from N] | --list FILE] [--doublecheck] [--verbose]
+                   [--peers N] [--acts N] [--faults a,b|none] [--folder PATH] [--first]
+        """
+
+    /// Nil when the words make no sense.
+    init?(_ words: [String]) {
+        var rest = words[...]
+        var first: UInt64 = 1
+        var count: UInt64?
+        while let word = rest.popFirst() {
+            switch word {
+            case "--doublecheck": isChecked = true
+            case "--verbose": isVerbose = true
+            case "--first": endsAtFirst = true
+            default:
+                guard let value = rest.popFirst() else { return nil }
+                switch word {
+                case "--seed": UInt64(value).map { seeds = [$0] }
+                case "--seeds": count = UInt64(value)
+                case "--from": first = UInt64(value) ?? 1
+                case "--peers": peers = Int(value)
+                case "--acts": acts = Int(value)
+                case "--faults":
+                    guard let named = Faults(names: value) else { return nil }
+                    faults = named
+                case "--folder": folder = value
+                case "--list":
+                    guard let listed = Self.seeds(in: value) else { return nil }
+                    seeds = listed
+                default: return nil
+                }
+            }
+        }
+        if let count { seeds = Array(first..<first + count) }
+    }
+}

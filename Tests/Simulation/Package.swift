@@ -1,0 +1,74 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The simulator with nothing but what it drives: no sockets, no TLS, no HTTP. Built below .build-side/ by
+// `make simulate`, since a release build of the whole project would take many times as long. The modules
+// are the project's own; of Identity, Transport, ServiceKit and Replicator only what has no network in it.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
+func module(
+    _ path: String, _ dependencies: [Target.Dependency], exclude: [String] = [], sources: [String]? = nil
+) -> Target {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    return .target(
+        name: name, dependencies: dependencies, path: path, exclude: exclude, sources: sources,
+        swiftSettings: strict)
+}
+
+let package = Package(
+    name: "simulation",
+    products: [.executable(name: "simulation", targets: ["Simulation"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    ],
+    targets: [
+        module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
+        module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
+        module("Shared/Replica", ["CRDT", "DQL", grdb, sqlite, logging], exclude: ["README.md"]),
+        module("Shared/OperationLog", ["CRDT", grdb, logging], exclude: ["README.md"]),
+        module(
+            "Shared/Identity", ["CRDT", "DQL"],
+            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"]),
+        module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
+        module(
+            "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
+            sources: [
+                "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
+                "Limits.swift",
+            ]),
+        module(
+            "Shared/ServiceKit", ["CRDT", "OperationLog", "Replica", logging],
+            sources: ["Materialization/Materializer.swift", "Limits.swift"]),
+        module(
+            "Services/Replicator",
+            [
+                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "ServiceKit", "Sync", "Transport",
+                logging,
+            ],
+            sources: [
+                "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift", "WriteAdmission.swift",
+            ]),
+        .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
+        .target(
+            name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(
+            name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "Simulation",
+            dependencies: [
+                "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit",
+                "Sync",
+                "TestSupport", "Transport", logging,
+            ],
+            path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
+            swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

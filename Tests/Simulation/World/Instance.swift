@@ -1,0 +1,22 @@
+import FaultDisk
+import Replicator
+
+/// One replicator process: a hub with its materialization, which may lag and may be deleted.
+///
+/// `@unchecked Sendable`: a simulation has one thread.
+final class Instance: @unchecked Sendable {
+    let number: Int
+    let folder: String
+    let disk: FaultDisk
+    /// Nil while it is down or starting.
+    var hub: DatabaseHub?
+    var isStarting = false
+    /// Tells what belongs to an earlier process from this one's.
+    var lifetime = 0
+
+    init(number: Int, folder: String, disk: FaultDisk) {
+        self.number = number
+        self.folder = folder
+        self.disk = disk
+    }
+}

@@ -1,0 +1,71 @@
+import CRDT
+import Replicator
+import Sync
+import Transport
+
+/// One connection of a peer to a replicator: both sessions, and the frames under way.
+///
+/// The transport is a stream: a direction keeps its order, and loses only what comes after the point where
+/// it is cut. The two ends learn of the end at times of their own.
+///
+/// `@unchecked Sendable`, as what it holds: a simulation has one thread.
+final class Link: @unchecked Sendable {
+    /// One end.
+    final class End: @unchecked Sendable {
+        var session: Session
+        /// Frames under way to this end, in order.
+        var inbox: [[UInt8]] = []
+        /// When the last of them arrives: the next one does not come before.
+        var lastArrival: UInt64 = 0
+        /// Nothing arrives here before (a partition).
+        var blockedUntil: UInt64 = 0
+        /// Why the session ended.
+        var reason: SyncError?
+        /// Whether this end has gone: nothing is told to its session any more.
+        var isGone = false
+        /// Whether its process has ended: nothing of it is done any more.
+        var isDead = false
+        /// Actions that are not done yet.
+        var outstanding = 0
+
+        init(_ configuration: Session.Configuration) { session = Session(configuration) }
+    }
+
+    let number: Int
+    let peer: Peer
+    let instance: Instance
+    /// The session's number at its replicator.
+    let origin: UInt64
+    let near: End
+    let far: End
+    let serverStore: ServerStore
+    let peerStore: PeerStore
+    var listener: Int?
+    /// The server's work under way.
+    var tasks: [Task<Void, Never>] = []
+    /// Every subscription this connection has asked for.
+    var asked: [LiveSubscription]
+    /// The instance's lifetime in which the connection began.
+    let lifetime: Int
+    var hasLeft = false
+    /// The network carries nothing new.
+    var isCut = false
+
+    init(
+        number: Int, peer: Peer, instance: Instance, origin: UInt64, serverStore: ServerStore,
+        peerStore: PeerStore, near: Session.Configuration, far: Session.Configuration
+    ) {
+        self.number = number
+        self.peer = peer
+        self.instance = instance
+        self.origin = origin
+        self.serverStore = serverStore
+        self.peerStore = peerStore
+        self.near = End(near)
+        self.far = End(far)
+        asked = Array(peer.subscriptions.values)
+        lifetime = instance.lifetime
+    }
+
+    func end(atServer: Bool) -> End { atServer ? far : near }
+}

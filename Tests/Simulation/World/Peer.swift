@@ -1,0 +1,67 @@
+import CRDT
+import DQL
+import FaultDisk
+import Identity
+import Replica
+import Transport
+
+/// One device: its store, its clock, what its application subscribes to and has done.
+///
+/// `@unchecked Sendable`: a simulation has one thread.
+final class Peer: @unchecked Sendable {
+    let number: Int
+    /// Which key pair it has; a copy has its original's.
+    var keyNumber: Int
+    var folder: String
+    let disk: FaultDisk
+    var replica: Replica
+    var link: Link?
+    /// What the application subscribes to, by canonical key.
+    var subscriptions: [[UInt8]: LiveSubscription] = [:]
+    /// Whether it holds `Collections.everything` from beginning to end.
+    let holdsEverything: Bool
+    /// How far its clock is ahead of true time, in milliseconds.
+    var skew: Int64 = 0
+    /// How much faster its clock runs, in millionths.
+    var drift: Int64 = 0
+    /// It does not connect before.
+    var isAwayUntil: UInt64 = 0
+    var isConnectPlanned = false
+    /// The world's number of each write, by commit.
+    var commits: [UInt64: Int] = [:]
+    /// The position that every cursor has been stored at, by subscription key.
+    var stored: [[UInt8]: LogPosition] = [:]
+    /// The offset of the states that its last repair showed; 0 when its cursors have passed it.
+    var repairedAt: UInt64 = 0
+    /// Marks that its application has seen.
+    var seenMarks: Set<Int> = []
+    /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
+    var written: Set<DocumentKey> = []
+    /// What it once was: the store's files, and what the world knew of it.
+    var earlier: Backup?
+    var rollBacks = 0
+
+    struct Backup {
+        let folder: String
+        let commits: [UInt64: Int]
+    }
+
+    /// Its public key's text.
+    var key: String { "pk\(keyNumber)" }
+
+    /// What its token says.
+    var identity: Identity {
+        Identity(
+            userID: "user \(number)", databaseID: SimulatedLog.database, peerKey: key,
+            grant: Collections.grant, expiresAtSeconds: .max)
+    }
+
+    init(number: Int, folder: String, disk: FaultDisk, replica: Replica, holdsEverything: Bool) {
+        self.number = number
+        keyNumber = number
+        self.folder = folder
+        self.disk = disk
+        self.replica = replica
+        self.holdsEverything = holdsEverything
+    }
+}

@@ -1,0 +1,82 @@
+import TestSupport
+
+/// What goes wrong in a world besides a slow network and lost connections, which every world has.
+struct Faults: OptionSet, CustomStringConvertible {
+    let rawValue: Int
+
+    /// The server goes on reading what a lost connection had brought.
+    static let ghosts = Faults(rawValue: 1)
+    /// Applications write what they may not.
+    static let refusals = Faults(rawValue: 2)
+    /// Clocks jump by a day, drift, and run apart.
+    static let clocks = Faults(rawValue: 4)
+    /// Stores are put back to an earlier state, in place or from a copy.
+    static let rollBacks = Faults(rawValue: 8)
+    /// The server's log is put back to an earlier state.
+    static let restores = Faults(rawValue: 16)
+    /// One direction of a connection, or both, holds everything back for a while.
+    static let partitions = Faults(rawValue: 32)
+    /// Peers and replicators are started again in the midst of whatever they do.
+    static let restarts = Faults(rawValue: 64)
+    /// Replicators lose their materialization.
+    static let rebuilds = Faults(rawValue: 128)
+    /// Peers are away for days.
+    static let absences = Faults(rawValue: 256)
+    /// The power goes, in the midst of any call of any disk: what was not synced is lost in part.
+    static let powerCuts = Faults(rawValue: 512)
+    /// Stores are copied, and both go on.
+    static let clones = Faults(rawValue: 1_024)
+
+    static let names: [(Faults, String)] = [
+        (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
+        (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
+        (.rebuilds, "rebuilds"), (.absences, "absences"),
+        (.powerCuts, "cuts"), (.clones, "clones"),
+    ]
+
+    /// Some of the faults, as the seed says: a fault that is never alone hides others.
+    static func drawn(_ generator: inout SplitMix64) -> Faults {
+        var faults: Faults = []
+        for (fault, _) in names {
+            let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
+            let percent = isRare ? 20 : 45
+            if generator.chance(percent) { faults.insert(fault) }
+        }
+        return faults
+    }
+
+    init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// From names with commas between.
+    init?(names list: String) {
+        self = []
+        for word in list.split(separator: ",") where word != "none" {
+            guard let found = Self.names.first(where: { $0.1 == word }) else { return nil }
+            insert(found.0)
+        }
+    }
+
+    var description: String {
+        let found = Self.names.filter { contains($0.0) }.map(\.1)
+        return found.isEmpty ? "none" : found.joined(separator: ",")
+    }
+}
+
+/// How large a world is, and what goes wrong in it.
+struct Profile {
+    var peers: Int
+    var instances: Int
+    /// Things that applications do before the world heals.
+    var acts: Int
+    var faults: Faults
+
+    /// As the seed says, except for what was asked for.
+    init(_ generator: inout SplitMix64, _ options: Options) {
+        peers = 2 + generator.below(4)
+        instances = 1 + generator.below(2)
+        faults = Faults.drawn(&generator)
+        acts = options.acts ?? 120 + generator.below(120)
+        if let wanted = options.peers { peers = wanted }
+        if let wanted = options.faults { faults = wanted }
+    }
+}

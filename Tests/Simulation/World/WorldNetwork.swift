@@ -1,0 +1,283 @@
+import CRDT
+import Replica
+import Replicator
+import Sync
+import Transport
+
+/// Connections: what a transport and `SessionPump` do between a session, its store and the other side.
+extension World {
+    static let sessionEndsThatMayBe: [SyncErrorCode] = [.goingAway]
+
+    /// A peer connects to a replicator that is up, as `PeerSync` does.
+    func connect(_ peer: Peer) throws {
+        peer.isConnectPlanned = false
+        guard peer.link == nil else { return }
+        guard peer.isAwayUntil <= now || isHealing else {
+            return planConnect(peer, in: peer.isAwayUntil - now)
+        }
+        let up = instances.filter { $0.hub != nil }
+        guard !up.isEmpty else { return planConnect(peer, in: 300) }
+        let instance = generator.pick(up)
+        guard let hub = instance.hub else { return }
+        Task { [self] in
+            guard let origin = await hub.enter() else {
+                return fail(Violation("a replicator takes no session"))
+            }
+            do {
+                try connected(peer, instance, hub, origin)
+            } catch {
+                if !peer.disk.isOff { fail(error as? Violation ?? Violation("\(error)")) }
+            }
+        }
+    }
+
+    func planConnect(_ peer: Peer, in milliseconds: UInt64) {
+        guard !peer.isConnectPlanned else { return }
+        peer.isConnectPlanned = true
+        schedule(.connect(peer.number), in: milliseconds)
+    }
+
+    private func connected(
+        _ peer: Peer, _ instance: Instance, _ hub: DatabaseHub, _ origin: UInt64
+    ) throws {
+        guard peer.link == nil, instance.hub === hub else { return }
+        nextLink += 1
+        statistics.sessions += 1
+        try peer.replica.discardStaged()
+        let number = nextLink
+        func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {
+            let isTight = generator.chance(70)
+            return Session.Configuration(
+                role: role, databaseID: SimulatedLog.database,
+                peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
+                creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
+                batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
+                allowsReading: { role != .peer && Collections.grant.allowsReading(collection: $0) })
+        }
+        let link = Link(
+            number: number, peer: peer, instance: instance, origin: origin,
+            serverStore: ServerStore(
+                hub: hub, log: log, database: SimulatedLog.database, session: origin,
+                identity: peer.identity),
+            peerStore: PeerStore(
+                replica: peer.replica, executor: .inline,
+                report: { [unowned self] in heard($0, number) }, acknowledged: {}),
+            near: configuration(.peer, wall(of: peer.number)),
+            far: configuration(.server(origin: origin), now))
+        links[number] = link
+        peer.link = link
+        note(2, link, false) { "connects" }
+        tell(.opened, link, false)
+        tell(.opened, link, true)
+        for key in peer.subscriptions.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            guard let held = peer.subscriptions[key] else { continue }
+            try subscribe(peer, held, link)
+        }
+        link.listener = peer.replica.addListener { [unowned self] commit in
+            guard !link.near.isGone else { return }
+            if let actor = commit.actor {
+                schedule(
+                    .tell(link, atServer: false, .ownOperationAdded(actor), isAnswer: false),
+                    in: delay(0, 2, slow: 0))
+            }
+            if !commit.wanted.isEmpty {
+                schedule(
+                    .tell(link, atServer: false, .wanted(commit.wanted), isAnswer: false),
+                    in: delay(0, 2, slow: 0))
+            }
+        }
+    }
+
+    func subscribe(_ peer: Peer, _ held: LiveSubscription, _ link: Link) throws {
+        let request = try held.request(from: peer.replica)
+        try checkCursor(request, peer)
+        tell(.subscribe(request), link, false)
+    }
+
+    private func heard(_ report: Report, _ number: Int) {
+        switch report {
+        case .writeRefused: statistics.refusals += 1
+        case .subscriptionRefused(let key, let error):
+            guard let held = links[number]?.peer.subscriptions[key] else { return }
+            if held.query.collection != Collections.secrets {
+                fail(Violation("a subscription was refused: \(error)"))
+            }
+        case .connected, .subscriptionIsLive, .historyForked: break
+        }
+    }
+
+    // MARK: Frames
+
+    /// Hands an event to a session, and does what it asks for.
+    func tell(_ event: Event, _ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        guard !end.isGone else { return }
+        let other = link.end(atServer: !atServer)
+        for action in end.session.receive(event) {
+            switch action {
+            case .send(let frame): send(frame, link, toServer: !atServer, other)
+            case .close(let error):
+                end.reason = error
+                note(3, link, atServer) { "ends: \(error)" }
+                schedule(
+                    .lost(link, atServer: !atServer),
+                    at: max(other.lastArrival, other.blockedUntil) + delay(0, 50, slow: 500))
+                leave(link, atServer)
+            default:
+                end.outstanding += 1
+                schedule(.perform(link, atServer: atServer, action), in: delay(0, 4, slow: 150))
+            }
+        }
+    }
+
+    private func send(_ frame: [UInt8], _ link: Link, toServer: Bool, _ receiver: Link.End) {
+        statistics.frames += 1
+        if !toServer { attempt { try checkSent(frame, link) } }
+        guard !receiver.isGone, !link.isCut else { return }
+        receiver.inbox.append(frame)
+        let arrival = max(
+            receiver.lastArrival, receiver.blockedUntil, now + delay(1, 30, slow: isHealing ? 50 : 2_000))
+        receiver.lastArrival = arrival
+        schedule(.frame(link, atServer: toServer), at: arrival)
+    }
+
+    func arrive(_ link: Link, _ atServer: Bool) throws {
+        let end = link.end(atServer: atServer)
+        guard !end.inbox.isEmpty, !end.isGone else { return }
+        if end.blockedUntil > now, !isHealing {
+            return schedule(.frame(link, atServer: atServer), at: end.blockedUntil)
+        }
+        let frame = end.inbox.removeFirst()
+        note(4, link, atServer) { "receives \(Frame.describe(frame))" }
+        trace.note(frame)
+        if atServer { noteUpload(frame, link) }
+        tell(.frame(frame), link, atServer)
+    }
+
+    // MARK: Actions
+
+    func perform(_ action: Action, _ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        if atServer {
+            guard link.lifetime == link.instance.lifetime else { return }
+            if end.isGone {
+                // Cancelled: an append may have been admitted before.
+                guard case .append = action, generator.chance(50) else { return performed(nil, link, true) }
+            }
+            note(5, link, true) { "does \(action.name)" }
+            let store = link.serverStore
+            link.tasks.append(
+                Task { [self] in
+                    do {
+                        performed(try await store.perform(action), link, true)
+                    } catch is CancellationError {
+                        performed(nil, link, true)
+                    } catch {
+                        performed(.failed("\(error)"), link, true)
+                    }
+                })
+        } else {
+            guard !end.isDead else { return }
+            note(6, link, false) { "does \(action.name)" }
+            let store = link.peerStore
+            Task { [self] in
+                do {
+                    let answer = try await store.perform(action)
+                    attempt { try done(action, answer, link.peer) }
+                    performed(answer, link, false)
+                } catch {
+                    if link.peer.disk.isOff || end.isDead { return }
+                    fail(Violation("a peer's store failed in \(action.name): \(error)"))
+                }
+            }
+        }
+    }
+
+    private func performed(_ answer: Event?, _ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        end.outstanding -= 1
+        if let answer, !end.isGone {
+            schedule(
+                .tell(link, atServer: atServer, answer, isAnswer: true), in: delay(0, 3, slow: 100))
+        }
+        if end.isGone { finish(link, atServer) }
+    }
+
+    // MARK: The end of a connection
+
+    /// The network breaks a connection: of what is under way a first part still arrives, and each end
+    /// learns of it when it does.
+    func cut(_ link: Link) {
+        note(8, link, false) { "is cut" }
+        for atServer in [false, true] {
+            let end = link.end(atServer: atServer)
+            end.inbox = Array(end.inbox.prefix(generator.below(end.inbox.count + 1)))
+            let isSlow = atServer && profile.faults.contains(.ghosts) && generator.chance(50)
+            let wait = isSlow ? delay(1, 20_000, slow: 0) : delay(0, 300, slow: 0)
+            schedule(.lost(link, atServer: atServer), at: max(end.lastArrival, now + wait))
+        }
+        link.isCut = true
+    }
+
+    func lose(_ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        guard !end.isGone else { return }
+        note(9, link, atServer) { "has lost the connection" }
+        tell(.disconnected, link, atServer)
+        leave(link, atServer)
+        if !link.end(atServer: !atServer).isGone {
+            schedule(.lost(link, atServer: !atServer), in: delay(0, 300, slow: 20_000))
+        }
+    }
+
+    /// One end goes: nothing is told to its session any more.
+    private func leave(_ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        guard !end.isGone else { return }
+        end.isGone = true
+        end.inbox = []
+        if atServer {
+            for task in link.tasks { task.cancel() }
+        } else {
+            if let listener = link.listener { link.peer.replica.removeListener(listener) }
+            link.peer.replica.correctClock(byMilliseconds: 0)
+        }
+        if let reason = end.reason {
+            statistics.endings[reason.code, default: 0] += 1
+            attempt { try checkEnd(reason, link) }
+        }
+        finish(link, atServer)
+    }
+
+    /// All of one end's work is done: the peer may connect again, the replicator forgets the session.
+    private func finish(_ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        guard end.isGone, end.outstanding <= 0 else { return }
+        if atServer {
+            guard !link.hasLeft, let hub = link.instance.hub, link.lifetime == link.instance.lifetime else {
+                return
+            }
+            link.hasLeft = true
+            Task { await hub.leave(link.origin) }
+        } else if link.peer.link === link {
+            link.peer.link = nil
+            planConnect(link.peer, in: isHealing ? delay(50, 500, slow: 0) : delay(250, 2_000, slow: 15_000))
+        }
+        if link.near.isGone, link.far.isGone { links[link.number] = nil }
+    }
+
+    /// A process ends: nothing of this end is done any more.
+    func kill(_ link: Link, atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        let other = link.end(atServer: !atServer)
+        end.isDead = true
+        end.outstanding = 0
+        guard !end.isGone else { return finish(link, atServer) }
+        end.reason = nil
+        other.inbox = Array(other.inbox.prefix(generator.below(other.inbox.count + 1)))
+        link.isCut = true
+        schedule(
+            .lost(link, atServer: !atServer), at: max(other.lastArrival, now + delay(0, 300, slow: 9_000)))
+        leave(link, atServer)
+    }
+}

@@ -1,0 +1,21 @@
+import Glibc
+
+// Sets of the standard library are ordered by a seed of the process unless this is set before it starts.
+if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
+    setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
+    execv("/proc/self/exe", CommandLine.unsafeArgv)
+    fatalError("cannot start again with deterministic hashing")
+}
+guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
+    say("usage: \(Options.help)")
+    exit(2)
+}
+Jobs.capture()
+var runner = Runner(options)
+do {
+    try runner.run()
+} catch {
+    say("the simulation itself failed: \(error)")
+    exit(3)
+}
+exit(runner.failures == 0 ? 0 : 1)
