@@ -153,7 +153,7 @@ let checks: [Target] = [
         [
             "Replicator", "Transport", "ServiceKit", "OperationLog", "Identity", "Replica", "Sync", "DQL",
             "CRDT",
-            "TestSupport", logging,
+            "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",

@@ -51,6 +51,7 @@ struct BlobFailure: HTTPReportable {
         case .notFound: .notFound
         case .tooLarge: .contentTooLarge
         case .rangeInvalid: .rangeNotSatisfiable
+        case .storageFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
         case .storageFailed, .corrupt: .internalServerError
         }
     }

@@ -26,6 +26,8 @@ package actor DatabaseHub {
     nonisolated let environment: Environment
     let log: any OperationLog
     let database: String
+    /// What the replicator itself writes with, see `StateAdmission`.
+    let writer: LeasedActor
     private var stream: LiveStream
     var origins: [OriginKey: UInt64] = [:]
     /// The greatest offset that this hub has appended; what comes next is judged against the fold of it.
@@ -66,6 +68,7 @@ package actor DatabaseHub {
         self.materializer = materializer
         self.environment = environment
         self.stream = stream
+        writer = LeasedActor(log: log, database: database, purpose: "replicator")
     }
 
     private func follow(_ folds: AsyncStream<[FoldedOperation]>, from offset: UInt64) {
@@ -85,6 +88,7 @@ package actor DatabaseHub {
     package func close() async {
         follower?.cancel()
         stream.releaseAll()
+        await writer.close()
         await materializer.close()
     }
 

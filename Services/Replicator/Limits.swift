@@ -28,4 +28,21 @@ public enum Limits {
     public static let pageDocuments = 2_000
     /// About how many bytes of documents a page holds.
     public static let pageBytes = 262_144
+
+    /// How old tombstones become before they are reaped: the thirty days of the original's server; a peer's
+    /// default is seven.
+    public static let tombstoneTimeToLive = Duration.seconds(30 * 86_400)
+    /// Between two searches for tombstones to reap: daily, as the original.
+    public static let reapingInterval = Duration.seconds(86_400)
+    /// Documents that one reaping names: an operation of some hundred kilobytes.
+    public static let reapedDocuments = 1_000
+    /// Operations behind the last snapshot that make a new one worth it: fewer would write documents more
+    /// often than operations.
+    public static let snapshotOperations: UInt64 = 100_000
+    /// Operations that stay behind a snapshot: some minutes of a busy database.
+    public static let keptOperations: UInt64 = 10_000
+    /// Between two looks at what is due.
+    public static let housekeepingInterval = Duration.seconds(60)
+    /// How long a process has to show that it still does the housekeeping.
+    static let housekeepingLease = Duration.seconds(120)
 }

@@ -10,6 +10,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
+    @OptionGroup private var housekeeping: HousekeepingFlags
 
     /// Empty, for the parser.
     public init() {}
@@ -23,7 +24,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(source: keys),
-            folder: try configuration.folder("replicator"),
+            folder: try configuration.folder("replicator"), housekeeping: housekeeping.options,
             logger: logger)
         let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
             ServiceMain.say("url: \(address.origin)")

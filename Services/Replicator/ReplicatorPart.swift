@@ -19,9 +19,14 @@ public final class ReplicatorPart: ServicePart {
     private let authenticator: Authenticator
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
+    private let housekeeping: HousekeepingOptions
 
     /// - Parameter folder: where the materializations are kept, a folder each.
-    public init(log: any OperationLog, authenticator: Authenticator, folder: String, logger: Logger) {
+    public init(
+        log: any OperationLog, authenticator: Authenticator, folder: String,
+        housekeeping: HousekeepingOptions = HousekeepingOptions(), logger: Logger
+    ) {
+        self.housekeeping = housekeeping
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -30,8 +35,15 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Serves `/_ditto/sync`.
+    /// Serves `/_ditto/sync`, and keeps the storage bounded.
     public func mount(on mount: inout ServiceMount) {
+        mount.background("housekeeping") { [self] in
+            let jobs = Housekeeping(
+                log: log, options: housekeeping, logger: logger,
+                isOpen: { [hubs] database in hubs.all.contains { $0.database == database } },
+                hub: { [hubs] database in try await hubs(database) })
+            try await jobs.run()
+        }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {

@@ -36,21 +36,24 @@ extension DatabaseHub {
             try await materializer.advance()
             let changes = try await changes(of: states, identity)
             guard !changes.isEmpty else { return await materializer.position }
-            let actor = materializer.replica.actor
+            let lease = try await writer.lease().lease
+            let actor = lease.actor
             let known = try await log.frontier(of: [actor], in: database)[actor]
             let now = environment.wallMilliseconds() << 16
             let operation = Operation(
                 actor: actor, sequence: (known?.sequence ?? 0) + 1,
                 timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
-            let request = AppendRequest(operation, authorKey: "replicator:\(actor)")
-            if case .appended(let offset)? = try await log.append([request], to: database).first {
+            let request = AppendRequest(operation, under: lease)
+            switch try await log.append([request], to: database).first {
+            case .appended(let offset)?:
                 // Once more: what did not fit into one operation is still to come.
                 appendedThrough = max(appendedThrough, offset)
-            } else {
-                // Another session was faster, or the folder was copied.
+            case .conflict(.leaseLost)?:
                 failures += 1
-                let replica = materializer.replica
-                try await materializer.executor.run { try replica.renewActor(actor) }
+                await writer.lose(lease)
+            default:
+                // Another session of this process was faster.
+                failures += 1
             }
         }
         throw SyncError(.unavailable, "the log is too busy to take documents back")

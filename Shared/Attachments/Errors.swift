@@ -14,6 +14,8 @@ public enum AttachmentErrorCode: String, Sendable, CaseIterable {
     case storageFailed = "BLOB-0201"
     /// A stored file no longer has the digest it is named after.
     case corrupt = "BLOB-0202"
+    /// The disk is full. Nothing was stored; what is stored can be read.
+    case storageFull = "BLOB-0203"
 }
 
 /// What this module throws.

@@ -73,6 +73,9 @@ struct File: ~Copyable {
     }
 
     static func failure(_ call: String, _ path: String?) -> AttachmentError {
+        guard errno != ENOSPC, errno != EDQUOT else {
+            return AttachmentError(.storageFull, "the disk is full; nothing was stored")
+        }
         let reason = String(cString: strerror(errno))
         return AttachmentError(.storageFailed, "\(call) failed\(path.map { " for \($0)" } ?? ""): \(reason)")
     }

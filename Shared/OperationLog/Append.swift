@@ -80,15 +80,28 @@ public struct AppendRequest: Hashable, Sendable {
     public let touches: [Touch]
     /// What must not have changed; nil appends whatever has.
     public let condition: AppendCondition?
+    /// The lease that the operation is written under; nil for an actor that is nobody's but its author's.
+    public let lease: ActorLease?
 
     /// A request to append an operation of this author.
     public init(
-        record: OperationRecord, authorKey: String, touches: [Touch], condition: AppendCondition? = nil
+        record: OperationRecord, authorKey: String, touches: [Touch], condition: AppendCondition? = nil,
+        lease: ActorLease? = nil
     ) {
+        self.lease = lease
         self.record = record
         self.authorKey = authorKey
         self.touches = touches
         self.condition = condition
+    }
+
+    /// A request to append an operation of a leased actor.
+    public init(_ operation: Operation, under lease: ActorLease, condition: AppendCondition? = nil) {
+        self.init(
+            record: OperationRecord(
+                actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                bytes: operation.encoded()),
+            authorKey: lease.authorKey, touches: Touch.all(of: operation), condition: condition, lease: lease)
     }
 
     /// A request to append an operation; `bytes` are its encoding, if it is at hand.
@@ -125,6 +138,8 @@ public enum AppendConflict: Hashable, Sendable {
     /// Something that the operation's condition names was touched at this offset, after it was read: the
     /// statement behind it has to run again.
     case condition(offset: UInt64)
+    /// The operation's lease is not its holder's any more.
+    case leaseLost
 }
 
 /// The end of what the log has of one actor.

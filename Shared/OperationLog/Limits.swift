@@ -30,6 +30,11 @@ public enum LogLimits {
     /// Bytes in one commit, unless one call alone has more: some tens of milliseconds of disk.
     public static let groupBytes = 8 << 20
 
+    /// How long the committing thread looks for the next call before it sleeps: as long as waking two
+    /// threads takes.
+    static let commitPatience = Duration.microseconds(200)
+    /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
+    static let checkpointPages = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.
     public static let busyTimeout = Duration.seconds(10)
     /// Between two attempts at the write lock: less than a commit takes, and a hundredth of a core while
@@ -44,4 +49,17 @@ public enum LogLimits {
     static let watchSpacing = Duration.milliseconds(2)
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
+
+    /// Bytes of one chunk of a snapshot: a document of the greatest size, with its id.
+    public static let chunkBytes = operationBytes + 65_536
+    /// Entries that one step of a truncation removes: some milliseconds under the write lock.
+    static let truncationStep: UInt64 = 4_096
+    /// The same for a server in the network.
+    package static let remoteTruncationStep: UInt64 = 16_384
+    /// Chain hashes of removed entries that stay for cursors, eight bytes each: 32 MB.
+    package static let keptHashes: UInt64 = 4 << 20
+    /// Chunks of dropped snapshots that one transaction removes.
+    package static let droppedChunks = 64
+    /// UTF-8 bytes of a lease's purpose.
+    package static let purposeBytes = 64
 }

@@ -47,13 +47,17 @@ import CRDT
 /// **Order of calls.** All methods may be called from any task at any time. Operations of one `append` keep
 /// their order. Operations of two concurrent calls land in either order, never interleaved.
 ///
-/// ## What this contract will grow by
-/// - *Snapshots and truncation*: `read` after an offset below the first kept one throws a new code that
-///   names the snapshot to start from; `position` returns nil there. The chain hash at the truncation stays
-///   in the database's row, so that the rest still verifies.
-/// - *Refusal* (rule 20): a request without bytes that only consumes the sequence; *reaping* (rule 15): an
-///   operation like any other to this module, whose bytes say so.
-/// - *Leases*: services borrow actors from a small pool per database, kept beside the registrations.
+/// **Snapshots** are stored folds of the log, opaque here, written in chunks while appends go on. One becomes
+/// visible, whole, when it is finished, and takes the place of the one before. A damaged one is named
+/// (`LOG-0402`) and never served to its end.
+///
+/// **Truncation** removes entries that a finished snapshot stands for, in short transactions. Reading behind
+/// it is `LOG-0105`, whose offset is the snapshot's. What stays: frontiers and registrations, the chain (the
+/// rest still verifies), and the chain hashes of removed entries behind an offset that the caller names, at
+/// most `LogLimits.keptHashes`, so that cursors do not depend on truncation; `position` is nil for those that
+/// have gone. A condition that was read before the truncation counts as breached.
+///
+/// **Leases.** See `ActorLease`. Times are measured by the storage's clock, so holders need none.
 public protocol OperationLog: Sendable {
     /// Creates a database with an empty log and a fresh log id.
     /// - Returns: true if it was created, false if it existed.
@@ -80,19 +84,61 @@ public protocol OperationLog: Sendable {
     func head(of database: String) async throws -> LogPosition
 
     /// The position at an offset, to check a cursor against the log itself: a good one is equal.
-    /// - Returns: nil if the log does not reach that far (a restored log).
+    /// - Returns: nil if the log does not reach that far (a restored log), or does not know any more.
     func position(at offset: UInt64, in database: String) async throws -> LogPosition?
 
     /// Entries after an offset in order, verified against the chain.
     /// - Returns: at least one entry if there is one, however large; empty at the head.
     /// - Throws: `LOG-0104` for an offset beyond the head, `LOG-0401` at the first entry that does not verify
-    ///   (entries before it can still be read by asking for fewer).
+    ///   (entries before it can still be read by asking for fewer), `LOG-0105` for an offset behind the
+    ///   truncation.
     func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry]
 
     /// Wake-ups for appends to a database by any process, coalesced: one may stand for many, and one may find
     /// nothing new. The first comes at once, so `for await _ in changes { read until empty }` misses nothing.
     /// The stream ends when the log is closed; an unknown database never wakes a second time.
     func changes(in database: String) -> AsyncStream<Void>
+
+    /// The place through which entries were removed; offset 0 while none were.
+    func truncation(of database: String) async throws -> LogPosition
+
+    /// Removes the entries up to an offset. Hashes stay for cursors at offsets after `floor`.
+    /// - Throws: `LOG-0106` unless a finished snapshot stands at that offset or behind it.
+    func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64) async throws
+
+    /// The finished snapshot; nil while there is none.
+    func snapshot(of database: String) async throws -> LogSnapshot?
+
+    /// Begins a snapshot of a place that the log has. Older drafts are dropped.
+    /// - Throws: `LOG-0104` for a place that the log does not have.
+    func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft
+
+    /// Adds the next chunk, at most `LogLimits.chunkBytes`. One task writes a draft.
+    /// - Throws: `LOG-0106` when the draft was dropped meanwhile.
+    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws
+
+    /// Makes the draft the database's snapshot, durably, and drops the one before.
+    /// - Throws: `LOG-0106` when the draft was dropped meanwhile.
+    func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot
+
+    /// One chunk of a finished snapshot, verified by itself. (See `readSnapshot`.)
+    /// - Throws: `LOG-0106` when a newer snapshot has taken its place, `LOG-0402` when it is damaged.
+    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8]
+
+    /// Takes a free slot of a purpose, which has `slots` of them.
+    /// - Returns: nil while others hold all of them.
+    func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String) async throws
+        -> ActorLease?
+
+    /// Holds a lease for longer; false when it was lost.
+    func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool
+
+    /// Gives a lease back; a retired actor is not given out again. Does nothing for a lost one.
+    func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws
+
+    /// Takes actors out of every lease: whoever holds one loses it, and it is not given out again. (A store
+    /// must not write a reaped document again with an actor that its vector held.)
+    func retire(_ actors: [ActorID], in database: String) async throws
 
     /// How the writer stands, for health and metrics. Cheap, never waits.
     var status: LogStatus { get }

@@ -9,6 +9,10 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case invalidRequest = "LOG-0103"
     /// The offset lies beyond the head: it was given out by another log, or before a restore.
     case offsetBeyondHead = "LOG-0104"
+    /// The entries behind this offset were removed; `offset` is the snapshot's to begin with instead.
+    case truncated = "LOG-0105"
+    /// The snapshot or draft is not there (any more): another one has taken its place, or there was none.
+    case noSnapshot = "LOG-0106"
 
     /// The log's file cannot be opened or created; the message has the system's reason.
     case cannotOpen = "LOG-0201"
@@ -40,6 +44,8 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.
     case corrupt = "LOG-0401"
+    /// A chunk of the snapshot at `offset` is missing or damaged. It is not served.
+    case corruptSnapshot = "LOG-0402"
 }
 
 /// What went wrong in the operation log. Outcomes of single operations are no errors, see `AppendOutcome`.

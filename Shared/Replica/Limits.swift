@@ -45,6 +45,11 @@ public enum ReplicaLimits {
     /// The latest time a stamp from elsewhere may bear, in Unix milliseconds: half of what 48 bits hold (the
     /// year 6429). A clock that followed a stamp at their very end could never draw another.
     public static let stampMilliseconds: UInt64 = 1 << 47
+    /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
+    /// have more.
+    public static let snapshotChunkBytes = 262_144
+    /// Tombstones that one read looks at while it searches for those to reap: some milliseconds.
+    public static let visitedTombstones = 10_000
     /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still
     /// fit a page of SQLite's; a text that differs from another one only after so much is found by reading
     /// it.

@@ -92,6 +92,7 @@ public final class Replica: Sendable {
             let state = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
+                if role == .peer { try Schema.settle(database) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)

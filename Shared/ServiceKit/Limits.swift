@@ -28,4 +28,9 @@ public enum Limits {
     public static let configurationFileBytes = 64 * 1024
     /// Instances of one service that may run on one data folder; each looks for a free place among so many.
     public static let instancesOnOneFolder = 16
+    /// Actors that services of one purpose share in a database: more processes than write one at a time.
+    public static let actorSlots = 64
+    /// How long a service's actor stays its own without a sign of life: a process that was killed leaves a
+    /// slot taken for so long.
+    public static let actorLease: Duration = .seconds(60)
 }

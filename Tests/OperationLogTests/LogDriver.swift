@@ -92,10 +92,12 @@ func code(_ body: () async throws -> Void) async throws -> OperationLogErrorCode
 }
 
 /// All entries of a database, read in small steps.
-func readAll(_ log: any OperationLog, _ database: String = "db", step: Int = 7) async throws -> [LogEntry] {
+func readAll(
+    _ log: any OperationLog, _ database: String = "db", after start: UInt64 = 0, step: Int = 7
+) async throws -> [LogEntry] {
     var entries: [LogEntry] = []
     while true {
-        let after = entries.last?.offset ?? 0
+        let after = entries.last?.offset ?? start
         let next = try await log.read(database, after: after, limit: ReadLimit(operations: step))
         guard !next.isEmpty else { return entries }
         entries += next

@@ -95,6 +95,48 @@ struct SQLiteDamageTests {
         }
     }
 
+    @Test(
+        "a snapshot of which anything was changed",
+        arguments: [
+            "UPDATE chunks SET bytes = CAST(x'00' || substr(bytes, 2) AS BLOB) WHERE number = 1",
+            "UPDATE chunks SET hash = ~hash WHERE number = 2", "DELETE FROM chunks WHERE number = 0",
+            "UPDATE chunks SET bytes = (SELECT bytes FROM chunks WHERE number = 0), "
+                + "hash = (SELECT hash FROM chunks WHERE number = 0) WHERE number = 1",
+            "UPDATE snapshots SET sum = ~sum", "UPDATE snapshots SET chunks = 2",
+            "UPDATE snapshots SET chunks = 4", "UPDATE snapshots SET offset = 4",
+            "UPDATE snapshots SET hash = ~hash",
+        ])
+    func damagedSnapshot(change: String) async throws {
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path)
+            try await log.createDatabase("db")
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            for byte in UInt8(1)...3 { try await log.add([byte, byte], to: draft, in: "db") }
+            _ = try await log.finish(draft, in: "db")
+            try edit(path) { try $0.execute(sql: change) }
+            let snapshot = try #require(try await log.snapshot(of: "db"))
+            let damage = try await damage { try await log.readSnapshot(snapshot, of: "db") { _ in } }
+            #expect(damage?.code == .corruptSnapshot)
+            await log.close()
+        }
+    }
+
+    @Test("truncation stops at an entry that is missing")
+    func truncatedDamage() async throws {
+        try await withDamagedLog("DELETE FROM operations WHERE sequence = 5") { log in
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            try await log.add([1], to: draft, in: "db")
+            _ = try await log.finish(draft, in: "db")
+            let damage = try await damage {
+                try await log.truncate("db", through: 10, keepingHashesAfter: 0)
+            }
+            #expect(damage?.code == .corrupt)
+            #expect(damage?.offset == 5)
+            #expect(try await log.truncation(of: "db").offset == 0)
+        }
+    }
+
     @Test("a file that was cut short")
     func truncatedFile() async throws {
         try await withTemporaryPath { path in

@@ -56,4 +56,36 @@ final class TamperedLog: OperationLog {
     func changes(in database: String) -> AsyncStream<Void> { log.changes(in: database) }
     var status: LogStatus { log.status }
     func close() async { await log.close() }
+
+    func truncation(of database: String) async throws -> LogPosition {
+        try await log.truncation(of: database)
+    }
+    func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64) async throws {
+        try await log.truncate(database, through: offset, keepingHashesAfter: floor)
+    }
+    func snapshot(of database: String) async throws -> LogSnapshot? { try await log.snapshot(of: database) }
+    func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft {
+        try await log.beginSnapshot(of: database, at: position)
+    }
+    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try await log.add(chunk, to: draft, in: database)
+    }
+    func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+        try await log.finish(draft, in: database)
+    }
+    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+        try await log.chunk(index, of: snapshot, in: database)
+    }
+    func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String) async throws
+        -> ActorLease?
+    { try await log.lease(purpose, of: slots, for: duration, in: database) }
+    func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+        try await log.renew(lease, for: duration, in: database)
+    }
+    func retire(_ actors: [ActorID], in database: String) async throws {
+        try await log.retire(actors, in: database)
+    }
+    func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+        try await log.release(lease, retiring: retiring, in: database)
+    }
 }

@@ -37,15 +37,15 @@ struct ReapingTests {
             log.append(reaped)
             #expect(try fold.reapFloor() == 0)
             let told = try fold.fold(log.items(after: 2))
-            #expect(told.map(\.reaped) == [[], [one]])
+            #expect(told.map { $0.reaped.map(\.key) } == [[], [one]])
             #expect(told[1].changes.isEmpty)
-            #expect(try fold.reapFloor() == 4)
+            #expect(try fold.reapFloor() == 2)
             #expect(try fold.state(one) == nil)
             #expect(try fold.rows("SELECT _id FROM c") == ["{\"_id\":2}"])
             let other = try open(folder.appendingPathComponent("two"), role: .materialization)
             for item in log.items() { _ = try other.fold([item]) }
             #expect(try other.everything() == fold.everything())
-            #expect(try other.reapFloor() == 4)
+            #expect(try other.reapFloor() == 2)
             #expect(try other.read { try $0.frontier() } == fold.read { try $0.frontier() })
         }
     }
@@ -57,7 +57,7 @@ struct ReapingTests {
             var log = TestLog()
             let vector = VersionVector([.init(actor: ActorID(1), time: 1)])
             log.append(reaping([(try key("c", 1), vector)]))
-            #expect(try fold.fold(log.items()).map(\.reaped) == [[]])
+            #expect(try fold.fold(log.items()).map(\.reaped.isEmpty) == [true])
             #expect(try fold.reapFloor() == 0)
         }
     }

@@ -37,11 +37,13 @@ class Compose(SystemTest):
 
     def test_the_file_is_valid_and_has_every_service(self):
         self.assertEqual(set(self.compose("config", "--services").split()), SERVICES)
-        self.assertEqual(set(self.compose("config", "--volumes").split()), {"postgres", "auth-gateway", "attachment-store"})
+        volumes = set(self.compose("config", "--volumes").split())
+        self.assertEqual(volumes, {"postgres", "auth-gateway", "attachment-store"})
 
     def test_every_service_is_watched_and_comes_back_and_holds_no_secret(self):
         config = self.compose("config")
-        blocks = re.split(r"^  (?=[a-z-]+:$)", config[config.index("services:"):config.index("volumes:\n  a")], flags=re.M)
+        services = config[config.index("services:"):config.index("volumes:\n  a")]
+        blocks = re.split(r"^  (?=[a-z-]+:$)", services, flags=re.M)
         self.assertEqual(len(blocks) - 1, len(SERVICES))
         for block in blocks[1:]:
             name = block.splitlines()[0]

@@ -1,51 +1,15 @@
 """kill -9 in the middle of the demo's load: nothing acknowledged is lost, and everything converges."""
 
 import random
-import threading
 import time
 
-from mimeo_harness import OneProcess, Peer, PeerGone, StatementError, digest, iso_codes, mimeo, until
+from load import Writer
+from mimeo_harness import OneProcess, Peer, digest, iso_codes, mimeo, until
 from system_test import SystemTest, report
 
 COLLECTIONS = ("countries", "subdivisions", "languages", "notes")
 KILLS = 8
 CONVERGENCE_SECONDS = 150
-
-
-class Writer(threading.Thread):
-    """Writes small documents until told to stop, over the death of whom it writes to.
-
-    `acknowledged` are the ids of writes that were answered; `attempted` those that may or may not be there.
-    """
-
-    def __init__(self, name, write):
-        super().__init__(daemon=True)
-        self._label = name
-        self._write = write
-        self._stopping = threading.Event()
-        self.acknowledged = []
-        self.attempted = []
-        self.problem = None
-
-    def run(self):
-        number = 0
-        while not self._stopping.is_set():
-            identifier = f"{self._label}-{number:05}"
-            number += 1
-            self.attempted.append(identifier)
-            try:
-                self._write(f"INSERT INTO notes DOCUMENTS ({{'_id': '{identifier}', 'by': '{self._label}'}})")
-                self.acknowledged.append(identifier)
-            except (PeerGone, OSError, RuntimeError) as problem:
-                if isinstance(problem, StatementError):
-                    self.problem = problem
-                    return
-                time.sleep(0.05)  # killed; it comes back
-            time.sleep(0.01)
-
-    def stop(self):
-        self._stopping.set()
-        self.join(60)
 
 
 class KillNine(SystemTest):

@@ -2,8 +2,8 @@
 /// every projection is this step, repeated; so all of them agree (rule 17), whatever they are stored in.
 ///
 /// Who folds also keeps, as functions of the entries alone: the clock (`LoggedOperation.latestTime`), the
-/// frontier (per actor the last sequence and timestamp of the entries so far), and the offset of the last
-/// entry that reaped anything (the reap floor).
+/// frontier (per actor the last sequence and timestamp of the entries so far), per document the offset that
+/// changed it last, and the reap floor: the greatest such offset of any document that was reaped.
 public enum Fold {
     /// What a change did to a document's stored state.
     public enum Outcome: Sendable, Equatable {

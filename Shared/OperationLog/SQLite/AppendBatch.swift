@@ -24,6 +24,8 @@ struct AppendBatch {
     }
 
     private let db: Database
+    /// Unix time, for leases.
+    private let nowMilliseconds: Int64
     private var heads: [String: LogHead] = [:]
     private var changedHeads: Set<String> = []
     /// What is known of an actor; `.some(nil)` if it is known not to be registered.
@@ -32,7 +34,10 @@ struct AppendBatch {
     /// Where this group touched what, by database.
     private var touched: [Int64: [Touch: UInt64]] = [:]
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database, nowMilliseconds: Int64) {
+        self.db = db
+        self.nowMilliseconds = nowMilliseconds
+    }
 
     /// The new heads of the databases that grew.
     var grownHeads: [GrownHead] {
@@ -144,6 +149,11 @@ struct AppendBatch {
         let key = ActorKey(database: head.number, actor: record.actor)
         let registration = try registration(of: key)
         if let refusal = refusal(of: operation, under: registration) { return refusal }
+        if let lease = operation.lease,
+            try !LogLeases.isHeld(lease, by: record.actor, db, head, now: nowMilliseconds)
+        {
+            return .conflict(.leaseLost)
+        }
         if let offset = try breach(of: operation.condition, head) {
             return .conflict(.condition(offset: offset))
         }

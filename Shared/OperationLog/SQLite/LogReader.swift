@@ -10,6 +10,9 @@ struct LogHead {
     var hash: UInt64
     /// The offset after which the index of last offsets is complete.
     let indexed: UInt64
+    /// The place through which entries were removed.
+    let truncated: UInt64
+    let truncatedHash: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
@@ -25,7 +28,9 @@ enum LogReader {
 
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
-        let sql = "SELECT number, logID, head, hash, indexed FROM databases WHERE id = ?"
+        let sql = """
+            SELECT number, logID, head, hash, indexed, truncated, truncatedHash FROM databases WHERE id = ?
+            """
         let found = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [database])
         guard let row = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
@@ -35,8 +40,10 @@ enum LogReader {
         }
         let head = LogHead(
             number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3),
-            indexed: unsigned(row, 4))
-        let isInRange = head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
+            indexed: unsigned(row, 4), truncated: unsigned(row, 5), truncatedHash: unsigned(row, 6))
+        let isInRange =
+            head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
+            && head.truncated <= head.offset
         guard isInRange else {
             throw corrupt("the head is damaged", database, offset: head.offset)
         }
@@ -65,6 +72,11 @@ enum LogReader {
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
             return LogPosition(logID: head.logID, offset: 0, hash: ChainHash.start(head.logID))
+        }
+        guard offset > head.truncated else {
+            return try chainHash(db, at: offset, of: head).map {
+                LogPosition(logID: head.logID, offset: offset, hash: $0)
+            }
         }
         let one = ReadLimit(operations: 1)
         let entry = try entries(db, database: database, head: head, after: offset - 1, limit: one)[0]
@@ -100,6 +112,10 @@ enum LogReader {
     private static func entries(
         _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
+        guard offset >= head.truncated else {
+            let snapshot = try LogSnapshots.finished(db, of: head)?.position.offset
+            throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
+        }
         guard offset < head.offset else { return [] }
         guard let hash = try chainHash(db, at: offset, of: head) else {
             throw corrupt("the entry is missing", database, offset: offset)
@@ -126,9 +142,12 @@ enum LogReader {
         return try chain.finish(through: through)
     }
 
-    /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing.
+    /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing, or was
+    /// removed so long ago that its hash is not kept.
     private static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
         guard offset > 0 else { return ChainHash.start(head.logID) }
+        if offset == head.truncated { return head.truncatedHash }
+        if offset < head.truncated { return try LogTruncation.keptHash(db, at: offset, of: head) }
         let statement = try db.cachedStatement(sql: "SELECT hash FROM operations WHERE position = ?")
         let key = LogKey.of(database: head.number, offset: offset)
         return try Row.fetchOne(statement, arguments: [key]).map { unsigned($0, 0) }
@@ -144,7 +163,7 @@ enum LogReader {
 
     /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,
     /// which the chain does not confirm.
-    private static func unsigned(_ row: Row, _ column: Int) -> UInt64 {
+    static func unsigned(_ row: Row, _ column: Int) -> UInt64 {
         UInt64(bitPattern: Int64.fromDatabaseValue(row[column]) ?? 0)
     }
 

@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    private static let steps = [version1, version2]
+    private static let steps = [version1, version2, version3]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.
@@ -57,6 +57,43 @@ enum LogSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
+    /// 3. Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
+    ///    `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
+    ///    one's `LogKey`. Of a snapshot `sum` is the checksum so far; `isFinished` says that it counts.
+    ///    `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
+    private static let version3 = """
+        ALTER TABLE databases ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE databases ADD COLUMN truncatedHash INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE hashes (position INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
+        CREATE TABLE snapshots (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            database INTEGER NOT NULL,
+            offset INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            chunks INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            sum INTEGER NOT NULL,
+            isFinished INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE chunks (
+            snapshot INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            hash INTEGER NOT NULL,
+            bytes BLOB NOT NULL,
+            UNIQUE (snapshot, number)
+        ) STRICT;
+        CREATE TABLE leases (
+            number INTEGER PRIMARY KEY,
+            database INTEGER NOT NULL,
+            purpose TEXT NOT NULL,
+            slot INTEGER NOT NULL,
+            actor INTEGER,
+            epoch INTEGER NOT NULL,
+            expires INTEGER NOT NULL,
+            UNIQUE (database, purpose, slot)
+        ) STRICT;
+        """
+
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.
     /// The configuration says how long to wait for a process that is closing the file just now.
     ///
@@ -78,6 +115,20 @@ enum LogSchema {
         let connection = try DatabaseQueue(path: path, configuration: configuration)
         try connection.unsafeRead { db in _ = try storedVersion(db, path: path) }
         try connection.close()
+    }
+
+    /// Writes what a found write-ahead log holds into the file, syncs that, and begins a new log.
+    ///
+    /// A process whose sync failed leaves pages that the kernel shows and counts as clean, and that the disk
+    /// does not have; a later sync does not mend that. So what is found counts only once it was written
+    /// again. Where another process has the file open, it has seen no failed commit as one; where the disk is
+    /// full, reading must go on.
+    static func settle(_ db: Database) throws {
+        do {
+            _ = try db.checkpoint(.truncate)
+        } catch let error as DatabaseError
+            where [.SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL].contains(error.resultCode)
+        {}
     }
 
     /// Brings the file to the current version. Safe against other processes that do the same.

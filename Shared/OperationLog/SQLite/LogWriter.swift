@@ -10,6 +10,8 @@ import GRDB
 /// - any other refusal of a statement: rolled back, nothing stored.
 struct LogWriter: Sendable {
     let pool: DatabasePool
+    /// Unix time in milliseconds: the clock of leases.
+    let now: @Sendable () -> Int64
 
     /// A failed transaction.
     struct Failure: Error {
@@ -22,7 +24,7 @@ struct LogWriter: Sendable {
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
         do {
             return try transaction { db in
-                var batch = AppendBatch(db)
+                var batch = AppendBatch(db, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 return (
@@ -47,6 +49,11 @@ struct LogWriter: Sendable {
         }
     }
 
+    /// Runs a change in a transaction of its own. What the body throws of ours is rolled back and passed on.
+    func change<Result>(_ body: (Database) throws -> Result) throws(Failure) -> Result {
+        try transaction { db in (try body(db), .commit) }
+    }
+
     private func transaction<Result>(
         _ body: (Database) throws -> (Result, Database.TransactionCompletion)
     ) throws(Failure) -> Result {
@@ -65,6 +72,8 @@ struct LogWriter: Sendable {
             }
         } catch let error as DatabaseError {
             throw Self.judge(error, hasReachedCommit: hasReachedCommit)
+        } catch let error as OperationLogError {
+            throw Failure(error: error, isPoisonous: false)
         } catch {
             preconditionFailure("a write transaction failed with a foreign error: \(error)")
         }
@@ -72,8 +81,11 @@ struct LogWriter: Sendable {
 
     private static func judge(_ error: DatabaseError, hasReachedCommit: Bool) -> Failure {
         let reason = describe(error)
+        // The write-ahead log's index, which is a file too, can find the disk full as well.
+        let isFull =
+            error.resultCode == .SQLITE_FULL || error.extendedResultCode == .SQLITE_IOERR_SHMSIZE
         switch error.resultCode {
-        case .SQLITE_FULL:
+        case _ where isFull:
             return Failure(error: OperationLogError(.storageFull, "the storage is full"), isPoisonous: false)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             let message = "another process holds the write lock of the log"

@@ -11,7 +11,7 @@ package struct SQLiteLogFile: Sendable {
     /// Opens or creates the file; one process and one value at a time.
     package init(path: String) throws {
         (pool, watching) = try openConnections(path: path, options: SQLiteOperationLog.Options())
-        writer = LogWriter(pool: pool)
+        writer = LogWriter(pool: pool, now: SQLiteOperationLog.systemMilliseconds)
     }
 
     /// Creates a database with this log id unless there is one.

@@ -28,6 +28,8 @@ public final class SQLiteOperationLog: OperationLog {
         public var waitingAppends = LogLimits.waitingAppends
         /// Between two looks for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
+        /// Unix time in milliseconds: the clock of leases, which all processes of the machine share.
+        public var now: @Sendable () -> Int64 = SQLiteOperationLog.systemMilliseconds
 
         /// The defaults.
         public init() {}
@@ -52,7 +54,7 @@ public final class SQLiteOperationLog: OperationLog {
             try openConnections(path: path, options: options)
         }
         let hub = ChangeHub()
-        let writer = LogWriter(pool: pool)
+        let writer = LogWriter(pool: pool, now: options.now)
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
@@ -76,18 +78,7 @@ public final class SQLiteOperationLog: OperationLog {
         guard DatabaseID.isValid(database) else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
-        try committer.checkHealth()
-        let outcome = await withCheckedContinuation { continuation in
-            // Not on this thread: a commit blocks, and the cooperative pool must not.
-            DispatchQueue.global().async { [writer] in
-                continuation.resume(
-                    returning: Result { () throws(LogWriter.Failure) in
-                        try writer.createDatabase(database)
-                    })
-            }
-        }
-        if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
-        return try outcome.mapError(\.error).get()
+        return try await writing { writer throws(LogWriter.Failure) in try writer.createDatabase(database) }
     }
 
     /// In order of creation.
@@ -157,7 +148,30 @@ public final class SQLiteOperationLog: OperationLog {
         try? pool.close()
     }
 
-    private func reading<Result: Sendable>(
+    /// Runs a change beside the committer's groups, which it waits for and which wait for it.
+    func writing<Result: Sendable>(
+        _ body: @escaping @Sendable (LogWriter) throws(LogWriter.Failure) -> Result
+    ) async throws -> Result {
+        try committer.checkHealth()
+        let outcome = await withCheckedContinuation { continuation in
+            // Not on this thread: a commit blocks, and the cooperative pool must not.
+            DispatchQueue.global().async { [writer] in
+                continuation.resume(
+                    returning: Swift.Result { () throws(LogWriter.Failure) in try body(writer) })
+            }
+        }
+        if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
+        return try outcome.mapError(\.error).get()
+    }
+
+    /// The machine's clock.
+    public static func systemMilliseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    func reading<Result: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Result
     ) async throws -> Result {
         let isClosed = closing.withLock { $0 }
@@ -190,6 +204,8 @@ func openConnections(
         try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
+            try LogSchema.settle(db)
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(LogLimits.checkpointPages)")
             try LogSchema.migrate(db, path: path)
         }
         configuration.readonly = true

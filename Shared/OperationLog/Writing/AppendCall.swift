@@ -6,6 +6,7 @@ package struct PreparedOperation: Sendable {
     package let authorKey: String
     package let touches: [Touch]
     package let condition: AppendCondition?
+    package let lease: ActorLease?
     package let contentHash: UInt64
     package let digest: UInt64
 
@@ -33,6 +34,7 @@ package struct PreparedOperation: Sendable {
         authorKey = request.authorKey
         touches = request.touches
         condition = request.condition
+        lease = request.lease
         contentHash = ChainHash.content(record.bytes)
         digest = ChainHash.digest(
             actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,

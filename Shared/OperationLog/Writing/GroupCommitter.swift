@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 
 /// Gathers the appends of many tasks into groups, each one transaction with one fsync.
@@ -13,6 +14,10 @@ import Synchronization
 ///
 /// `state` guards queue and health. `commit` runs on `queue` only, which exists so that a blocking fsync
 /// never occupies a thread of the cooperative pool.
+///
+/// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
+/// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
+/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once.
 package final class GroupCommitter: Sendable {
     package typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
 
@@ -34,6 +39,8 @@ package final class GroupCommitter: Sendable {
     private let queue: DispatchQueue
     private let commit: Commit
     private let state = Mutex(State())
+    /// When the last drain ended.
+    private let lastEnd = Mutex(ContinuousClock.now)
 
     /// A committer of this gate; `commit` is called with non-empty groups, one at a time.
     package init(gate: AdmissionGate, commit: @escaping Commit) {
@@ -110,6 +117,8 @@ package final class GroupCommitter: Sendable {
     }
 
     private func drain() {
+        let isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
+        defer { lastEnd.withLock { $0 = ContinuousClock.now } }
         while let group = nextGroup() {
             switch commit(group.map(\.call)) {
             case .committed(let results):
@@ -124,6 +133,15 @@ package final class GroupCommitter: Sendable {
                 poison(error)
                 for pending in group { pending.continuation.resume(throwing: error) }
             }
+            if isBusy { lookForMore() }
+        }
+    }
+
+    /// Returns when a call has come, or none does for a moment.
+    private func lookForMore() {
+        let end = ContinuousClock.now + LogLimits.commitPatience
+        while state.withLock({ $0.pending.isEmpty && $0.refusal == nil }), ContinuousClock.now < end {
+            sched_yield()
         }
     }
 

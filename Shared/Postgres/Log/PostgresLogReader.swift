@@ -9,6 +9,9 @@ enum PostgresLogReader {
         let logID: LogID
         let offset: UInt64
         let hash: UInt64
+        /// The place through which entries were removed.
+        let truncated: UInt64
+        let truncatedHash: UInt64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
@@ -17,7 +20,8 @@ enum PostgresLogReader {
     static func head(_ connection: Connection, _ database: String) throws -> Head {
         let rows = try connection.query(
             """
-            SELECT d.number, d.log_id, d.head, d.hash, o.hash FROM mimeo_log.databases d
+            SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash
+            FROM mimeo_log.databases d
             LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
             WHERE d.id = $1
             """, [.text(database)])
@@ -27,9 +31,17 @@ enum PostgresLogReader {
         guard let logID = LogID(bytes: rows.bytes(0, 1)) else {
             throw OperationLogError(.corrupt, "the log id is damaged", database: database, offset: 0)
         }
-        let head = Head(number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3))
+        let head = Head(
+            number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3),
+            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6))
         let last: UInt64? =
-            if head.offset == 0 { ChainHash.start(logID) } else { rows.isNull(0, 4) ? nil : rows.bits(0, 4) }
+            if head.offset == 0 {
+                ChainHash.start(logID)
+            } else if head.offset == head.truncated {
+                head.truncatedHash
+            } else {
+                rows.isNull(0, 4) ? nil : rows.bits(0, 4)
+            }
         guard last == head.hash else {
             throw OperationLogError(
                 .corrupt, "the last entry is missing or is not the one the head names", database: database,
@@ -46,6 +58,11 @@ enum PostgresLogReader {
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
             return LogPosition(logID: head.logID, offset: 0, hash: ChainHash.start(head.logID))
+        }
+        guard offset > head.truncated else {
+            return try keptHash(connection, head, at: offset).map {
+                LogPosition(logID: head.logID, offset: offset, hash: $0)
+            }
         }
         let entries = try entries(
             connection, database, head, after: offset - 1, limit: ReadLimit(operations: 1))
@@ -100,6 +117,10 @@ enum PostgresLogReader {
     private static func entries(
         _ connection: Connection, _ database: String, _ head: Head, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
+        guard offset >= head.truncated else {
+            let snapshot = try PostgresSnapshots.finished(connection, head)?.position.offset
+            throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
+        }
         guard offset < head.offset else { return [] }
         var chain = ChainReading(
             database: database, after: offset, hash: try hash(connection, database, head, at: offset),
@@ -125,6 +146,7 @@ enum PostgresLogReader {
         _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
     ) throws -> UInt64 {
         guard offset > 0 else { return ChainHash.start(head.logID) }
+        if offset == head.truncated { return head.truncatedHash }
         let rows = try connection.query(
             "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
             [.int8(head.number), .int8(Int64(bitPattern: offset))])
@@ -132,5 +154,17 @@ enum PostgresLogReader {
             throw OperationLogError(.corrupt, "the entry is missing", database: database, offset: offset)
         }
         return rows.bits(0, 0)
+    }
+
+    /// The hash of a removed entry; nil when it is not kept.
+    private static func keptHash(_ connection: Connection, _ head: Head, at offset: UInt64) throws -> UInt64?
+    {
+        if offset == head.truncated { return head.truncatedHash }
+        let rows = try connection.query(
+            """
+            SELECT hashes[$2 - first + 1] FROM mimeo_log.hashes
+            WHERE database = $1 AND first <= $2 ORDER BY first DESC LIMIT 1
+            """, [.int8(head.number), .int8(Int64(bitPattern: offset))])
+        return rows.count == 1 && !rows.isNull(0, 0) ? rows.bits(0, 0) : nil
     }
 }

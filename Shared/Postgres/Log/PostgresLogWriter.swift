@@ -34,13 +34,14 @@ final class PostgresLogWriter: @unchecked Sendable {
         static let foreignActor: Int64 = 3
         static let differentContent: Int64 = 4
         static let condition: Int64 = 5
+        static let leaseLost: Int64 = 6
         static let unknownDatabase: Int64 = -1
         static let damagedHead: Int64 = -2
     }
 
     private static let append = """
         SELECT verdict, value FROM mimeo_log.append(
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         """
 
     /// A writer to this server. Connects at its first group.
@@ -154,6 +155,8 @@ final class PostgresLogWriter: @unchecked Sendable {
                 .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
                 .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
                 .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt) } ?? -1 }),
+                .int8Array(operations.map { Int64($0.1.lease?.number ?? 0) }),
+                .int8Array(operations.map { Int64($0.1.lease?.epoch ?? 0) }),
             ])
     }
 
@@ -188,6 +191,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         case Verdict.foreignActor: return .conflict(.foreignActor)
         case Verdict.differentContent: return .conflict(.differentContent(sequence: value))
         case Verdict.condition: return .conflict(.condition(offset: value))
+        case Verdict.leaseLost: return .conflict(.leaseLost)
         case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
         }
     }

@@ -100,18 +100,14 @@ public final class PostgresOperationLog: OperationLog {
         }
         try committer.checkHealth()
         let logID = LogID.random()
-        do {
-            return try await lanes.run { connection in
-                let rows = try connection.query(
-                    "SELECT mimeo_log.create_database($1, $2, $3)",
-                    [
-                        .text(database), .bytes(logID.bytes),
-                        .int8(Int64(bitPattern: ChainHash.start(logID))),
-                    ])
-                return rows.bool(0, 0)
-            }
-        } catch let error as PostgresError {
-            throw PostgresLogWriter.translated(error)
+        return try await changing { connection in
+            let rows = try connection.query(
+                "SELECT mimeo_log.create_database($1, $2, $3)",
+                [
+                    .text(database), .bytes(logID.bytes),
+                    .int8(Int64(bitPattern: ChainHash.start(logID))),
+                ])
+            return rows.bool(0, 0)
         }
     }
 
@@ -180,7 +176,7 @@ public final class PostgresOperationLog: OperationLog {
         await lanes.close()
     }
 
-    private func reading<Result: Sendable>(
+    func reading<Result: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Result
     ) async throws -> Result {
         do {
@@ -191,6 +187,19 @@ public final class PostgresOperationLog: OperationLog {
             }
             let isDamage = error.state?.hasPrefix("XX") ?? false
             throw OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
+        }
+    }
+
+    /// Runs a change on a reading connection, in a transaction of its own.
+    func changing<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        try committer.checkHealth()
+        do {
+            return try await lanes.run(body)
+        } catch let error as PostgresError {
+            throw error.state?.hasPrefix("XX") ?? false
+                ? OperationLogError(.corrupt, error.description) : PostgresLogWriter.translated(error)
         }
     }
 }

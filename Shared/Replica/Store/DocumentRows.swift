@@ -19,6 +19,14 @@ enum DocumentRows {
         return try statement.step() ? statement.int(0) != 0 : nil
     }
 
+    /// The commit or offset that last changed a document.
+    static func position(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> UInt64? {
+        let statement = try RawStatement(
+            cached: "SELECT position FROM documents_\(table) WHERE id = ?", database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.bits(0) : nil
+    }
+
     /// Writes a document's state. `isNew`: the table is known not to hold the document.
     static func put(
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],

@@ -19,7 +19,7 @@ struct StoreState: Sendable, Equatable {
     /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
     var logID: LogID?
     var logHash: UInt64
-    /// The offset of the last folded operation that reaped a tombstone; 0 while none has.
+    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was.
     var reapFloor: UInt64 = 0
 
     /// Takes note of a foreign timestamp. Throws `clockTooFarAhead` for one that leaves a clock following it

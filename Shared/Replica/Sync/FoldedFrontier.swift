@@ -55,25 +55,8 @@ struct FoldedFrontier {
     }
 }
 
-/// How far a materialization has folded one actor.
-public struct ActorProgress: Sendable, Hashable {
-    /// The actor.
-    public let actor: ActorID
-    /// The sequence of its last folded operation, refusals included.
-    public let sequence: UInt64
-    /// The greatest timestamp of its folded operations.
-    public let timestamp: Timestamp
-
-    /// Progress up to here.
-    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp) {
-        self.actor = actor
-        self.sequence = sequence
-        self.timestamp = timestamp
-    }
-}
-
 extension ReadTransaction {
-    /// The offset of the last folded operation that reaped a tombstone; 0 while none has.
+    /// See `Replica.reapFloor`.
     public func reapFloor() throws -> UInt64 {
         try withDatabase { try StoreState.load($0)?.reapFloor ?? 0 }
     }

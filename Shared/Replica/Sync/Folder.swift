@@ -29,19 +29,19 @@ struct Folder {
         state.logHash = item.position.hash
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
-        var reaped: [DocumentKey] = []
+        var reaped: [(key: DocumentKey, vector: VersionVector)] = []
         for change in operation.changes {
             switch try fold(change, state) {
             case .changed(let change):
                 touched.append(change.key)
                 changes.append(change)
-            case .reaped:
+            case .reaped(let vector, let last):
                 touched.append(change.key)
-                reaped.append(change.key)
+                reaped.append((change.key, vector))
+                state.reapFloor = max(state.reapFloor, last)
             case .nothing: continue
             }
         }
-        if !reaped.isEmpty { state.reapFloor = offset }
         frontier.advance(operation.header)
         return FoldedOperation(
             position: item.position, stamp: operation.stamp, sequence: operation.header.sequence,
@@ -50,7 +50,8 @@ struct Folder {
 
     private enum Effect {
         case changed(FoldedOperation.Change)
-        case reaped
+        /// At this vector; it had last changed at this offset.
+        case reaped(VersionVector, last: UInt64)
         case nothing
     }
 
@@ -69,12 +70,16 @@ struct Folder {
             try DocumentRows.move(table, id, position: state.head, database)
             return .changed(told(change, before, before))
         case .reaped(let rest):
+            guard case .reaping(let vector) = change.content,
+                let last = try DocumentRows.position(table, id, database)
+            else { preconditionFailure("only a reaping reaps, and only what is there") }
             if let rest {
-                try DocumentRows.put(table, id, live: false, position: state.head, state: rest, database)
+                // Nobody has to be told, so the document does not move.
+                try DocumentRows.put(table, id, live: false, position: last, state: rest, database)
             } else {
                 try DocumentRows.remove(table, id, database)
             }
-            return .reaped
+            return .reaped(vector, last: last)
         case .void(.baseMissing):
             logger.error(
                 "a change in the log is void: its base is missing", metadata: ["offset": "\(state.head)"])

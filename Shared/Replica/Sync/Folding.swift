@@ -24,8 +24,8 @@ public struct FoldedOperation: Sendable {
     public let sequence: UInt64
     /// The changes, in the operation's order.
     public let changes: [Change]
-    /// Tombstones that it reaped: nothing of them is sent to anybody.
-    public let reaped: [DocumentKey]
+    /// Tombstones that it reaped, and the vectors they had.
+    public let reaped: [(key: DocumentKey, vector: VersionVector)]
 }
 
 extension Replica {
@@ -46,8 +46,9 @@ extension Replica {
     /// How far this materialization has folded its log; nil before the first operation.
     public func checkpoint() throws -> LogPosition? { try read { try $0.logPosition() } }
 
-    /// The offset of the last operation that reaped a tombstone; 0 while none has. A cursor before it cannot
-    /// be caught up by what changed since: what was reaped left nothing to tell (rule 14).
+    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was. A
+    /// cursor before it cannot be caught up by what changed since: what was reaped left nothing to tell (rule
+    /// 14).
     public func reapFloor() throws -> UInt64 { try read { try $0.reapFloor() } }
 
     /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,

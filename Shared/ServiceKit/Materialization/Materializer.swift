@@ -9,7 +9,7 @@ import Replica
 ///
 /// The replica is disposable. It carries the position it has folded in the transaction of the data; when
 /// the log does not have that position (a restored log, a file from elsewhere), or the file is damaged, the
-/// replica is deleted and built anew.
+/// replica is deleted and built anew: from the log's snapshot, where there is one, and what came after.
 ///
 /// Actor isolation guards all variables; folds run one after the other on `executor`. At most one fold runs
 /// and one more is queued, however many callers wait for it.
@@ -21,7 +21,7 @@ public actor Materializer {
     /// Runs what blocks for the disk; concurrent, since readers do not wait for writers.
     public nonisolated let executor: BlockingExecutor
 
-    private let log: any OperationLog
+    let log: any OperationLog
     private let logger: Logger
     private let onFold: @Sendable ([FoldedOperation]) async -> Void
     /// The latest fold: running, queued, or done.
@@ -53,15 +53,16 @@ public actor Materializer {
         let (replica, checkpoint, folder) = try await executor.run {
             try openFreeReplica(beside: folder, environment, logger)
         }
-        let isKnown =
-            if let checkpoint {
-                try await log.position(at: checkpoint.offset, in: database) == checkpoint
-            } else { true }
-        if isKnown {
-            return Materializer(database, log, replica, checkpoint ?? start, executor, logger, onFold)
+        if let checkpoint, try await isUsable(checkpoint, log, database) {
+            return Materializer(database, log, replica, checkpoint, executor, logger, onFold)
+        }
+        let isHalfLoaded = try await executor.run { try replica.isHalfLoaded() }
+        if checkpoint == nil, !isHalfLoaded {
+            let position = try await loadSnapshot(into: replica, log, database, executor, logger)
+            return Materializer(database, log, replica, position ?? start, executor, logger, onFold)
         }
         logger.warning(
-            "the log has no such history: the materialization is built anew",
+            "the log has no such history, or not any more: the materialization is built anew",
             metadata: ["database": "\(database)"])
         let (fresh, _) = try await executor.run {
             // Removed while the directory is still locked: nobody can open what is about to go.
@@ -69,7 +70,16 @@ public actor Materializer {
             try replica.close()
             return try openReplica(folder, environment, logger)
         }
-        return Materializer(database, log, fresh, start, executor, logger, onFold)
+        let position = try await loadSnapshot(into: fresh, log, database, executor, logger)
+        return Materializer(database, log, fresh, position ?? start, executor, logger, onFold)
+    }
+
+    /// Whether the log has this history, and everything after it.
+    private static func isUsable(
+        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: String
+    ) async throws -> Bool {
+        guard try await log.position(at: checkpoint.offset, in: database) == checkpoint else { return false }
+        return try await log.truncation(of: database).offset <= checkpoint.offset
     }
 
     /// Opens `folder`, or, while another instance of the same service has it open, the first free one
@@ -208,6 +218,10 @@ public actor Materializer {
             while position.offset < target, !isClosed, try await foldNext() {}
             failure = nil
         } catch {
+            if let error = error as? OperationLogError, error.code == .truncated {
+                // This process was slower than the log is kept; the next start begins with the snapshot.
+                hasLostHistory = true
+            }
             let reason = "\(error)"
             if failure != reason, !isClosed {
                 logger.error(

@@ -44,6 +44,10 @@ final class LogLoad: Sendable {
         var calls: [Call] = []
         /// The database was made, so it must be there.
         var isCreated = false
+        /// The snapshot that was finished last, with its chunks.
+        var snapshot: (LogSnapshot, chunks: [[UInt8]])?
+        /// How far entries were removed, and how far that may have been done.
+        var truncated: (done: UInt64, tried: UInt64) = (0, 0)
         /// The last entry that a reader was given: nothing is shown before it is durable (rule 8).
         var seen: LogEntry?
     }
@@ -65,6 +69,7 @@ final class LogLoad: Sendable {
             await withTaskGroup(of: Void.self) { group in
                 for actor in Self.actors { group.addTask { await self.append(actor, to: log, disk) } }
                 group.addTask { await self.checkpoint(log, disk) }
+                group.addTask { await self.retain(log, disk) }
             }
         } catch {}
         await log.close()
@@ -110,6 +115,45 @@ final class LogLoad: Sendable {
         }
     }
 
+    /// Writes snapshots and removes what is before them.
+    private func retain(_ log: SQLiteOperationLog, _ disk: FaultDisk) async {
+        while !disk.isOff {
+            try? await Task.sleep(for: .milliseconds(3))
+            do {
+                let position = try await log.head(of: "db")
+                let draft = try await log.beginSnapshot(of: "db", at: position)
+                let chunks = (0...draw(below: 3)).map { _ in
+                    [UInt8](repeating: UInt8(draw(below: 256)), count: 1 + draw(below: 5_000))
+                }
+                for chunk in chunks { try await log.add(chunk, to: draft, in: "db") }
+                let snapshot = try await log.finish(draft, in: "db")
+                state.withLock { $0.snapshot = (snapshot, chunks) }
+                guard draw(below: 2) == 0 else { continue }
+                let through = position.offset - UInt64(draw(below: Int(position.offset) + 1))
+                state.withLock { $0.truncated.tried = max($0.truncated.tried, through) }
+                try await log.truncate("db", through: through, keepingHashesAfter: 0)
+                state.withLock { $0.truncated.done = max($0.truncated.done, through) }
+            } catch {}
+        }
+    }
+
+    /// The snapshot is the one that was finished last or a later one, and whole; what was removed stays so.
+    private func verifyRetention(_ log: SQLiteOperationLog, _ note: Comment) async throws -> UInt64 {
+        let (known, truncated) = state.withLock { ($0.snapshot, $0.truncated) }
+        let through = try await log.truncation(of: "db").offset
+        #expect((truncated.done...truncated.tried).contains(through), note)
+        state.withLock { $0.truncated = (through, through) }
+        let found = try await log.snapshot(of: "db")
+        #expect(through <= found?.position.offset ?? 0, note)
+        #expect(found?.number ?? 0 >= known?.0.number ?? 0, note)
+        guard let found else { return through }
+        var chunks: [[UInt8]] = []
+        try await log.readSnapshot(found, of: "db") { chunks.append($0) }
+        if let known, known.0.number == found.number { #expect(chunks == known.chunks, note) }
+        state.withLock { $0.snapshot = (found, chunks) }
+        return through
+    }
+
     /// Everything that was acknowledged is there, where it was said to be; of everything else a call whole or
     /// nothing; and the log goes on.
     func verify(_ path: String, _ moment: String) async throws {
@@ -118,23 +162,27 @@ final class LogLoad: Sendable {
         let (calls, isCreated, seen) = state.withLock { ($0.calls, $0.isCreated, $0.seen) }
         let exists = try await log.databaseExists("db")
         #expect(exists || !isCreated, note)
-        let entries = exists ? try await readAll(log) : []
-        #expect(entries.map(\.offset) == Array(1..<UInt64(entries.count) + 1), note)
-        if let seen { #expect(entries.contains(seen), note) }
+        let start = exists ? try await verifyRetention(log, note) : 0
+        let entries = exists ? try await readAll(log, after: start) : []
+        #expect(entries.map(\.offset) == Array(start + 1..<start + UInt64(entries.count) + 1), note)
+        if let seen, seen.offset > start { #expect(entries.contains(seen), note) }
         for call in calls {
             let found = entries.filter {
                 $0.actor == ActorID(call.actor) && call.sequences.contains($0.sequence)
             }
             if let offsets = call.offsets {
-                #expect(found.map(\.offset) == offsets, note)
+                #expect(found.map(\.offset) == offsets.filter { $0 > start }, note)
             } else {
-                #expect(found.isEmpty || found.map(\.sequence) == Array(call.sequences), note)
+                let kept = call.sequences.suffix(found.count)
+                let isCut = found.first?.offset == start + 1
+                #expect(found.isEmpty || found.map(\.sequence) == Array(kept), note)
+                #expect(found.isEmpty || found.count == call.sequences.count || isCut, note)
             }
         }
         let frontier = exists ? try await log.frontier(of: Self.actors.map { ActorID($0) }, in: "db") : [:]
         for (actor, end) in frontier {
             let sequences = entries.filter { $0.actor == actor }.map(\.sequence)
-            #expect(sequences == Array(1...end.sequence), note)
+            #expect(sequences == Array(end.sequence + 1 - UInt64(sequences.count)..<end.sequence + 1), note)
         }
         await log.close()
         try edit(path) { db in

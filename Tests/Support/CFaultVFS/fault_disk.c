@@ -179,6 +179,7 @@ static int concerns(int kind, fault_call call) {
     case FAULT_FULL: return call == CALL_WRITE || call == CALL_CREATE || call == CALL_GROW_MEMORY;
     case FAULT_SHORT_WRITE: return call == CALL_WRITE;
     case FAULT_SYNC: return call == CALL_SYNC;
+    case FAULT_MEMORY: return call == CALL_GROW_MEMORY;
     default: return 0;
     }
 }
@@ -208,7 +209,8 @@ fault_verdict fault_admit(fault_disk *disk, fault_call call, int error) {
     if (disk->fault_in > 0 && concerns(disk->fault_kind, call) && --disk->fault_in == 0) {
         if (disk->fault_persists) disk->fault_in = 1;
         disk->counts.faults += 1;
-        verdict.code = disk->fault_kind == FAULT_FULL ? full(call) : error;
+        int is_full = disk->fault_kind == FAULT_FULL || disk->fault_kind == FAULT_MEMORY;
+        verdict.code = is_full ? full(call) : error;
         verdict.is_half = disk->fault_kind == FAULT_FULL || disk->fault_kind == FAULT_SHORT_WRITE;
     }
     if (verdict.code == SQLITE_OK && disk->space == 0 && (call == CALL_CREATE || call == CALL_GROW_MEMORY)) {

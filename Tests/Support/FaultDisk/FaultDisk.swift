@@ -19,6 +19,8 @@ public final class FaultDisk: @unchecked Sendable {
         case shortWrite = 3
         /// A sync fails, and what it should have saved counts as clean, as on Linux.
         case failedSync = 4
+        /// The write-ahead log's index finds no space to grow.
+        case memoryFull = 5
     }
 
     /// What has been called on the disk's files.

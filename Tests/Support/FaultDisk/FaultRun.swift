@@ -12,6 +12,15 @@ public enum FaultRun {
         firstSeed..<firstSeed + UInt64(max(1, Self.cuts / cuts))
     }
 
+    /// Whether a sweep takes every call and every variant: `MIMEO_SWEEP=all`.
+    public static let isExhaustive = ProcessInfo.processInfo.environment["MIMEO_SWEEP"] == "all"
+
+    /// The call that a sweep lets fail after this one. Beyond the first ones, hundreds of pages go the same
+    /// way, and some of them are enough.
+    public static func call(after call: Int) -> Int {
+        isExhaustive || call < 25 ? call + 1 : call + call / 4
+    }
+
     private static func number(_ name: String) -> Int? {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }

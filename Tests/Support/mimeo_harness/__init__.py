@@ -16,12 +16,13 @@ from .client import Client, Response
 from .command import mimeo
 from .documents import canonical, digest, iso_codes
 from .peer import Peer, PeerGone, StatementError
+from .postgres import Postgres
 from .processes import ROOT, Workspace, binary, free_port
 from .servers import FourProcesses, OneProcess
 from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "ROOT", "Client", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Response", "StatementError", "WebSocket",
-    "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes", "mimeo", "until",
+    "ROOT", "Client", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response", "StatementError",
+    "WebSocket", "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes", "mimeo", "until",
 ]

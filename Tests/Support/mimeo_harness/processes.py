@@ -114,13 +114,18 @@ class Process:
 
 
 class Workspace:
-    """A temporary directory and the processes that work in it."""
+    """A temporary directory and what works in it: processes, and whatever else wants to be closed."""
 
     def __init__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="mimeo-system."))
         # nginx's workers are of another user when the tests run as root; nothing here is readable without a name.
         self.directory.chmod(0o711)
         self._processes = []
+        self._closers = []
+
+    def on_close(self, closer):
+        """Calls `closer` when the workspace closes, after its processes have ended."""
+        self._closers.append(closer)
 
     def __enter__(self):
         return self
@@ -140,6 +145,8 @@ class Workspace:
             if process.is_running:
                 process.kill()
         self._processes.clear()
+        while self._closers:
+            self._closers.pop()()
         if os.environ.get("MIMEO_KEEP"):
             print(f"kept: {self.directory}")
         else:

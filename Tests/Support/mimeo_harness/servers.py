@@ -82,11 +82,14 @@ class FourProcesses(Client):
 
     services = ("auth-gateway", "replicator", "query-service", "attachment-store")
 
-    def __init__(self, workspace, name="cluster"):
+    def __init__(self, workspace, name="cluster", log=None):
+        """`log` is the URL of the operation log; none means a file in the data folder."""
         self._workspace = workspace
         self._name = name
         self.data = workspace.directory / name
         self.data.mkdir()
+        self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
+        self.extra_arguments = {}
         self._ports = {service: free_port() for service in self.services}
         self._public_port = free_port()
         self.processes = {}
@@ -105,11 +108,14 @@ class FourProcesses(Client):
         return self
 
     def start_service(self, service, label=None):
-        """Starts an executable; with a label, a second copy of it on a port of its own."""
+        """Starts an executable; with a label, a second copy of it on a port of its own.
+
+        `extra_arguments` holds, by label, what it is given besides.
+        """
         label = label or service
         port = self._ports.setdefault(label, free_port())
         arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}"]
-        arguments += ["--log", f"sqlite:{self.data / 'log.sqlite'}"]
+        arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
         if service != "auth-gateway":
             arguments += ["--issuer", self.origin_of("auth-gateway")]
         process = self._workspace.start(f"{self._name}-{label}", arguments)

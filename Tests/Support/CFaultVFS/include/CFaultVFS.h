@@ -34,6 +34,8 @@ enum {
     FAULT_SHORT_WRITE = 3,
     /* A sync fails, and what it should have saved counts as clean. */
     FAULT_SYNC = 4,
+    /* Shared memory cannot grow for want of space. */
+    FAULT_MEMORY = 5,
 };
 
 /* What has been called on a disk's files so far. */

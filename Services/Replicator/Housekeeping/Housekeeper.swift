@@ -1,0 +1,156 @@
+import CRDT
+import Logging
+import OperationLog
+import Replica
+import ServiceKit
+
+/// Keeps one database's storage bounded: reaps old tombstones, writes the log's snapshot, truncates the log.
+///
+/// Of all processes one does it at a time: whoever has the lease. Everything it decides is checked by the log
+/// again: a reaping is appended under the condition that nobody has written the documents since they were
+/// read, and under the lease; a truncation needs a finished snapshot. So one that was suspended for an hour
+/// does no harm.
+struct Housekeeper {
+    let materializer: Materializer
+    let log: any OperationLog
+    let database: String
+    let options: HousekeepingOptions
+    let logger: Logger
+    /// Unix time: what tombstones' ages are measured by.
+    let wallMilliseconds: @Sendable () -> UInt64
+
+    /// What one turn did.
+    struct Report: Equatable {
+        var reaped = 0
+        var snapshot: UInt64?
+        var truncated: UInt64?
+    }
+
+    /// Takes the lease and does what is due; nil while another process has it.
+    func turn(reaps: Bool) async throws -> Report? {
+        guard
+            let lease = try await log.lease(
+                Self.purpose, of: 1, for: Limits.housekeepingLease, in: database)
+        else { return nil }
+        do {
+            var report = Report()
+            try await materializer.advance()
+            if reaps, let timeToLive = options.tombstoneTimeToLive {
+                report.reaped = try await reap(olderThan: timeToLive, lease)
+            }
+            try await shorten(&report, lease)
+            try await log.release(lease, retiring: false, in: database)
+            return report
+        } catch {
+            // Another process may take its turn at once; a lease that was lost is no matter.
+            try? await log.release(lease, retiring: false, in: database)
+            throw error
+        }
+    }
+
+    private static let purpose = "housekeeping"
+
+    // MARK: Reaping
+
+    private struct Find: Sendable {
+        var place: ReadTransaction.TombstonePlace
+        var tombstones: [(key: DocumentKey, vector: VersionVector)]?
+        /// The offset of the state they were read from.
+        var readAt: UInt64
+    }
+
+    private func reap(olderThan timeToLive: Duration, _ lease: ActorLease) async throws -> Int {
+        var reaped = 0
+        var place = ReadTransaction.TombstonePlace()
+        while try await log.renew(lease, for: Limits.housekeepingLease, in: database) {
+            let found = try await find(olderThan: timeToLive, from: place)
+            guard let tombstones = found.tombstones else { break }
+            if !tombstones.isEmpty, try await !append(tombstones, readAt: found.readAt, lease) {
+                // Somebody wrote one of them meanwhile: look again, from the same place.
+                try await materializer.advance()
+                continue
+            }
+            reaped += tombstones.count
+            place = found.place
+        }
+        try await materializer.advance()
+        return reaped
+    }
+
+    private func find(
+        olderThan timeToLive: Duration, from place: ReadTransaction.TombstonePlace
+    ) async throws -> Find {
+        let replica = materializer.replica
+        let now = wallMilliseconds()
+        return try await materializer.executor.run {
+            try replica.read { transaction in
+                var next = place
+                let tombstones = try transaction.outlivedTombstones(
+                    from: &next, timeToLive: timeToLive, wallMilliseconds: now,
+                    limit: Limits.reapedDocuments)
+                return Find(place: next, tombstones: tombstones, readAt: try transaction.head())
+            }
+        }
+    }
+
+    /// Appends one reaping; false when one of the documents was written since.
+    private func append(
+        _ tombstones: [(key: DocumentKey, vector: VersionVector)], readAt: UInt64, _ lease: ActorLease
+    ) async throws -> Bool {
+        let known = try await log.frontier(of: [lease.actor], in: database)[lease.actor]
+        let changes = tombstones.map {
+            Operation.Change(
+                collection: $0.key.collection, id: $0.key.id, delta: ReapingChange.encode(at: $0.vector))
+        }
+        let operation = Operation(
+            actor: lease.actor, sequence: (known?.sequence ?? 0) + 1,
+            timestamp: max(wallMilliseconds() << 16, (known?.timestamp ?? 0) + 1),
+            changes: changes.sorted { utf8Precedes($0.collection, $1.collection) })
+        let condition = AppendCondition(
+            readAt: readAt, reads: tombstones.map { .document($0.key.collection, $0.key.id) })
+        let request = AppendRequest(operation, under: lease, condition: condition)
+        // Rule 10 of reaping: who has written them writes them again as somebody else. Before the append, so
+        // that what such a holder writes meanwhile breaches its condition, or is refused.
+        let writers = Set(tombstones.flatMap { $0.vector.entries.map(\.actor) })
+        try await log.retire(writers.sorted(), in: database)
+        switch try await log.append([request], to: database).first {
+        case .appended: return true
+        case .conflict(.condition): return false
+        case let outcome:
+            throw OperationLogError(
+                .busy, "another process does the housekeeping: \(String(describing: outcome))",
+                database: database)
+        }
+    }
+
+    // MARK: Snapshot and truncation
+
+    private func shorten(_ report: inout Report, _ lease: ActorLease) async throws {
+        guard let due = options.snapshotOperations else { return }
+        var snapshot = try await log.snapshot(of: database)
+        let folded = await materializer.position.offset
+        let position = snapshot?.position.offset ?? 0
+        if folded >= due, folded - due >= position {
+            snapshot = try await materializer.writeSnapshot {
+                try await log.renew(lease, for: Limits.housekeepingLease, in: database)
+            }
+            guard let written = snapshot else { return }
+            report.snapshot = written.position.offset
+            // Before anything is removed: what was written can be read.
+            try await log.readSnapshot(written, of: database) { _ in }
+            logger.info(
+                "the log has a new snapshot",
+                metadata: [
+                    "database": "\(database)", "offset": "\(written.position.offset)",
+                    "bytes": "\(written.bytes)",
+                ])
+        }
+        guard let end = snapshot?.position.offset, end > options.keptOperations else { return }
+        let target = end - options.keptOperations
+        guard try await log.truncation(of: database).offset < target else { return }
+        let replica = materializer.replica
+        let floor = try await materializer.executor.run { try replica.reapFloor() }
+        try await log.truncate(database, through: target, keepingHashesAfter: floor)
+        report.truncated = target
+    }
+}

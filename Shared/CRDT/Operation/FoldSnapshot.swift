@@ -1,0 +1,195 @@
+// A stored fold of a log at one offset: what a store that begins there needs instead of the entries before.
+//
+// A snapshot is a sequence of chunks, each decodable by itself. A chunk is a version byte (1) and records:
+//
+//   00  begin      log id (16 bytes), varint offset, chain hash (u64), clock (u64), varint reap floor
+//   01  actor      actor (u64), varint sequence, timestamp (u64)
+//   02  collection text: the collection of the documents that follow in this chunk
+//   03  document   byte live, varint offset of its last change, varint id length, id, varint state length,
+//                  state
+//   FF  end        varint number of actors, varint number of documents
+//
+// The first record is a begin, the last an end; whoever lacks one of them has no snapshot.
+
+/// One record of a snapshot.
+public enum SnapshotRecord: Sendable, Equatable {
+    /// What the snapshot is of.
+    case begin(SnapshotStart)
+    /// How far one actor is folded.
+    case actor(ActorProgress)
+    /// One document, tombstones included.
+    case document(SnapshotDocument)
+    /// The end, with the numbers of actors and documents before it.
+    case end(actors: UInt64, documents: UInt64)
+}
+
+/// Where a snapshot stands, and what its fold knows besides documents.
+public struct SnapshotStart: Sendable, Equatable {
+    /// The place after the last folded entry.
+    public let position: LogPosition
+    /// The greatest timestamp folded.
+    public let clock: Timestamp
+    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 for none.
+    public let reapFloor: UInt64
+
+    /// A snapshot of this place.
+    public init(position: LogPosition, clock: Timestamp, reapFloor: UInt64) {
+        self.position = position
+        self.clock = clock
+        self.reapFloor = reapFloor
+    }
+}
+
+/// How far a fold has come with one actor (rule 13).
+public struct ActorProgress: Sendable, Hashable {
+    /// The actor.
+    public let actor: ActorID
+    /// The sequence of its last folded operation, refusals included.
+    public let sequence: UInt64
+    /// The greatest timestamp of its folded operations.
+    public let timestamp: Timestamp
+
+    /// Progress up to here.
+    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp) {
+        self.actor = actor
+        self.sequence = sequence
+        self.timestamp = timestamp
+    }
+}
+
+/// A document of a snapshot.
+public struct SnapshotDocument: Sendable, Equatable {
+    /// Which one.
+    public let key: DocumentKey
+    /// Whether readers see it.
+    public let isLive: Bool
+    /// The offset that last changed it.
+    public let offset: UInt64
+    /// Its encoded state.
+    public let state: [UInt8]
+
+    /// A document in this state.
+    public init(key: DocumentKey, isLive: Bool, offset: UInt64, state: [UInt8]) {
+        self.key = key
+        self.isLive = isLive
+        self.offset = offset
+        self.state = state
+    }
+}
+
+private enum Tag {
+    static let version: UInt8 = 1
+    static let begin: UInt8 = 0
+    static let actor: UInt8 = 1
+    static let collection: UInt8 = 2
+    static let document: UInt8 = 3
+    static let end: UInt8 = 0xFF
+}
+
+/// Puts records into a chunk.
+public struct SnapshotChunk: Sendable {
+    private var writer = ByteWriter()
+    private var collection: String?
+    /// Whether it holds no record yet.
+    public private(set) var isEmpty = true
+
+    /// A chunk without records.
+    public init() { writer.byte(Tag.version) }
+
+    /// The chunk as it is stored.
+    public var bytes: [UInt8] { writer.bytes }
+    /// Its size.
+    public var byteCount: Int { writer.bytes.count }
+
+    /// Adds a record.
+    public mutating func add(_ record: SnapshotRecord) {
+        isEmpty = false
+        switch record {
+        case .begin(let start):
+            writer.byte(Tag.begin)
+            writer.raw(start.position.logID.bytes)
+            writer.varint(start.position.offset)
+            writer.fixed64(start.position.hash)
+            writer.fixed64(start.clock)
+            writer.varint(start.reapFloor)
+        case .actor(let progress):
+            writer.byte(Tag.actor)
+            writer.fixed64(progress.actor.rawValue)
+            writer.varint(progress.sequence)
+            writer.fixed64(progress.timestamp)
+        case .document(let document):
+            if !(collection.map { utf8Equal($0, document.key.collection) } ?? false) {
+                collection = document.key.collection
+                writer.byte(Tag.collection)
+                writer.text(document.key.collection)
+            }
+            writer.byte(Tag.document)
+            writer.byte(document.isLive ? 1 : 0)
+            writer.varint(document.offset)
+            writer.count(document.key.id.bytes.count)
+            writer.raw(document.key.id.bytes)
+            writer.count(document.state.count)
+            writer.raw(document.state)
+        case .end(let actors, let documents):
+            writer.byte(Tag.end)
+            writer.varint(actors)
+            writer.varint(documents)
+        }
+    }
+
+    /// The records of a stored chunk. Throws `truncated`, `malformed`, `unsupportedVersion`; document states
+    /// stay encoded.
+    public static func records(in bytes: [UInt8]) throws(CRDTError) -> [SnapshotRecord] {
+        let result = bytes.withUnsafeBytes { raw -> Result<[SnapshotRecord], CRDTError> in
+            Result { () throws(CRDTError) -> [SnapshotRecord] in
+                var reader = ByteReader(raw)
+                let version = try reader.byte()
+                guard version == Tag.version else {
+                    throw CRDTError(.unsupportedVersion, "snapshot version \(version) is not known here")
+                }
+                var records: [SnapshotRecord] = []
+                var collection: String?
+                while !reader.isAtEnd {
+                    if let record = try reader.snapshotRecord(&collection) { records.append(record) }
+                }
+                return records
+            }
+        }
+        return try result.get()
+    }
+}
+
+extension ByteReader {
+    /// The next record; nil for one that names a collection.
+    fileprivate mutating func snapshotRecord(
+        _ collection: inout String?
+    ) throws(CRDTError) -> SnapshotRecord? {
+        switch try byte() {
+        case Tag.begin:
+            guard let id = LogID(bytes: [UInt8](try run(LogID.byteCount))) else {
+                throw .malformed("a log id", at: place)
+            }
+            let position = LogPosition(logID: id, offset: try varint(), hash: try fixed64())
+            return .begin(SnapshotStart(position: position, clock: try fixed64(), reapFloor: try varint()))
+        case Tag.actor:
+            return .actor(
+                ActorProgress(
+                    actor: ActorID(try fixed64()), sequence: try varint(), timestamp: try fixed64()))
+        case Tag.collection:
+            collection = try text()
+            return nil
+        case Tag.document:
+            guard let collection else { throw .malformed("a document without a collection", at: place) }
+            let isLive = try byte() == 1
+            let offset = try varint()
+            let id = try DocumentID(canonical: [UInt8](try run(try count())))
+            let state = [UInt8](try run(try count()))
+            return .document(
+                SnapshotDocument(
+                    key: DocumentKey(collection: collection, id: id), isLive: isLive, offset: offset,
+                    state: state))
+        case Tag.end: return .end(actors: try varint(), documents: try varint())
+        default: throw .malformed("an unknown record of a snapshot", at: place)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import CRDT
+import GRDB
+
+/// Leases in the SQLite log. All times are Unix milliseconds of the machine's clock.
+enum LogLeases {
+    static func take(
+        _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64
+    ) throws -> ActorLease? {
+        let head = try LogReader.head(db, database: database)
+        var free = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT number, actor, epoch FROM leases
+                WHERE database = ? AND purpose = ? AND slot < ? AND expires <= ? ORDER BY slot LIMIT 1
+                """, arguments: [head.number, purpose, slots, now])
+        if free == nil {
+            let sql = "SELECT count(*) FROM leases WHERE database = ? AND purpose = ?"
+            let count = try Int.fetchOne(db, sql: sql, arguments: [head.number, purpose]) ?? 0
+            guard count < slots else { return nil }
+            try db.execute(
+                sql: """
+                    INSERT INTO leases (database, purpose, slot, epoch, expires) VALUES (?, ?, ?, 0, 0)
+                    """, arguments: [head.number, purpose, count])
+            free = try Row.fetchOne(
+                db, sql: "SELECT number, actor, epoch FROM leases WHERE number = ?",
+                arguments: [db.lastInsertedRowID])
+        }
+        guard let free else { preconditionFailure("a slot that was made is there") }
+        let actor = Int64.fromDatabaseValue(free[1]) ?? Int64.random(in: .min ... .max)
+        let lease = ActorLease(
+            purpose: purpose, number: LogReader.unsigned(free, 0), actor: ActorID(UInt64(bitPattern: actor)),
+            epoch: LogReader.unsigned(free, 2) + 1)
+        try db.execute(
+            sql: "UPDATE leases SET actor = ?, epoch = ?, expires = ? WHERE number = ?",
+            arguments: [actor, Int64(lease.epoch), until, Int64(lease.number)])
+        return lease
+    }
+
+    /// Whether the lease was still held, and holds until then now.
+    static func renew(_ db: Database, _ lease: ActorLease, now: Int64, until: Int64) throws -> Bool {
+        try db.execute(
+            sql: "UPDATE leases SET expires = ? WHERE number = ? AND epoch = ? AND expires > ?",
+            arguments: [until, Int64(lease.number), Int64(lease.epoch), now])
+        return db.changesCount == 1
+    }
+
+    static func release(_ db: Database, _ lease: ActorLease, retiring: Bool) throws {
+        try db.execute(
+            sql: """
+                UPDATE leases SET expires = 0, actor = iif(?, NULL, actor) WHERE number = ? AND epoch = ?
+                """, arguments: [retiring, Int64(lease.number), Int64(lease.epoch)])
+    }
+
+    static func retire(_ db: Database, _ database: String, _ actors: [ActorID]) throws {
+        let head = try LogReader.head(db, database: database)
+        let update = try db.cachedStatement(
+            sql: """
+                UPDATE leases SET actor = NULL, expires = 0, epoch = epoch + 1
+                WHERE database = ? AND actor = ?
+                """)
+        for actor in actors {
+            try update.execute(arguments: [head.number, Int64(bitPattern: actor.rawValue)])
+        }
+    }
+
+    /// Whether an actor may still append under a lease.
+    static func isHeld(
+        _ lease: ActorLease, by actor: ActorID, _ db: Database, _ head: LogHead, now: Int64
+    ) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM leases WHERE number = ? AND database = ? AND epoch = ?
+                    AND actor = ? AND expires > ?)
+                """)
+        return try Bool.fetchOne(
+            statement,
+            arguments: [
+                Int64(lease.number), head.number, Int64(lease.epoch), Int64(bitPattern: actor.rawValue), now,
+            ]) ?? false
+    }
+}

@@ -1,0 +1,107 @@
+import CRDT
+import Foundation
+import GRDB
+
+/// Removes entries that a snapshot stands for, a step per transaction, so that appends go on in between.
+enum LogTruncation {
+    /// Removes at most `LogLimits.truncationStep` entries.
+    /// - Returns: whether there are more to remove.
+    static func step(
+        _ db: Database, _ database: String, through target: UInt64, keepingHashesAfter floor: UInt64
+    ) throws -> Bool {
+        let head = try LogReader.head(db, database: database)
+        guard target > head.truncated else {
+            try drop(db, head, floor)
+            return false
+        }
+        guard let snapshot = try LogSnapshots.finished(db, of: head), snapshot.position.offset >= target
+        else {
+            throw OperationLogError(
+                .noSnapshot, "no snapshot stands for the entries to remove", database: database,
+                offset: target)
+        }
+        let last = min(target, head.truncated + LogLimits.truncationStep)
+        let hashes = try removedHashes(db, head, through: last, database)
+        guard let lastHash = hashes.last else { preconditionFailure("a step removes at least one entry") }
+        let range: StatementArguments = [
+            LogKey.of(database: head.number, offset: head.truncated),
+            LogKey.of(database: head.number, offset: last),
+        ]
+        try db.execute(
+            sql: "INSERT INTO hashes (position, hashes) VALUES (?, ?)",
+            arguments: [
+                LogKey.of(database: head.number, offset: head.truncated + 1), Data(encoded(hashes)),
+            ])
+        try db.execute(
+            sql: "DELETE FROM operations WHERE position > ? AND position <= ?", arguments: range)
+        // A condition read before this is a breach from now on, so the index need not know what is older.
+        try db.execute(
+            sql: """
+                UPDATE databases SET truncated = ?1, truncatedHash = ?2, indexed = max(indexed, ?1)
+                WHERE number = ?3
+                """,
+            arguments: [Int64(bitPattern: last), Int64(bitPattern: lastHash), head.number])
+        return true
+    }
+
+    /// The hash of a removed entry; nil when it is not kept.
+    static func keptHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
+        let key = LogKey.of(database: head.number, offset: offset)
+        let sql = "SELECT position, hashes FROM hashes WHERE position <= ? ORDER BY position DESC LIMIT 1"
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]),
+            let first = Int64.fromDatabaseValue(row[0]), let bytes = Data.fromDatabaseValue(row[1])
+        else { return nil }
+        // Keys of one database are adjacent, so what is in reach of the row is of its database.
+        let place = Int(key - first) * 8
+        guard place + 8 <= bytes.count else { return nil }
+        return bytes.withUnsafeBytes {
+            UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        }
+    }
+
+    /// The hashes of the entries to remove, in order and without a gap.
+    private static func removedHashes(
+        _ db: Database, _ head: LogHead, through last: UInt64, _ database: String
+    ) throws -> [UInt64] {
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(
+                sql: "SELECT position, hash FROM operations WHERE position > ? AND position <= ?"),
+            arguments: [
+                LogKey.of(database: head.number, offset: head.truncated),
+                LogKey.of(database: head.number, offset: last),
+            ])
+        var hashes: [UInt64] = []
+        while let row = try rows.next() {
+            guard LogKey.offset(of: row[0]) == head.truncated + UInt64(hashes.count) + 1 else { break }
+            hashes.append(LogReader.unsigned(row, 1))
+        }
+        guard head.truncated + UInt64(hashes.count) == last else {
+            throw OperationLogError(
+                .corrupt, "the entry is missing", database: database,
+                offset: head.truncated + UInt64(hashes.count) + 1)
+        }
+        return hashes
+    }
+
+    /// Drops hashes that no cursor may name any more, and what the index of last offsets need not know.
+    private static func drop(_ db: Database, _ head: LogHead, _ floor: UInt64) throws {
+        let excess = head.truncated > LogLimits.keptHashes ? head.truncated - LogLimits.keptHashes : 0
+        let lowest = min(max(floor, excess), head.truncated)
+        try db.execute(
+            sql: "DELETE FROM hashes WHERE position > ? AND position + length(hashes) / 8 - 1 <= ?",
+            arguments: [
+                LogKey.of(database: head.number, offset: 0),
+                LogKey.of(database: head.number, offset: lowest),
+            ])
+        try db.execute(
+            sql: "DELETE FROM touched WHERE database = ? AND offset <= ?",
+            arguments: [head.number, Int64(bitPattern: head.truncated)])
+    }
+
+    private static func encoded(_ hashes: [UInt64]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(hashes.count * 8)
+        for hash in hashes { withUnsafeBytes(of: hash.bigEndian) { bytes.append(contentsOf: $0) } }
+        return bytes
+    }
+}

@@ -1,0 +1,135 @@
+import CRDT
+
+// Snapshots, truncation and leases of the SQLite log: each call is one short transaction, or a row of them.
+
+extension SQLiteOperationLog {
+    /// One look-up.
+    public func truncation(of database: String) async throws -> LogPosition {
+        try await reading { db in
+            let head = try LogReader.head(db, database: database)
+            return LogPosition(
+                logID: head.logID, offset: head.truncated,
+                hash: head.truncated == 0 ? ChainHash.start(head.logID) : head.truncatedHash)
+        }
+    }
+
+    /// A transaction per `LogLimits.truncationStep` entries.
+    public func truncate(
+        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+    ) async throws {
+        while try await writing({ writer throws(LogWriter.Failure) in
+            try writer.change { db in
+                try LogTruncation.step(db, database, through: offset, keepingHashesAfter: floor)
+            }
+        }) { try Task.checkCancellation() }
+        while try await writing({ writer throws(LogWriter.Failure) in
+            try writer.change { try LogSnapshots.dropStep($0) }
+        }) { try Task.checkCancellation() }
+    }
+
+    /// One look-up.
+    public func snapshot(of database: String) async throws -> LogSnapshot? {
+        try await reading { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
+    }
+
+    /// One insert.
+    public func beginSnapshot(
+        of database: String, at position: LogPosition
+    ) async throws -> SnapshotDraft {
+        try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogSnapshots.begin($0, database, at: position) }
+        }
+    }
+
+    /// One insert.
+    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try OperationLogError.check(chunk: chunk, database)
+        let hash = SnapshotSum.chunk(chunk)
+        try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogSnapshots.add($0, chunk, hash: hash, to: draft, database) }
+        }
+    }
+
+    /// One update; the chunks of the one before go afterwards.
+    public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+        let snapshot = try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogSnapshots.finish($0, draft, database) }
+        }
+        while try await writing({ writer throws(LogWriter.Failure) in
+            try writer.change { try LogSnapshots.dropStep($0) }
+        }) { try Task.checkCancellation() }
+        return snapshot
+    }
+
+    /// Two look-ups.
+    public func chunk(
+        _ index: Int, of snapshot: LogSnapshot, in database: String
+    ) async throws -> [UInt8] {
+        try await reading { try LogSnapshots.chunk($0, index, of: snapshot, database) }
+    }
+
+    /// One transaction.
+    public func lease(
+        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+    ) async throws -> ActorLease? {
+        try OperationLogError.check(purpose: purpose, database)
+        return try await writing { writer throws(LogWriter.Failure) in
+            let now = writer.now()
+            return try writer.change {
+                try LogLeases.take(
+                    $0, database, purpose, slots: slots, now: now, until: now + duration.wholeMilliseconds)
+            }
+        }
+    }
+
+    /// One update.
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+        try await writing { writer throws(LogWriter.Failure) in
+            let now = writer.now()
+            return try writer.change {
+                try LogLeases.renew($0, lease, now: now, until: now + duration.wholeMilliseconds)
+            }
+        }
+    }
+
+    /// An update per actor.
+    public func retire(_ actors: [ActorID], in database: String) async throws {
+        try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogLeases.retire($0, database, actors) }
+        }
+    }
+
+    /// One update.
+    public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+        try await writing { writer throws(LogWriter.Failure) in
+            try writer.change { try LogLeases.release($0, lease, retiring: retiring) }
+        }
+    }
+}
+
+extension OperationLogError {
+    /// - Throws: `LOG-0103` for a chunk that no log takes.
+    package static func check(chunk: [UInt8], _ database: String) throws(OperationLogError) {
+        guard !chunk.isEmpty, chunk.count <= LogLimits.chunkBytes else {
+            throw OperationLogError(
+                .invalidRequest, "a chunk of \(chunk.count) bytes; 1 to \(LogLimits.chunkBytes) are taken",
+                database: database)
+        }
+    }
+
+    /// - Throws: `LOG-0103` for a purpose that no lease has.
+    package static func check(purpose: String, _ database: String) throws(OperationLogError) {
+        guard (1...LogLimits.purposeBytes).contains(purpose.utf8.count) else {
+            throw OperationLogError(
+                .invalidRequest, "a lease's purpose has 1 to \(LogLimits.purposeBytes) bytes",
+                database: database)
+        }
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds.
+    package var wholeMilliseconds: Int64 {
+        components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,142 @@
+import CRDT
+import OperationLog
+
+// Snapshots, truncation and leases of the PostgreSQL log.
+
+extension PostgresOperationLog {
+    /// One look-up.
+    public func truncation(of database: String) async throws -> LogPosition {
+        try await reading { connection in
+            let head = try PostgresLogReader.head(connection, database)
+            return LogPosition(
+                logID: head.logID, offset: head.truncated,
+                hash: head.truncated == 0 ? ChainHash.start(head.logID) : head.truncatedHash)
+        }
+    }
+
+    /// A transaction per `LogLimits.remoteTruncationStep` entries; then the space is given back for use.
+    public func truncate(
+        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+    ) async throws {
+        let target = Int64(bitPattern: offset)
+        var head = try await reading { try PostgresLogReader.head($0, database) }
+        while head.truncated < offset {
+            let reached = try await changing { connection in
+                try connection.query(
+                    "SELECT mimeo_log.truncate($1, $2, $3)",
+                    [.text(database), .int8(target), .int8(Int64(LogLimits.remoteTruncationStep))]
+                ).int8(0, 0)
+            }
+            guard reached >= 0 else {
+                throw OperationLogError(
+                    .noSnapshot, "no snapshot stands for the entries to remove", database: database,
+                    offset: offset)
+            }
+            try Task.checkCancellation()
+            head = try await reading { try PostgresLogReader.head($0, database) }
+        }
+        let (number, truncated) = (head.number, head.truncated)
+        try await changing { connection in
+            let excess = truncated > LogLimits.keptHashes ? truncated - LogLimits.keptHashes : 0
+            _ = try connection.query(
+                """
+                DELETE FROM mimeo_log.hashes
+                WHERE database = $1 AND first + array_length(hashes, 1) - 1 <= $2
+                """, [.int8(number), .int8(Int64(bitPattern: min(max(floor, excess), truncated)))])
+            _ = try connection.query(
+                "DELETE FROM mimeo_log.touched WHERE database = $1 AND \"offset\" <= $2",
+                [.int8(number), .int8(Int64(bitPattern: truncated))])
+            try connection.run("VACUUM mimeo_log.operations_\(number)")
+            try connection.run("VACUUM mimeo_log.touched")
+            try connection.run("VACUUM mimeo_log.chunks")
+        }
+    }
+
+    /// One look-up.
+    public func snapshot(of database: String) async throws -> LogSnapshot? {
+        try await reading { connection in
+            try PostgresSnapshots.finished(connection, PostgresLogReader.head(connection, database))
+        }
+    }
+
+    /// One statement.
+    public func beginSnapshot(
+        of database: String, at position: LogPosition
+    ) async throws -> SnapshotDraft {
+        try await changing { try PostgresSnapshots.begin($0, database, at: position) }
+    }
+
+    /// One statement.
+    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try OperationLogError.check(chunk: chunk, database)
+        try await changing { try PostgresSnapshots.add($0, chunk, to: draft, database) }
+    }
+
+    /// One statement.
+    public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+        try await changing { try PostgresSnapshots.finish($0, draft, database) }
+    }
+
+    /// Three look-ups.
+    public func chunk(
+        _ index: Int, of snapshot: LogSnapshot, in database: String
+    ) async throws -> [UInt8] {
+        try await reading { try PostgresSnapshots.chunk($0, index, of: snapshot, database) }
+    }
+
+    /// One function call.
+    public func lease(
+        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+    ) async throws -> ActorLease? {
+        try OperationLogError.check(purpose: purpose, database)
+        return try await changing { connection in
+            _ = try PostgresLogReader.head(connection, database)
+            let rows = try connection.query(
+                "SELECT lease_number, lease_actor, lease_epoch FROM mimeo_log.lease($1, $2, $3, $4, $5)",
+                [
+                    .text(database), .text(purpose), .int8(Int64(slots)), .int8(duration.wholeMilliseconds),
+                    .int8(Int64.random(in: .min ... .max)),
+                ])
+            guard rows.count == 1 else { return nil }
+            return ActorLease(
+                purpose: purpose, number: rows.bits(0, 0), actor: ActorID(rows.bits(0, 1)),
+                epoch: rows.bits(0, 2))
+        }
+    }
+
+    /// One update.
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+        try await changing { connection in
+            let rows = try connection.query(
+                """
+                UPDATE mimeo_log.leases SET expires = clock_timestamp() + $3 * interval '1 millisecond'
+                WHERE number = $1 AND epoch = $2 AND expires > clock_timestamp() RETURNING number
+                """,
+                [.int8(Int64(lease.number)), .int8(Int64(lease.epoch)), .int8(duration.wholeMilliseconds)])
+            return rows.count == 1
+        }
+    }
+
+    /// One update.
+    public func retire(_ actors: [ActorID], in database: String) async throws {
+        try await changing { connection in
+            _ = try connection.query(
+                """
+                UPDATE mimeo_log.leases l SET actor = NULL, expires = '-infinity', epoch = l.epoch + 1
+                FROM mimeo_log.databases d WHERE d.id = $1 AND l.database = d.number AND l.actor = ANY ($2)
+                """, [.text(database), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+        }
+    }
+
+    /// One update.
+    public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+        try await changing { connection in
+            _ = try connection.query(
+                """
+                UPDATE mimeo_log.leases SET expires = '-infinity',
+                    actor = CASE WHEN $3 = 1 THEN NULL ELSE actor END
+                WHERE number = $1 AND epoch = $2
+                """, [.int8(Int64(lease.number)), .int8(Int64(lease.epoch)), .int8(retiring ? 1 : 0)])
+        }
+    }
+}

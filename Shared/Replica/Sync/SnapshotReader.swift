@@ -1,0 +1,122 @@
+import CRDT
+import GRDB
+import Synchronization
+
+/// Reads a materialization's fold chunk by chunk, all of one moment, while folding goes on.
+///
+/// It is a read transaction of its own, which keeps SQLite from shortening its write-ahead log: read without
+/// long pauses, and close. `progress` guards everything.
+public final class SnapshotReader: Sendable {
+    private struct Progress {
+        var actors: [ActorProgress]
+        var collections: [(number: Int64, name: String)]
+        /// The row last read of the first of the collections.
+        var row: Int64 = 0
+        var hasBegun = false
+        var isDone = false
+        var actorCount: UInt64 = 0
+        var documentCount: UInt64 = 0
+    }
+
+    /// What the snapshot is of.
+    public let start: SnapshotStart
+    private let snapshot: DatabaseSnapshot
+    private let progress: Mutex<Progress>
+
+    /// Nil before the first folded operation.
+    init?(_ pool: DatabasePool) throws {
+        snapshot = try pool.makeSnapshot()
+        let read = try snapshot.read { database -> (SnapshotStart, Progress)? in
+            guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
+            let position = LogPosition(logID: logID, offset: state.head, hash: state.logHash)
+            let names = try RawStatement(fresh: "SELECT number, name FROM collection ORDER BY name", database)
+            var collections: [(number: Int64, name: String)] = []
+            while try names.step() { collections.append((names.int(0), names.text(1))) }
+            return (
+                SnapshotStart(
+                    position: position, clock: state.clock.latest, reapFloor: state.reapFloor),
+                Progress(actors: try FoldedFrontier.all(database), collections: collections)
+            )
+        }
+        guard let read else { return nil }
+        start = read.0
+        progress = Mutex(read.1)
+    }
+
+    /// The next chunk, about `ReplicaLimits.snapshotChunkBytes` long; nil behind the last.
+    public func next() throws -> [UInt8]? {
+        try progress.withLock { progress in
+            guard !progress.isDone else { return nil }
+            var chunk = SnapshotChunk()
+            if !progress.hasBegun {
+                chunk.add(.begin(start))
+                progress.hasBegun = true
+            }
+            while !Self.isFull(chunk), let actor = progress.actors.popLast() {
+                chunk.add(.actor(actor))
+                progress.actorCount += 1
+            }
+            try snapshot.read { try Self.addDocuments(to: &chunk, &progress, $0) }
+            if progress.actors.isEmpty, progress.collections.isEmpty {
+                chunk.add(.end(actors: progress.actorCount, documents: progress.documentCount))
+                progress.isDone = true
+            }
+            return chunk.bytes
+        }
+    }
+
+    /// Lets go of the moment; reading is over.
+    public func close() {
+        progress.withLock { $0.isDone = true }
+        // It only fails for a statement still in use, of which there is none between two calls.
+        try? snapshot.close()
+    }
+
+    private static func isFull(_ chunk: borrowing SnapshotChunk) -> Bool {
+        chunk.byteCount >= ReplicaLimits.snapshotChunkBytes
+    }
+
+    private static func addDocuments(
+        to chunk: inout SnapshotChunk, _ progress: inout Progress, _ database: Database
+    ) throws {
+        while !isFull(chunk), let (number, name) = progress.collections.last {
+            let statement = try RawStatement(
+                fresh: """
+                    SELECT number, id, live, position, state FROM documents_\(number) WHERE number > ?
+                    ORDER BY number
+                    """, database)
+            statement.bind(1, progress.row)
+            var isAtEnd = false
+            while !isFull(chunk) {
+                guard try statement.step() else {
+                    isAtEnd = true
+                    break
+                }
+                progress.row = statement.int(0)
+                let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
+                chunk.add(
+                    .document(
+                        SnapshotDocument(
+                            key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
+                            state: statement.bytes(4))))
+                progress.documentCount += 1
+            }
+            guard isAtEnd else { return }
+            progress.collections.removeLast()
+            progress.row = 0
+        }
+    }
+}
+
+extension Replica {
+    /// The fold as of now, to be read while folding goes on; nil before the first operation.
+    public func snapshotReader() throws -> SnapshotReader? {
+        precondition(role == .materialization, "a snapshot is of a log, and a peer folds none")
+        try checkOpen()
+        do {
+            return try SnapshotReader(pool)
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+}

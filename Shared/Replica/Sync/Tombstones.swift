@@ -1,0 +1,57 @@
+import CRDT
+import GRDB
+
+extension ReadTransaction {
+    /// A place in the walk over all tombstones.
+    public struct TombstonePlace: Sendable {
+        fileprivate var collection: Int64 = 0
+        fileprivate var row: Int64 = 0
+
+        /// Before the first.
+        public init() {}
+    }
+
+    /// The next tombstones that have outlived their time and that reaping takes something from, at most
+    /// `limit` of them after visiting at most `ReplicaLimits.visitedTombstones`; nil behind the last.
+    public func outlivedTombstones(
+        from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int
+    ) throws -> [(key: DocumentKey, vector: VersionVector)]? {
+        try withDatabase { database in
+            var found: [(key: DocumentKey, vector: VersionVector)] = []
+            var visited = 0
+            while let (number, name) = try Self.collection(from: place.collection, database) {
+                let statement = try RawStatement(
+                    fresh: """
+                        SELECT number, id, state FROM documents_\(number) WHERE number > ? AND live = 0
+                        ORDER BY number
+                        """, database)
+                statement.bind(1, place.collection == number ? place.row : 0)
+                place.collection = number
+                while try statement.step() {
+                    place.row = statement.int(0)
+                    visited += 1
+                    let document = try Document(decoding: statement.bytes(2))
+                    if document.isReapable,
+                        document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds)
+                    {
+                        let id = DocumentID(trusted: statement.bytes(1))
+                        found.append((DocumentKey(collection: name, id: id), document.vector))
+                    }
+                    if found.count >= limit || visited >= ReplicaLimits.visitedTombstones { return found }
+                }
+                place.collection = number + 1
+                place.row = 0
+            }
+            return found.isEmpty ? nil : found
+        }
+    }
+
+    private static func collection(
+        from number: Int64, _ database: Database
+    ) throws -> (number: Int64, name: String)? {
+        let statement = try RawStatement(
+            cached: "SELECT number, name FROM collection WHERE number >= ? ORDER BY number LIMIT 1", database)
+        statement.bind(1, number)
+        return try statement.step() ? (statement.int(0), statement.text(1)) : nil
+    }
+}

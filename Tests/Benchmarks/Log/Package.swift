@@ -1,0 +1,42 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The log's benchmark, a package of its own (see `scripts/side-package`): log, store and folding, without the
+// network.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
+func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude + ["README.md"],
+        swiftSettings: strict)
+}
+
+let package = Package(
+    name: "log-benchmark",
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    ],
+    targets: [
+        module("CRDT", [], exclude: ["Encoding.md"]),
+        module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+        module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
+        module("OperationLog", ["CRDT", grdb, logging]),
+        module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
+        .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
+        .target(
+            name: "ServiceKit", dependencies: ["CRDT", "OperationLog", "Replica", logging],
+            path: "Shared/ServiceKit", sources: ["Materialization", "Limits.swift"], swiftSettings: strict),
+        .executableTarget(
+            name: "log-benchmark",
+            dependencies: [
+                "CRDT", "OperationLog", "Postgres", "CLibPQ", "Replica", "ServiceKit", sqlite, logging,
+            ],
+            path: "Tests/Benchmarks/Log", exclude: ["Package.swift"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,93 @@
+// The log beside a bare INSERT loop of the same durability, in the same run:
+//
+//     make bench                                       all benchmarks
+//     scripts/with-postgres scripts/bench-log          this one; [--rounds 3] [--history 1000000]
+
+import Foundation
+import Logging
+import OperationLog
+import Postgres
+import ServiceKit
+
+func option(_ name: String, _ fallback: Int) -> Int {
+    guard let place = CommandLine.arguments.firstIndex(of: name) else { return fallback }
+    return CommandLine.arguments.dropFirst(place + 1).first.flatMap { Int($0) } ?? fallback
+}
+
+func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+func text(_ number: Double, _ digits: Int = 0) -> String { String(format: "%.\(digits)f", number) }
+
+/// Rounds of the bare loop, one appender and sixty-four, one after the other; medians of the rates and of
+/// the ratios within each round.
+func compare(
+    _ name: String, _ log: any OperationLog, rounds: Int, goal: Double, bare: (Int) -> Double
+) async throws {
+    var rates: (bare: [Double], one: [Double], many: [Double]) = ([], [], [])
+    for round in 0..<UInt64(rounds) {
+        let first = bare(1_000)
+        let one = try await appendRate(log, appenders: 1, operations: 1_000, firstActor: 1_000 * round + 1)
+        let second = bare(1_000)
+        let many = try await appendRate(
+            log, appenders: 64, operations: 400, firstActor: 1_000 * round + 100)
+        rates.bare.append((first + second) / 2)
+        rates.one.append(one)
+        rates.many.append(many)
+    }
+    let one = median(zip(rates.one, rates.bare).map { $0 / $1 })
+    let many = median(zip(rates.many, rates.bare).map { $0 / $1 })
+    print(
+        "\(name): bare loop \(text(median(rates.bare)))/s, 1 appender \(text(median(rates.one)))/s = "
+            + "\(text(one, 2)) x (goal \(goal)), 64 appenders \(text(median(rates.many)))/s = "
+            + "\(text(many, 1)) x (goal 20)")
+}
+
+var logger = Logger(label: "bench")
+logger.logLevel = .error
+let folder = FileManager.default.temporaryDirectory.appendingPathComponent("log-bench-\(UUID().uuidString)")
+try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+defer { try? FileManager.default.removeItem(at: folder) }
+let rounds = option("--rounds", 3)
+
+let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path, logger: logger)
+try await log.createDatabase("db")
+try await compare("SQLite", log, rounds: rounds, goal: 0.85) {
+    bareSQLiteRate(folder.appendingPathComponent("bare.sqlite").path, rows: $0)
+}
+await log.close()
+
+if let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] {
+    let log = try PostgresOperationLog(url: url, logger: logger)
+    try await log.createDatabase("db")
+    try await compare("PostgreSQL", log, rounds: rounds, goal: 0.8) { barePostgresRate(url, rows: $0) }
+    await log.close()
+}
+
+let history = option("--history", 1_000_000)
+if history > 0 {
+    let path = folder.appendingPathComponent("history.sqlite").path
+    let log = try SQLiteOperationLog(path: path, logger: logger)
+    try await log.createDatabase("db")
+    var started = ContinuousClock.now
+    try await writeHistory(log, operations: history)
+    print("history: \(history) operations written in \(ContinuousClock.now - started)")
+    started = ContinuousClock.now
+    let place = folder.appendingPathComponent("fold").path
+    let whole = try await Materializer.open("db", log: log, folder: place, logger: logger)
+    try await whole.advance()
+    print("history: folded from its beginning in \(ContinuousClock.now - started)")
+    started = ContinuousClock.now
+    let snapshot = try await whole.writeSnapshot { true }
+    print("history: a snapshot of \(snapshot?.bytes ?? 0) bytes in \(ContinuousClock.now - started)")
+    started = ContinuousClock.now
+    try await log.truncate("db", through: UInt64(history - history / 100), keepingHashesAfter: 0)
+    print("history: truncated to its last hundredth in \(ContinuousClock.now - started)")
+    await whole.close()
+    await log.close()
+    let (kept, offset) = try await restart(path, place, logger)
+    print("recovery: open + tail, with the materialization in place, offset \(offset): \(kept) (goal 5 s)")
+    let fresh = folder.appendingPathComponent("fresh").path
+    let (anew, reached) = try await restart(path, fresh, logger)
+    print(
+        "recovery: open + snapshot + tail, without a materialization, offset \(reached): \(anew) (goal 5 s)")
+}

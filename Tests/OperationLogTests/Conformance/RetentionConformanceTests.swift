@@ -1,0 +1,202 @@
+import CRDT
+import Testing
+
+@testable import OperationLog
+
+@Suite("Log contract: snapshots and truncation")
+struct RetentionConformanceTests {
+    @Test("a snapshot is seen whole when it is finished, and not before", arguments: LogDriver.allCases)
+    func snapshot(driver: LogDriver) async throws {
+        try await driver.withLog { log, openAnother in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            let chunks: [[UInt8]] = [[1, 2, 3], Array(repeating: 7, count: 100_000), [0]]
+            for chunk in chunks {
+                try await log.add(chunk, to: draft, in: "db")
+                _ = try await log.append([request(2, UInt64(chunk.count))], to: "db")
+                #expect(try await log.snapshot(of: "db") == nil)
+            }
+            let snapshot = try await log.finish(draft, in: "db")
+            let other = try openAnother()
+            #expect(try await other.snapshot(of: "db") == snapshot)
+            #expect(snapshot.position.offset == 5)
+            #expect((snapshot.chunks, snapshot.bytes) == (3, 100_004))
+            #expect(try await read(snapshot, other) == chunks)
+            await other.close()
+        }
+    }
+
+    @Test("the next snapshot takes the place of the one before", arguments: LogDriver.allCases)
+    func successor(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let first = try await write([[1]], at: 2, log)
+            let abandoned = try await log.beginSnapshot(of: "db", at: try #require(try await place(3, log)))
+            try await log.add([9], to: abandoned, in: "db")
+            let second = try await write([[2], [3]], at: 4, log)
+            #expect(second.number > first.number)
+            #expect(try await log.snapshot(of: "db") == second)
+            #expect(try await read(second, log) == [[2], [3]])
+            #expect(try await code { _ = try await log.chunk(0, of: first, in: "db") } == .noSnapshot)
+            #expect(try await code { try await log.add([1], to: abandoned, in: "db") } == .noSnapshot)
+            #expect(try await code { _ = try await log.finish(abandoned, in: "db") } == .noSnapshot)
+            #expect(try await code { _ = try await log.chunk(2, of: second, in: "db") } == .corruptSnapshot)
+        }
+    }
+
+    @Test("a place that the log does not have is not snapshotted", arguments: LogDriver.allCases)
+    func foreignPlace(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let head = try await log.head(of: "db")
+            let foreign = LogPosition(logID: head.logID, offset: 5, hash: ~head.hash)
+            #expect(
+                try await code { _ = try await log.beginSnapshot(of: "db", at: foreign) } == .offsetBeyondHead
+            )
+            let draft = try await log.beginSnapshot(of: "db", at: head)
+            #expect(try await code { try await log.add([], to: draft, in: "db") } == .invalidRequest)
+        }
+    }
+
+    @Test(
+        "truncation needs a snapshot, and then removes exactly what it stands for",
+        arguments: LogDriver.allCases)
+    func truncation(driver: LogDriver) async throws {
+        try await driver.withLog { log, openAnother in
+            _ = try await log.append(requests(1, 1...20), to: "db")
+            let entries = try await readAll(log)
+            let before = try await code { try await truncate(log, through: 5) }
+            #expect(before == .noSnapshot)
+            _ = try await write([[1]], at: 10, log)
+            #expect(try await code { try await truncate(log, through: 11) } == .noSnapshot)
+            #expect(try await log.truncation(of: "db").offset == 0)
+            try await truncate(log, through: 8)
+            try await truncate(log, through: 8)
+            try await truncate(log, through: 3)
+            let other = try openAnother()
+            #expect(try await other.truncation(of: "db") == place(8, log))
+            #expect(try await other.read("db", after: 8, limit: .standard) == Array(entries.dropFirst(8)))
+            let refusal = try await failure { _ = try await other.read("db", after: 7, limit: .standard) }
+            #expect(refusal?.code == .truncated)
+            #expect(refusal?.offset == 10)
+            await other.close()
+        }
+    }
+
+    @Test("everything may be removed, and the log goes on", arguments: LogDriver.allCases)
+    func whole(driver: LogDriver) async throws {
+        try await driver.withLog { log, openAnother in
+            _ = try await log.append(requests(1, 1...6), to: "db")
+            let head = try await log.head(of: "db")
+            _ = try await write([[1]], at: 6, log)
+            try await truncate(log, through: 6)
+            #expect(try await log.head(of: "db") == head)
+            #expect(try await log.read("db", after: 6, limit: .standard).isEmpty)
+            let outcomes = try await log.append([request(1, 6), request(1, 7)], to: "db")
+            #expect(outcomes == [.duplicate(through: 6), .appended(offset: 7)])
+            #expect(try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == 7)
+            let other = try openAnother()
+            #expect(try await other.read("db", after: 6, limit: .standard).map(\.offset) == [7])
+            #expect(try await other.append([request(1, 8)], to: "db") == [.appended(offset: 8)])
+            await other.close()
+        }
+    }
+
+    @Test("cursors are checked behind the truncation, down to the floor", arguments: LogDriver.allCases)
+    func keptHashes(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...30), to: "db")
+            var places: [LogPosition?] = []
+            for offset in 0...30 { places.append(try await place(UInt64(offset), log)) }
+            _ = try await write([[1]], at: 30, log)
+            for end in [UInt64(7), 20, 25] { try await truncate(log, through: end) }
+            for offset in 0...30 { #expect(try await place(UInt64(offset), log) == places[offset]) }
+            try await log.truncate("db", through: 25, keepingHashesAfter: 20)
+            for offset in [0, 21, 24, 25, 26, 30] {
+                #expect(try await place(UInt64(offset), log) == places[offset])
+            }
+            for offset in [1, 7, 19, 20] { #expect(try await place(UInt64(offset), log) == nil) }
+        }
+    }
+
+    @Test("more entries than one step removes go in steps", arguments: LogDriver.allCases)
+    func manySteps(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            let count = LogLimits.remoteTruncationStep + 100
+            for start in stride(from: UInt64(1), through: count, by: 1_000) {
+                _ = try await log.append(requests(1, start...min(count, start + 999)), to: "db")
+            }
+            let places = [try await place(1, log), try await place(4_097, log), try await place(count, log)]
+            _ = try await write([[1]], at: count, log)
+            try await truncate(log, through: count)
+            #expect(try await place(1, log) == places[0])
+            #expect(try await place(4_097, log) == places[1])
+            #expect(try await log.head(of: "db") == places[2])
+            #expect(try await log.append([request(1, count + 1)], to: "db") == [.appended(offset: count + 1)])
+        }
+    }
+
+    @Test("a condition that was read behind the truncation is a breach", arguments: LogDriver.allCases)
+    func conditions(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            let touch = Touch(rawValue: 77)
+            _ = try await log.append([request(1, 1, touches: [touch])] + requests(1, 2...10), to: "db")
+            _ = try await write([[1]], at: 8, log)
+            try await truncate(log, through: 8)
+            func outcome(_ readAt: UInt64, _ actor: UInt64) async throws -> AppendOutcome? {
+                let condition = AppendCondition(readAt: readAt, reads: [touch])
+                return try await log.append([request(actor, 1, condition: condition)], to: "db").first
+            }
+            #expect(try await outcome(7, 2) == .conflict(.condition(offset: 8)))
+            #expect(try await outcome(8, 3) == .appended(offset: 11))
+            _ = try await log.append([request(4, 1, touches: [touch])], to: "db")
+            #expect(try await outcome(11, 5) == .conflict(.condition(offset: 12)))
+        }
+    }
+
+    @Test("another database is not touched by any of it", arguments: LogDriver.allCases)
+    func otherDatabase(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            try await log.createDatabase("second")
+            _ = try await log.append(requests(1, 1...9), to: "db")
+            _ = try await log.append(requests(1, 1...9), to: "second")
+            let entries = try await readAll(log, "second")
+            _ = try await write([[1]], at: 9, log)
+            try await truncate(log, through: 9)
+            #expect(try await readAll(log, "second") == entries)
+            #expect(try await log.snapshot(of: "second") == nil)
+            #expect(try await log.truncation(of: "second").offset == 0)
+        }
+    }
+
+    private func place(_ offset: UInt64, _ log: any OperationLog) async throws -> LogPosition? {
+        try await log.position(at: offset, in: "db")
+    }
+
+    private func truncate(_ log: any OperationLog, through offset: UInt64) async throws {
+        try await log.truncate("db", through: offset, keepingHashesAfter: 0)
+    }
+
+    private func write(
+        _ chunks: [[UInt8]], at offset: UInt64, _ log: any OperationLog
+    ) async throws -> LogSnapshot {
+        let draft = try await log.beginSnapshot(of: "db", at: try #require(try await place(offset, log)))
+        for chunk in chunks { try await log.add(chunk, to: draft, in: "db") }
+        return try await log.finish(draft, in: "db")
+    }
+
+    private func read(_ snapshot: LogSnapshot, _ log: any OperationLog) async throws -> [[UInt8]] {
+        var chunks: [[UInt8]] = []
+        try await log.readSnapshot(snapshot, of: "db") { chunks.append($0) }
+        return chunks
+    }
+
+    private func failure(_ body: () async throws -> Void) async throws -> OperationLogError? {
+        do {
+            try await body()
+            return nil
+        } catch let error as OperationLogError {
+            return error
+        }
+    }
+}

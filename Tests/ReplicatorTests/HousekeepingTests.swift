@@ -1,0 +1,303 @@
+import CRDT
+import DQL
+import Foundation
+import GRDB
+import Logging
+import OperationLog
+import Replica
+import ServiceKit
+import TestSupport
+import Testing
+
+@testable import Replicator
+
+private let silent: Logger = {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    return logger
+}()
+
+@Suite("Housekeeping: reaping, snapshots, truncation")
+struct HousekeepingTests {
+    private static let day: UInt64 = 86_400_000
+
+    /// A log with a writer of its own, and housekeepers whose clocks are days ahead.
+    fileprivate final class Shop: Sendable {
+        static let database = "d"
+        let folder: URL
+        let log: SQLiteOperationLog
+        let writer: Replica
+
+        init(_ folder: URL) async throws {
+            self.folder = folder
+            log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            try await log.createDatabase(Self.database)
+            writer = try Replica(
+                directory: folder.appendingPathComponent("writer").path, role: .peer,
+                environment: Environment.system, logger: silent)
+        }
+
+        func write(_ statement: String) async throws {
+            let prepared = try PreparedStatement(statement)
+            let made = try writer.write { transaction in
+                try prepared.execute(
+                    in: transaction, idGenerator: { Environment.system.generateDocumentID() })
+            }
+            let operation = try #require(made.operation)
+            let outcomes = try await log.append(
+                [AppendRequest(operation, authorKey: "writer")], to: Self.database)
+            guard case .appended = outcomes[0] else { throw OperationLogError(.busy, "\(outcomes)") }
+        }
+
+        func materializer(_ name: String = "fold") async throws -> Materializer {
+            try await Materializer.open(
+                Self.database, log: log, folder: folder.appendingPathComponent(name).path,
+                logger: silent)
+        }
+
+        func housekeeper(
+            _ materializer: Materializer, daysAhead: UInt64 = 0, _ options: HousekeepingOptions = .init()
+        ) -> Housekeeper {
+            Housekeeper(
+                materializer: materializer, log: log, database: Self.database, options: options,
+                logger: silent,
+                wallMilliseconds: { Environment.system.wallMilliseconds() + daysAhead * day })
+        }
+    }
+
+    private func withShop(_ body: (Shop) async throws -> Void) async throws {
+        try await withTemporaryDirectory { folder in
+            let shop = try await Shop(folder)
+            try await body(shop)
+            try shop.writer.close()
+            await shop.log.close()
+        }
+    }
+
+    private func everything(_ replica: Replica) throws -> [DocumentKey: [UInt8]] {
+        try replica.read { transaction in
+            var states: [DocumentKey: [UInt8]] = [:]
+            for collection in try transaction.collectionNames() {
+                try transaction.changes(in: collection, after: 0) { document in
+                    let key = DocumentKey(collection: collection, id: document.id)
+                    states[key] = [UInt8](document.state) + Array("\(document.position)".utf8)
+                    return true
+                }
+            }
+            return states
+        }
+    }
+
+    @Test("tombstones older than the time-to-live are reaped in every fold, younger and live ones stay")
+    func reaping() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}), ({'_id': 3})")
+            try await shop.write("DELETE FROM c WHERE _id = 1 OR _id = 2")
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 2, 'again': true})")
+            let fold = try await shop.materializer()
+            let young = try await shop.housekeeper(fold, daysAhead: 29).turn(reaps: true)
+            #expect(young == Housekeeper.Report())
+            let old = try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)
+            #expect(old?.reaped == 1)
+            #expect(try everything(fold.replica).count == 2)
+            #expect(try fold.replica.reapFloor() == 2)
+            let again = try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)
+            #expect(again == Housekeeper.Report())
+            let other = try await shop.materializer("other")
+            try await other.advance()
+            #expect(try everything(other.replica) == everything(fold.replica))
+            var never = HousekeepingOptions()
+            never.tombstoneTimeToLive = nil
+            let off = try await shop.housekeeper(fold, daysAhead: 900, never).turn(reaps: true)
+            #expect(off == Housekeeper.Report())
+            await other.close()
+            await fold.close()
+        }
+    }
+
+    @Test("more tombstones than one operation names go in several")
+    func manyTombstones() async throws {
+        try await withShop { shop in
+            let count = Limits.reapedDocuments * 2 + 7
+            let documents = (1...count).map { "({'_id': \($0)})" }.joined(separator: ", ")
+            try await shop.write("INSERT INTO c DOCUMENTS \(documents)")
+            try await shop.write("DELETE FROM c WHERE _id > 5")
+            let fold = try await shop.materializer()
+            #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == count - 5)
+            #expect(try everything(fold.replica).count == 5)
+            #expect(try await shop.log.head(of: Shop.database).offset == 5)
+            await fold.close()
+        }
+    }
+
+    @Test("a document that is written while it is reaped stays")
+    func concurrentWrite() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try await shop.write("DELETE FROM c")
+            let fold = try await shop.materializer()
+            try await fold.advance()
+            // Behind the fold's back: the reaping was read before, and is decided by the log.
+            let lease = try #require(
+                try await shop.log.lease("housekeeping", of: 1, for: .seconds(60), in: Shop.database))
+            let readAt = await fold.position.offset
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 2, 'saved': true})")
+            let tombstone = try #require(
+                try everything(fold.replica).keys.first { $0.id == (try? DocumentID(2)) })
+            let operation = CRDT.Operation(
+                actor: lease.actor, sequence: 1, timestamp: 1 << 62,
+                changes: [
+                    .init(
+                        collection: tombstone.collection, id: tombstone.id,
+                        delta: ReapingChange.encode(
+                            at: VersionVector([.init(actor: shop.writer.actor, time: 1)])))
+                ])
+            let condition = AppendCondition(
+                readAt: readAt, reads: [.document(tombstone.collection, tombstone.id)])
+            let request = AppendRequest(operation, under: lease, condition: condition)
+            #expect(
+                try await shop.log.append([request], to: Shop.database) == [.conflict(.condition(offset: 3))])
+            try await shop.log.release(lease, retiring: false, in: Shop.database)
+            #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == 1)
+            #expect(try everything(fold.replica).count == 1)
+            await fold.close()
+        }
+    }
+
+    @Test("one process does it at a time")
+    func oneAtATime() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let fold = try await shop.materializer()
+            let lease = try #require(
+                try await shop.log.lease("housekeeping", of: 1, for: .seconds(60), in: Shop.database))
+            #expect(try await shop.housekeeper(fold).turn(reaps: true) == nil)
+            try await shop.log.release(lease, retiring: false, in: Shop.database)
+            #expect(try await shop.housekeeper(fold).turn(reaps: true) != nil)
+            await fold.close()
+        }
+    }
+
+    private var often: HousekeepingOptions {
+        var options = HousekeepingOptions()
+        options.snapshotOperations = 10
+        options.keptOperations = 3
+        return options
+    }
+
+    @Test("a fold that begins with the snapshot is the fold of the whole log")
+    func snapshot() async throws {
+        try await withShop { shop in
+            for number in 1...12 {
+                try await shop.write("INSERT INTO c\(number % 3) DOCUMENTS ({'_id': \(number)})")
+            }
+            try await shop.write("DELETE FROM c1 WHERE _id = 1")
+            let whole = try await shop.materializer("whole")
+            let report = try await shop.housekeeper(whole, often).turn(reaps: false)
+            #expect(report == Housekeeper.Report(reaped: 0, snapshot: 13, truncated: 10))
+            #expect(try await shop.housekeeper(whole, often).turn(reaps: false) == Housekeeper.Report())
+            try await shop.write("UPDATE c2 SET a = 1")
+            try await whole.advance()
+            let fresh = try await shop.materializer("fresh")
+            #expect(await fresh.position.offset == 13)
+            try await fresh.advance()
+            #expect(try everything(fresh.replica) == everything(whole.replica))
+            #expect(
+                try fresh.replica.read { try $0.frontier() } == whole.replica.read { try $0.frontier() })
+            #expect(await fresh.position == whole.position)
+            await fresh.close()
+            // Its file is a materialization like any other.
+            let again = try await shop.materializer("fresh")
+            #expect(await again.position == whole.position)
+            await again.close()
+            await whole.close()
+        }
+    }
+
+    @Test("a fold that has fallen behind the truncation begins anew with the snapshot")
+    func behind() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 0})")
+            let late = try await shop.materializer("late")
+            try await late.advance()
+            for number in 1...20 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            _ = try await shop.housekeeper(whole, often).turn(reaps: false)
+            await #expect(throws: OperationLogError.self) { try await late.advance() }
+            #expect(await late.hasLostHistory)
+            await late.close()
+            let again = try await shop.materializer("late")
+            #expect(try everything(again.replica) == everything(whole.replica))
+            await again.close()
+            await whole.close()
+        }
+    }
+
+    @Test("a damaged snapshot is never begun with")
+    func damaged() async throws {
+        try await withShop { shop in
+            for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            var options = often
+            options.keptOperations = 1_000
+            _ = try await shop.housekeeper(whole, options).turn(reaps: false)
+            try shop.damageSnapshot()
+            let fresh = try await shop.materializer("fresh")
+            #expect(await fresh.position.offset == 0)
+            try await fresh.advance()
+            #expect(try everything(fresh.replica) == everything(whole.replica))
+            await fresh.close()
+            try await shop.log.truncate(Shop.database, through: 5, keepingHashesAfter: 0)
+            let refusal = await #expect(throws: OperationLogError.self) {
+                _ = try await shop.materializer("another")
+            }
+            #expect(refusal?.code == .corruptSnapshot)
+            await whole.close()
+        }
+    }
+
+    @Test("storage stays flat however long is written")
+    func flat() async throws {
+        try await withShop { shop in
+            let whole = try await shop.materializer("whole")
+            var options = often
+            options.snapshotOperations = 200
+            options.keptOperations = 50
+            var sizes: [UInt64] = []
+            let text = String(repeating: "x", count: 400)
+            for number in 1...2_000 {
+                try await shop.write(
+                    "INSERT INTO c DOCUMENTS ({'_id': \(number % 20), 'n': \(number), 't': '\(text)'}) "
+                        + "ON ID CONFLICT DO UPDATE")
+                guard number % 200 == 0 else { continue }
+                _ = try await shop.housekeeper(whole, options).turn(reaps: true)
+                sizes.append(try shop.logSize())
+            }
+            let early = try #require(sizes.dropFirst(2).first)
+            let late = try #require(sizes.last)
+            #expect(late <= early + early / 4, "the log's file grew: \(sizes)")
+            await whole.close()
+        }
+    }
+}
+
+extension HousekeepingTests.Shop {
+    /// Flips a bit of the snapshot's first chunk.
+    func damageSnapshot() throws {
+        try run("UPDATE chunks SET bytes = CAST(substr(bytes, 1, 60) || x'FF' || substr(bytes, 62) AS BLOB)")
+    }
+
+    /// The bytes of the log's file, the write-ahead log written back into it.
+    func logSize() throws -> UInt64 {
+        let path = folder.appendingPathComponent("log.sqlite").path
+        try run("PRAGMA wal_checkpoint(TRUNCATE)")
+        return try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 ?? 0
+    }
+
+    /// Runs a statement on the log's file behind the log's back.
+    private func run(_ statement: String) throws {
+        let connection = try DatabaseQueue(path: folder.appendingPathComponent("log.sqlite").path)
+        try connection.writeWithoutTransaction { try $0.execute(sql: statement) }
+        try connection.close()
+    }
+}

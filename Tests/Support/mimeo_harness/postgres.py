@@ -1,0 +1,115 @@
+"""A PostgreSQL cluster of a test's own, which may be killed."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+from .until import until
+
+START_SECONDS = 60
+"""How long a cluster may take until it answers, recovery after a kill included."""
+
+
+def binaries():
+    """The folder of the newest PostgreSQL server here."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
+    if not found:
+        raise FileNotFoundError("no PostgreSQL server is installed: scripts/setup postgres")
+    return found[-1].parent
+
+
+class Postgres:
+    """One cluster in the workspace, reachable through a socket in its folder only, syncing to disk as a real one does.
+
+    PostgreSQL refuses to run as root; it runs as `postgres` then.
+    """
+
+    def __init__(self, workspace, name="postgres"):
+        self._folder = workspace.directory / name
+        self._folder.mkdir()
+        self._binaries = binaries()
+        self._log_path = workspace.directory / f"{name}.log"
+        self._popen = None
+        self._owner = {}
+        if os.geteuid() == 0:
+            account = pwd.getpwnam("postgres")
+            os.chown(self._folder, account.pw_uid, account.pw_gid)
+            self._owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        workspace.on_close(self.close)
+        self._run("initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
+
+    @property
+    def _data(self):
+        return self._folder / "data"
+
+    @property
+    def url(self):
+        """What a service takes as `--log`."""
+        return f"postgresql://postgres@/postgres?host={self._folder}"
+
+    def start(self):
+        """Starts the postmaster and waits until it answers; also after a kill, whose recovery it does then."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._try_to_start():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"PostgreSQL does not start\n{self.log_tail()}")
+            time.sleep(0.05)
+        until(lambda: self._popen.poll() is not None or self._answers(), START_SECONDS, self.log_tail)
+        return self
+
+    def _try_to_start(self):
+        """A killed postmaster's children live for a moment, and keep its shared memory: then it ends at once."""
+        with open(self._log_path, "ab") as log:
+            self._popen = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self._data, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
+                 "-c", f"unix_socket_directories={self._folder}", "-c", "fsync=on"],
+                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                **self._owner)
+        while self._popen.poll() is None:
+            if self._answers():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _answers(self):
+        done = subprocess.run(
+            [self._binaries / "pg_isready", "-q", "-h", self._folder], cwd=self._folder, check=False, **self._owner)
+        return done.returncode == 0
+
+    def kill(self):
+        """kill -9 of the postmaster; its children notice and end by themselves."""
+        self._popen.kill()
+        self._popen.wait()
+
+    def query(self, statement):
+        """The rows of a statement, as lists of texts; without a driver, through psql."""
+        arguments = ["-X", "-q", "-A", "-t", "-F", "\x1f", "-h", self._folder, "-U", "postgres", "-c", statement]
+        lines = self._run("psql", *arguments).splitlines()
+        return [line.split("\x1f") for line in lines if line]
+
+    def _run(self, name, *arguments):
+        done = subprocess.run(
+            [str(self._binaries / name), *(str(argument) for argument in arguments)], cwd=self._folder,
+            capture_output=True, text=True, check=False, timeout=120, **self._owner)
+        if done.returncode != 0:
+            raise RuntimeError(f"{name}: {done.stderr}")
+        return done.stdout
+
+    def log_tail(self, lines=15):
+        return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    def close(self):
+        """Ends the cluster at once; its folder goes with the workspace's."""
+        if self._popen is not None and self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGQUIT)
+            try:
+                self._popen.wait(15)
+            except subprocess.TimeoutExpired:
+                self._popen.kill()
+                self._popen.wait()
+        if not os.environ.get("MIMEO_KEEP"):
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,153 @@
+"""A disk that is full: refused with a reason, reads go on, and when space returns everything goes on without a restart.
+
+Log, projection and attachments each have a small file system of their own in memory; a file in it takes the space away
+and gives it back.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import unittest
+
+from mimeo_harness import FourProcesses, Peer, Postgres, until
+from system_test import SystemTest
+
+SPACE_KIB = 12 * 1024
+LEFT_KIB = 400
+"""What is left when a disk is about to be full: some documents, but soon not one more."""
+
+
+class SmallDisk:
+    """A folder with a file system of its own that holds `SPACE_KIB`."""
+
+    def __init__(self, workspace, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._ballast = folder / "ballast"
+        options = f"size={SPACE_KIB}k,mode=0700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], check=True, timeout=30)
+        workspace.on_close(lambda: subprocess.run(["umount", "-l", folder], check=False, timeout=30))
+
+    @property
+    def free_kib(self):
+        state = os.statvfs(self.folder)
+        return state.f_bavail * state.f_frsize // 1024
+
+    def fill(self, left_kib=LEFT_KIB):
+        with open(self._ballast, "wb") as ballast:
+            ballast.write(bytes(max(0, self.free_kib - left_kib) * 1024))
+
+    def clear(self):
+        self._ballast.unlink()
+
+
+class DiskFull(SystemTest):
+    seconds = 120
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("only root may mount a small file system")
+
+    def start(self, disk=None, log=None):
+        """A cluster whose data folder has a small disk at `disk`, or the log in it."""
+        cluster = FourProcesses(self.workspace, log=f"sqlite:{log}" if log else None)
+        small = SmallDisk(self.workspace, cluster.data / disk)
+        return cluster.start(), small
+
+    def insert(self, server, name, kib=20):
+        # Nothing that could be compressed away.
+        text = random.Random(name).randbytes(kib * 512).hex()
+        return server.post_statement("INSERT INTO cars DOCUMENTS (:car)", {"car": {"_id": name, "t": text}}, seconds=30)
+
+    def insert_until_refused(self, server):
+        """The ids that were taken, and the first answer that was no."""
+        taken = []
+        for number in range(300):
+            answer = self.insert(server, f"full-{number}")
+            if answer.status != 200:
+                return taken, answer
+            taken.append(f"full-{number}")
+        self.fail("the disk was never full")
+
+    def test_a_full_log_refuses_writes_serves_reads_and_goes_on_when_there_is_space(self):
+        log = self.workspace.directory / "cluster" / "log" / "log.sqlite"
+        server, disk = self.start("log", log)
+        peer = Peer(self.workspace, "a", server, ["SELECT * FROM cars"])
+        self.assertEqual(self.insert(server, "first").status, 200)
+        disk.fill()
+        taken, refusal = self.insert_until_refused(server)
+        self.assert_refused(refusal, 503)
+        self.assertIn("LOG-0301", refusal.error["message"])
+        self.assertEqual(self.ids(server), sorted(["first", *taken]))
+        commit = peer.execute("INSERT INTO cars DOCUMENTS (:car)".replace(
+            ":car", "{'_id': 'local', 't': '" + "x" * 50_000 + "'}"))["commitID"]
+        self.assertIn("local", self.ids(peer))
+        disk.clear()
+        peer.wait_for_commit(commit, 60)
+        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        expected = sorted(["first", "last", "local", *taken])
+        for side in (server, peer):
+            until(lambda: self.ids(side) == expected, 30, lambda: f"{self.ids(side)}, not {expected}")
+
+    def test_a_full_tablespace_of_postgresql_refuses_writes_serves_reads_and_goes_on(self):
+        postgres = Postgres(self.workspace).start()
+        disk = SmallDisk(self.workspace, self.workspace.directory / "tablespace")
+        shutil.chown(disk.folder, "postgres", "postgres")
+        postgres.query(f"CREATE TABLESPACE small LOCATION '{disk.folder}'")
+        postgres.query("ALTER SYSTEM SET default_tablespace = small")
+        postgres.query("SELECT pg_reload_conf()")
+        server = FourProcesses(self.workspace, log=postgres.url).start()
+        self.assertEqual(self.insert(server, "first").status, 200)
+        disk.fill()
+        taken, refusal = self.insert_until_refused(server)
+        self.assert_refused(refusal, 503)
+        self.assertIn("LOG-0301", refusal.error["message"])
+        self.assertEqual(self.ids(server), sorted(["first", *taken]))
+        disk.clear()
+        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        self.assertEqual(self.ids(server), sorted(["first", "last", *taken]))
+
+    def test_a_full_projection_says_so_holds_up_nobody_else_and_catches_up_when_there_is_space(self):
+        """It answers at the log's head or not at all: an older state would hide writes that were acknowledged."""
+        server, disk = self.start("query")
+        self.assertEqual(self.insert(server, "first").status, 200)
+        disk.fill(left_kib=100)
+        writer, reader = (Peer(self.workspace, name, server, ["SELECT * FROM cars"]) for name in "ab")
+        for number in range(40):
+            statement = f"INSERT INTO cars DOCUMENTS ({{'_id': 'p-{number}', 't': '{'x' * 20_000}'}})"
+            commit = writer.execute(statement)["commitID"]
+        writer.wait_for_commit(commit, 60)
+        expected = sorted(["first", *(f"p-{number}" for number in range(40))])
+        until(lambda: self.ids(reader) == expected, 30, lambda: f"{len(self.ids(reader))} of {len(expected)}")
+        self.assert_refused(server.post_statement("SELECT _id FROM cars", seconds=30), 503)
+        health = server.client_of("query-service").request("GET", "/health", seconds=10)
+        self.assertEqual(health.status, 503, health.body)
+        disk.clear()
+        until(lambda: self.is_well(server.client_of("query-service")), 60, "the query-service is not healthy again")
+        self.assertEqual(self.ids(server), expected)
+        self.assertEqual(self.insert(server, "last").status, 200)
+
+    def test_a_full_attachment_store_keeps_what_it_has_and_nothing_half(self):
+        server, disk = self.start("attachments")
+        first = server.upload(os.urandom(100_000)).json
+        disk.fill()
+        before = disk.free_kib
+        refusal = server.upload(os.urandom(2_000_000))
+        self.assert_refused(refusal, 507)
+        self.assertEqual(server.download(first["id"]).status, 200)
+        until(lambda: disk.free_kib >= before - 8, 10, lambda: f"{before - disk.free_kib} KiB of it stayed")
+        disk.clear()
+        content = os.urandom(2_000_000)
+        answer = server.upload(content)
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(server.download(answer.json["id"]).body, content)
+
+    @staticmethod
+    def is_well(client):
+        return client.request("GET", "/health", seconds=10).status == 200
+
+    @staticmethod
+    def ids(side):
+        return sorted(item["_id"] for item in side.query("SELECT _id FROM cars"))

@@ -1,0 +1,234 @@
+"""kill -9 in a loop, of everything that appends to, reads and keeps the log, on both kinds of log.
+
+MIMEO_KILLS says how often (50 per log in every run, 1,000 on demand), MIMEO_SEED which dice. Afterwards:
+- no acknowledged write is missing, none that was never attempted is there, and none was taken twice;
+- the log has every offset from the first kept one to its head once, and every actor's sequences without a gap;
+- every materialization equals the fold of the log: that of a query-service which begins with nothing, compared byte for
+  byte in their files and as rows through DQL.
+"""
+
+import os
+import random
+import shutil
+import sqlite3
+import time
+
+from load import Writer
+from mimeo_harness import FourProcesses, Peer, Postgres, digest, until
+from system_test import SystemTest, report
+
+KILLS = int(os.environ.get("MIMEO_KILLS", "50"))
+SEED = int(os.environ.get("MIMEO_SEED", "7"))
+OFFSET_BITS = 40
+"""As `LogKey` of the SQLite log has it: the database's number stands above the offset."""
+
+
+class KillLoop(SystemTest):
+    seconds = 240 + 6 * KILLS
+
+    def test_on_sqlite(self):
+        self.loop(log=None, victims={})
+
+    def test_on_postgresql(self):
+        """Two more query-services share a projection in PostgreSQL, of which one is its worker at a time."""
+        postgres = Postgres(self.workspace).start()
+        self.loop(postgres.url, {"postgres": postgres}, projected=("query-service-3", "query-service-4"))
+
+    def loop(self, log, victims, projected=()):
+        started = time.monotonic()
+        self.cluster = FourProcesses(self.workspace, log=log)
+        self.cluster.extra_arguments = {name: ["--projection", log] for name in projected}
+        self.cluster.start()
+        names = ("query-service", "query-service-2", *projected)
+        for name in names[1:]:
+            self.cluster.start_service("query-service", name)
+        queries = {name: self.cluster.client_of(name) for name in names}
+        select = ["SELECT * FROM notes", "SELECT * FROM tallies"]
+        peers = {name: Peer(self.workspace, name, self.cluster, select) for name in "ab"}
+        for client in queries.values():
+            until(lambda: self.answers(client), 30, "a query-service does not answer")
+        writers = [Writer(name, self.writing(name, side.execute)) for name, side in {**peers, **queries}.items()]
+        for writer in writers:
+            writer.start()
+        services = {name: Service(self.cluster, name) for name in ("replicator", *queries)}
+        kills = self.kill({**services, **peers, **victims})
+        for writer in writers:
+            writer.stop()
+            self.assertIsNone(writer.problem)
+            self.assertGreater(len(writer.acknowledged), 0)
+        self.settle(services, peers, queries)
+        self.assert_nothing_lost(writers, queries["query-service"])
+        documents = self.assert_materializations_equal(peers, queries)
+        if projected:
+            self.assert_projection_equal(victims["postgres"], documents)
+        rows = self.log_rows(victims)
+        self.assert_log_whole(rows)
+        acknowledged = sum(len(writer.acknowledged) for writer in writers)
+        report(f"{sum(kills.values())} kills in {time.monotonic() - started:.0f} s ({kills}), {acknowledged} "
+               f"acknowledged writes, none lost; {len(rows)} operations in the log, none missing")
+
+    def writing(self, name, execute):
+        """Two statements per write: a document of its own, and one that everybody counts in."""
+        tally = f"UPDATE tallies APPLY n INCREMENT BY 1 WHERE _id = '{name}'"
+        made = []
+
+        def write(statement):
+            if not made:
+                execute(f"INSERT INTO tallies DOCUMENTS ({{'_id': '{name}'}}) ON ID CONFLICT DO NOTHING")
+                made.append(True)
+            execute(statement)
+            self.attempts[name] = self.attempts.get(name, 0) + 1
+            execute(tally)
+            self.counted[name] = self.counted.get(name, 0) + 1
+
+        return write
+
+    def setUp(self):
+        super().setUp()
+        self.attempts, self.counted = {}, {}
+
+    @staticmethod
+    def answers(client):
+        try:
+            return client.post_statement("SELECT * FROM notes LIMIT 1", seconds=5).status == 200
+        except (OSError, RuntimeError):
+            return False
+
+    def kill(self, victims):
+        """Kills one after the other at moments that the dice decide, and starts each again at once or soon."""
+        dice = random.Random(SEED)
+        kills = dict.fromkeys(victims, 0)
+        for _ in range(KILLS):
+            name = dice.choice(sorted(victims))
+            time.sleep(dice.uniform(0.05, 0.6))
+            victims[name].kill()
+            kills[name] += 1
+            time.sleep(dice.uniform(0.0, 0.15))
+            victims[name].start()
+        return kills
+
+    def settle(self, services, peers, queries):
+        """Everything runs, the peers' writes are in the log, and both query-services have read it."""
+        for name in services:
+            client = self.cluster.client_of(name)
+            until(lambda: self.is_healthy(client), 60, lambda: f"{name} is not healthy")
+        for peer in peers.values():
+            commit = peer.execute(f"INSERT INTO notes DOCUMENTS ({{'_id': 'last-{peer.name}'}})")["commitID"]
+            peer.wait_for_commit(commit, 120)
+        written = queries["query-service"].execute("INSERT INTO notes DOCUMENTS ({'_id': 'last-http'})")
+        headers = {"X-DITTO-TXN-ID": str(written["transactionId"])}
+        for client in queries.values():
+            client.execute("SELECT * FROM notes LIMIT 1", headers=headers)
+
+    @staticmethod
+    def is_healthy(client):
+        try:
+            return client.request("GET", "/health", seconds=5).status == 200
+        except OSError:
+            return False
+
+    def assert_nothing_lost(self, writers, client):
+        notes = {item["_id"] for item in client.query("SELECT _id FROM notes")}
+        lost = [name for writer in writers for name in writer.acknowledged if name not in notes]
+        self.assertEqual(lost, [])
+        known = {name for writer in writers for name in writer.attempted} | {"last-a", "last-b", "last-http"}
+        self.assertEqual(notes - known, set())
+        for tally in client.query("SELECT _id, n FROM tallies"):
+            name, count = tally["_id"], tally.get("n", 0)
+            self.assertGreaterEqual(count, self.counted.get(name, 0), name)
+            self.assertLessEqual(count, self.attempts.get(name, 0), name)
+
+    def assert_materializations_equal(self, peers, queries):
+        self.cluster.start_service("query-service", "query-service-fresh")
+        fresh = self.cluster.client_of("query-service-fresh")
+        until(lambda: self.answers(fresh), 60, "the fresh query-service does not answer")
+        sides = {"fresh": fresh, **queries, **peers}
+        for collection in ("notes", "tallies"):
+            found = {}
+
+            def agree():
+                for name, side in sides.items():
+                    found[name] = digest(side.query(f"SELECT * FROM {collection}"))
+                return len(set(found.values())) == 1
+
+            until(agree, 60, lambda: f"{collection} differs: {found}", pause=0.3)
+        for name in ("replicator", *queries, "query-service-fresh"):
+            self.cluster.processes[name].stop()
+        files = sorted(self.cluster.data.glob("query/*/replica.sqlite"))
+        files += sorted(self.cluster.data.glob("replicator/*/replica.sqlite"))
+        self.assertEqual(len(files), 4, files)
+        contents = {str(path.parent): self.documents(path) for path in files}
+        first = next(iter(contents.values()))
+        self.assertGreater(len(first), 0)
+        for name, content in contents.items():
+            self.assertTrue(content == first, f"{name} differs from {files[0].parent}")
+        return first
+
+    def assert_projection_equal(self, postgres, documents):
+        """The tables in PostgreSQL hold the same states as of the same offsets, and the checkpoint is the head."""
+        found = {}
+        rows = postgres.query("""
+            SELECT c.generation, c.number, encode(c.name, 'hex') FROM mimeo_projection.collections c
+            JOIN mimeo_projection.databases d ON d.generation = c.generation""")
+        for generation, number, name in rows:
+            collection = bytes.fromhex(name).decode()
+            table = f"mimeo_g{generation}.c{number}"
+            for row in postgres.query(
+                    f"""SELECT encode(id, 'hex'), "offset", live::int, encode(state, 'hex') FROM {table}"""):
+                found[(collection, bytes.fromhex(row[0]))] = (int(row[1]), int(row[2]), bytes.fromhex(row[3]))
+        self.assertTrue(found == documents, "the projection differs from the materializations")
+        head = postgres.query("""SELECT g."offset", l.head FROM mimeo_projection.databases d
+            JOIN mimeo_projection.generations g ON g.number = d.generation JOIN mimeo_log.databases l ON l.id = d.id""")
+        self.assertEqual(len({*head[0]}), 1, head)
+
+    @staticmethod
+    def documents(path):
+        """collection, id -> offset and state of every document of a materialization that is closed."""
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            documents = {}
+            for number, collection in connection.execute("SELECT number, name FROM collection").fetchall():
+                rows = connection.execute(f"SELECT id, position, live, state FROM documents_{number}")
+                documents.update({(collection, row[0]): row[1:] for row in rows})
+            return documents
+        finally:
+            connection.close()
+
+    def log_rows(self, victims):
+        """(offset, actor, sequence) of every operation, in order of offset."""
+        if "postgres" in victims:
+            rows = victims["postgres"].query('SELECT "offset", actor, sequence FROM mimeo_log.operations ORDER BY 1')
+            return [tuple(map(int, row)) for row in rows]
+        copy = self.workspace.directory / "copy.sqlite"
+        for suffix in ("", "-wal"):
+            if os.path.exists(f"{self.cluster.data}/log.sqlite{suffix}"):
+                shutil.copy(f"{self.cluster.data}/log.sqlite{suffix}", f"{copy}{suffix}")
+        connection = sqlite3.connect(copy)
+        try:
+            self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+            rows = connection.execute("SELECT position, actor, sequence FROM operations ORDER BY position").fetchall()
+            return [(row[0] & ((1 << OFFSET_BITS) - 1), row[1], row[2]) for row in rows]
+        finally:
+            connection.close()
+
+    def assert_log_whole(self, rows):
+        offsets = [row[0] for row in rows]
+        self.assertEqual(offsets, list(range(offsets[0], offsets[0] + len(rows))))
+        last = {}
+        for offset, actor, sequence in rows:
+            self.assertEqual(sequence, last.get(actor, sequence - 1) + 1, f"offset {offset}")
+            last[actor] = sequence
+
+
+class Service:
+    """One of the cluster's executables as a victim: it keeps its port and folder."""
+
+    def __init__(self, cluster, label):
+        self._cluster = cluster
+        self._label = label
+
+    def kill(self):
+        self._cluster.processes[self._label].kill()
+
+    def start(self):
+        self._cluster.start_service(self._label.rstrip("-0123456789"), self._label)
