@@ -10,6 +10,7 @@ import Sync
 /// snapshot.
 struct CatchUpReader {
     let query: SubscriptionQuery
+    let access: ReadAccess
     /// Documents that do not match are named as candidates when they changed behind this offset.
     let namesAfter: UInt64
     private var documents: [DocumentUpdate] = []
@@ -19,11 +20,12 @@ struct CatchUpReader {
     private var last: UInt64
 
     static func page(
-        of replica: Replica, query: SubscriptionQuery, after offset: UInt64, namesAfter: UInt64,
-        start: LogPosition
+        of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: UInt64,
+        namesAfter: UInt64, start: LogPosition
     ) throws -> CatchUpPage {
         try replica.read { transaction in
-            var reader = CatchUpReader(query: query, namesAfter: namesAfter, after: offset)
+            var reader = CatchUpReader(
+                query: query, access: access, namesAfter: namesAfter, after: offset)
             var isComplete = true
             try transaction.changes(in: query.collection, after: offset) { document in
                 guard !reader.isFull || document.position == reader.last else {
@@ -40,8 +42,9 @@ struct CatchUpReader {
         }
     }
 
-    private init(query: SubscriptionQuery, namesAfter: UInt64, after offset: UInt64) {
+    private init(query: SubscriptionQuery, access: ReadAccess, namesAfter: UInt64, after offset: UInt64) {
         self.query = query
+        self.access = access
         self.namesAfter = namesAfter
         last = offset
     }
@@ -56,6 +59,7 @@ struct CatchUpReader {
         let key = DocumentKey(collection: query.collection, id: changed.id)
         visited += 1
         last = changed.position
+        guard access.allows(key) else { return }
         if try document.isLive && query.matches(DocumentRecord(id: changed.id, document: document)) {
             documents.append(DocumentUpdate(key: key, content: .state([UInt8](changed.state))))
             size += changed.state.count

@@ -102,7 +102,7 @@ public final class ReplicatorPart: ServicePart {
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                allowsReading: { grant.allowsReading(collection: $0) }))
+                access: ReadAccess(grant)))
         let expiry = Task {
             // In steps, since an issuer may put the end further away than a sleep can be long.
             while true {

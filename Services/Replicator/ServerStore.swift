@@ -35,8 +35,13 @@ package struct ServerStore: SessionStore {
             }
             return .frontier(
                 heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, known))
-        case .readPage(let subscription, let query, let start):
-            return .page(subscription: subscription, try await page(query, start))
+        case .readPage(let subscription, let query, let access, let start):
+            guard let page = try await page(query, access, start) else {
+                return .unknownPlace(subscription: subscription)
+            }
+            return .page(subscription: subscription, page)
+        case .compareHeld(let subscription, let query, let access, let page):
+            return .compared(subscription: subscription, try await compare(query, access, page))
         case .awaitOperations(let offset):
             switch await hub.operations(after: offset, for: session) {
             case .operations(let operations, let through)?: return .operations(operations, through: through)
@@ -68,27 +73,33 @@ package struct ServerStore: SessionStore {
 
     /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
     private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
-        if let seen = hello.head, try await log.position(at: seen.offset, in: database) != seen {
+        let floor = try hub.materializer.replica.reapFloor()
+        let logID = await hub.materializer.position.logID
+        // Behind the reap floor the log need not remember; but a log that has a later position was not put
+        // back to before this one.
+        if let seen = hello.head, seen.offset >= floor || seen.logID != logID,
+            try await log.position(at: seen.offset, in: database) != seen
+        {
             return true
         }
         return hello.acknowledged.contains { known[$0.actor]?.sequence ?? 0 < $0.sequence }
     }
 
-    /// Reads a page. A cursor counts only when the log itself has that position (rule 18); a
-    /// materialization that is behind the cursor folds up to it first.
-    private func page(_ query: SubscriptionQuery, _ start: PageStart) async throws -> CatchUpPage {
+    /// Reads a page; nil for a place that the log does not have, or behind which something was reaped
+    /// (rules 14 and 18). A materialization that is behind the place folds up to it first.
+    private func page(
+        _ query: SubscriptionQuery, _ access: ReadAccess, _ start: PageStart
+    ) async throws -> CatchUpPage? {
         guard let beginning = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
         let offset: UInt64
         let namesFrom: UInt64
         switch start {
-        case .cursor(let cursor):
-            let isKnown = try await log.position(at: cursor.offset, in: database) == cursor
-            let folded = await hub.materializer.position.offset
-            if !isKnown || folded < cursor.offset { try await hub.materializer.advance() }
-            offset = isKnown ? cursor.offset : 0
-            namesFrom = 0
+        case .cursor(let place), .resumed(let place, _):
+            guard try await isKnown(place) else { return nil }
+            offset = place.offset
+            if case .resumed(_, let namesAfter) = start { namesFrom = namesAfter } else { namesFrom = 0 }
         case .offset(let place, let namesAfter):
             // What the subscriber has written is in the log, but may not be folded; it is not sent again.
             if place == 0 { try await hub.materializer.advance() }
@@ -96,9 +107,31 @@ package struct ServerStore: SessionStore {
             namesFrom = namesAfter
         }
         let replica = hub.materializer.replica
-        return try await hub.materializer.executor.run {
+        var page = try await hub.materializer.executor.run {
             try CatchUpReader.page(
-                of: replica, query: query, after: offset, namesAfter: namesFrom, start: beginning)
+                of: replica, query: query, access: access, after: offset, namesAfter: namesFrom,
+                start: beginning)
+        }
+        if page.head == nil { page.reached = try await log.position(at: page.offset, in: database) }
+        return page
+    }
+
+    /// Whether what changed behind a place is all that a subscriber at that place has to be told.
+    private func isKnown(_ place: LogPosition) async throws -> Bool {
+        guard place.logID == (await hub.materializer.position).logID else { return false }
+        if await hub.materializer.position.offset < place.offset { try await hub.materializer.advance() }
+        guard try place.offset >= hub.materializer.replica.reapFloor() else { return false }
+        return try await log.position(at: place.offset, in: database) == place
+    }
+
+    /// Compares a page of what a subscriber holds with the fold of everything in the log (rule 14).
+    private func compare(
+        _ query: SubscriptionQuery, _ access: ReadAccess, _ page: HeldPage
+    ) async throws -> HeldAnswer {
+        try await hub.materializer.advance()
+        let replica = hub.materializer.replica
+        return try await hub.materializer.executor.run {
+            try HeldReader.answer(page, of: query, access, in: replica)
         }
     }
 }

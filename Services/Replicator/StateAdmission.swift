@@ -21,7 +21,7 @@ extension DatabaseHub {
                         return false
                     }
                     let vector = try VersionVector(decoding: candidate.vector)
-                    return try !Self.vector(of: candidate.key, transaction).covers(vector)
+                    return try !Self.seen(vector, of: candidate.key, transaction).covers(vector)
                 }.map(\.key)
             }
         }
@@ -70,17 +70,21 @@ extension DatabaseHub {
                 var size = 0
                 for item in states {
                     guard identity.grant.allowsWriting(collection: item.key.collection),
-                        let document = try? Document(decoding: item.state),
+                        let held = try? Document(decoding: item.state)
+                    else { continue }
+                    let document = try Self.withoutReaped(held, item.key, transaction)
+                    let state = document == held ? item.state : document.encoded()
+                    guard
                         !HybridClock.isTooFarAhead(document.vector.greatestTime ?? 0, wallMilliseconds: now),
                         try !Self.vector(of: item.key, transaction).covers(document.vector),
                         try Self.fits(document, item.key, transaction),
-                        size == 0 || size + item.state.count < Limits.stateOperationBytes
+                        size == 0 || size + state.count < Limits.stateOperationBytes
                     else { continue }
-                    size += item.state.count
+                    size += state.count
                     changes.append(
                         Operation.Change(
                             collection: item.key.collection, id: item.key.id,
-                            delta: StateChange.encode(item.state)))
+                            delta: StateChange.encode(state)))
                 }
                 // An operation names each collection once in a row.
                 return changes.sorted { utf8Precedes($0.collection, $1.collection) }
@@ -91,6 +95,31 @@ extension DatabaseHub {
     private static func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {
         guard let state = try transaction.state(of: key) else { return VersionVector() }
         return try state.withUnsafeBytes { try DocumentReader($0).vector() }
+    }
+
+    /// What the log has seen of a document, as far as a vector names its writers: the fold's state, and the
+    /// frontier (rule 13), for whatever is not in the state and before the frontier was removed.
+    private static func seen(
+        _ vector: VersionVector, of key: DocumentKey, _ transaction: ReadTransaction
+    ) throws -> VersionVector {
+        var seen = try Self.vector(of: key, transaction)
+        for progress in try transaction.frontier(of: vector.entries.map(\.actor)) {
+            seen.insert(Stamp(time: progress.timestamp, actor: progress.actor))
+        }
+        return seen
+    }
+
+    /// A peer's document without what was removed and reaped here while it was away.
+    private static func withoutReaped(
+        _ held: Document, _ key: DocumentKey, _ transaction: ReadTransaction
+    ) throws -> Document {
+        let ours = try Self.vector(of: key, transaction)
+        let seen = try Self.seen(held.vector, of: key, transaction)
+        let extra = held.vector.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
+        guard extra.contains(where: { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }) else {
+            return held
+        }
+        return held.gone(frontier: seen, replaying: [])
     }
 
     /// Whether the merged document can still be passed on.

@@ -28,7 +28,7 @@ extension DatabaseHub {
             case .refused(let reason), .uncovered(let reason): refusals.append(reason)
             }
         }
-        var (acknowledged, rejected) = try await append(requests, from: session)
+        var (acknowledged, rejected, offset) = try await append(requests, from: session)
         // One record closes the actor. What else of it was refused is told when that stands.
         var closed: Set<ActorID> = []
         for refusal in refusals {
@@ -40,7 +40,8 @@ extension DatabaseHub {
                 if isRecorded { closed.insert(refusal.actor) }
             }
         }
-        return rejected.isEmpty ? .appended(acknowledged) : .refused(acknowledged, rejected)
+        return rejected.isEmpty
+            ? .appended(acknowledged, offset: offset) : .refused(acknowledged, rejected, offset: offset)
     }
 
     private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
@@ -54,8 +55,10 @@ extension DatabaseHub {
 
     private func append(
         _ requests: [AppendRequest], from session: UInt64
-    ) async throws -> ([Frame.Acknowledgement], [Frame.Refusal]) {
-        guard !requests.isEmpty else { return ([], []) }
+    ) async throws -> ([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64) {
+        guard !requests.isEmpty else { return ([], [], 0) }
+        var last: UInt64 = 0
+        var isAnyOld = false
         for request in requests {
             origins[OriginKey(actor: request.record.actor, sequence: request.record.sequence)] = session
         }
@@ -73,9 +76,14 @@ extension DatabaseHub {
             switch outcome {
             case .appended(let offset):
                 appendedThrough = max(appendedThrough, offset)
+                last = max(last, offset)
                 reached[record.actor] = record.sequence
-            case .duplicate(let through) where through == record.sequence: reached[record.actor] = through
-            case .duplicate(let through): unverified[record.actor] = (record, through)
+            case .duplicate(let through) where through == record.sequence:
+                isAnyOld = true
+                reached[record.actor] = through
+            case .duplicate(let through):
+                isAnyOld = true
+                unverified[record.actor] = (record, through)
             case .gap(let expected):
                 refusals.append(
                     refusal(record, .sequenceGap, "the log expects sequence \(expected)"))
@@ -90,7 +98,7 @@ extension DatabaseHub {
                 refusal(item.record, .actorConflict, "the log has the actor through \(item.through)"))
         }
         let acknowledgements = reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
-        return (acknowledgements, refusals)
+        return (acknowledgements, refusals, isAnyOld ? 0 : last)
     }
 
     /// Lets a refusal take the operation's place in the log, so that no other way leads there any more.

@@ -209,6 +209,11 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
     }
 
+    /// Whether a live subscription asks for documents of a collection.
+    func isSubscribed(_ collection: String) -> Bool {
+        shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }
+    }
+
     func checkOpen() throws(ReplicaError) {
         if shared.withLock({ $0.isClosed }) { throw ReplicaError(.closed, "the store is closed") }
     }

@@ -1,9 +1,9 @@
 /// The module's limits: name with unit, value, reason.
 public enum Limits {
     /// The protocol version this build speaks.
-    public static let protocolVersion: UInt64 = 1
+    public static let protocolVersion: UInt64 = 2
     /// The oldest protocol version it still understands.
-    public static let oldestProtocolVersion: UInt64 = 1
+    public static let oldestProtocolVersion: UInt64 = 2
     /// The most bytes one frame may have. Larger messages travel in chunks, so that one document blocks a
     /// link briefly.
     public static let frameBytes = 1_048_576
@@ -22,6 +22,14 @@ public enum Limits {
     public static let wantedDocuments = 1_024
     /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
     public static let wantedWaitingDocuments = 4_096
+    /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page and
+    /// a run of the live stream, each with a message of the largest size in it.
+    public static let waitingBytes = 4 * messageBytes
+    /// About how many bytes of states answer one `want`; for the rest its sender asks again. Bounds what one
+    /// side asks for unseen.
+    public static let answerBytes = 8 * 1_048_576
+    /// The most bytes of a token that one side keeps for the other.
+    public static let tokenBytes = 8_192
     /// Documents one page of holdings may name: what the answer to it may ask for.
     public static let heldDocuments = 1_024
     /// Actors of which a server takes nothing more in one session, having refused an operation of each. An

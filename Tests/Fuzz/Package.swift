@@ -15,7 +15,14 @@ let package = Package(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
-            name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
+            name: "Identity", dependencies: ["CRDT", "DQL"], path: "Shared/Identity",
+            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"],
+            swiftSettings: strict),
+        .target(
+            name: "Sync", dependencies: ["CRDT", "DQL", "Identity"], path: "Shared/Sync",
+            exclude: ["README.md", "Wire/wire.cddl"], swiftSettings: strict),
+        .target(
+            name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync"], path: "Tests/Fuzz/Targets",
             swiftSettings: strict),
         .executableTarget(
             name: "fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Runner", swiftSettings: strict),

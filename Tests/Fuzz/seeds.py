@@ -28,6 +28,22 @@ def fixtures(directory):
             write(directory, "json", name, json.dumps(fixture["decoded"]).encode())
 
 
+def frames(directory):
+    """Frames as they are, and as the events of an open session of either side."""
+    for file in sorted((TESTS / "SyncTests" / "Fixtures").glob("frames-*.txt")):
+        events = {2: b"", 3: b""}
+        for line in file.read_text().splitlines():
+            name, text = line.split(" ")
+            data = bytes.fromhex(text)
+            write(directory, "frame", name, data)
+            event = bytes([0]) + len(data).to_bytes(2, "big") + data
+            for kind in events:
+                write(directory, "session", f"{name}-{kind}", bytes([kind]) + event + bytes([14]))
+                events[kind] += event + bytes([14])
+        for kind, data in events.items():
+            write(directory, "session", f"{file.stem}-{kind}", bytes([kind]) + data)
+
+
 def conditions():
     """What stands behind WHERE: with other operators, seeds of the older language."""
     for statement in statements():
@@ -55,6 +71,7 @@ def statements():
 
 def main(directory):
     fixtures(directory)
+    frames(directory)
     for number, statement in enumerate(sorted(set(statements()))):
         write(directory, "dql", f"statement-{number}", statement.encode())
         write(directory, "execute", f"statement-{number}", statement.encode())

@@ -98,7 +98,7 @@ struct QueryProjectionPostgresTests {
                     }
                     var answer = try await two.execute("SELECT hits FROM c")
                     while answer.status != 200 { answer = try await two.execute("SELECT hits FROM c") }
-                    #expect(answer.rows == [#"{"hits":\(added)}"#])
+                    #expect(answer.rows == [#"{"hits":\#(added)}"#])
                     #expect(
                         try PostgresDatabase.sql("SELECT document ->> 'hits' FROM db_cars.c", at: url)
                             == "\(added)")

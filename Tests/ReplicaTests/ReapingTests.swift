@@ -97,7 +97,9 @@ struct ReapingTests {
             try fold.committing { database, _ in
                 for change in [
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
-                    "PRAGMA user_version = 2",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
+                    "DROP TABLE outside", "PRAGMA user_version = 2",
                 ] { try RawStatement(fresh: change, database).run() }
                 return ((), nil)
             }

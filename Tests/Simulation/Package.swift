@@ -52,7 +52,8 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift", "WriteAdmission.swift",
+                "HeldReader.swift", "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift",
+                "WriteAdmission.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
         .target(

@@ -24,7 +24,61 @@ enum Exemplars {
     static let delta = DocumentUpdate(
         key: key(2), content: .delta(Stamp(time: 0x0010_0000_0000_0001, actor: actor), [4, 5]))
 
-    static let frames: [(name: String, frame: Frame)] = [
+    static let gone = DocumentUpdate(key: key(4), content: .gone(vector))
+    static let vector = VersionVector([.init(actor: actor, time: 9)]).encoded()
+
+    static var frames: [(name: String, frame: Frame)] { first + second }
+
+    /// What the second version added.
+    static let second: [(name: String, frame: Frame)] = [
+        ("subscribe-resume", .subscribe(resuming)),
+        ("subscription-refused-hides", .subscriptionRefused(id: 5, error, hides: true)),
+        ("catch-up-resume", .catchUp(page { $0.resume = [9, 8, 7] })),
+        (
+            "catch-up-listed",
+            .catchUp(
+                page {
+                    $0.gone = [Frame.Candidate(key: key(4), vector: vector)]
+                    $0.hidden = [key(5), key(6)]
+                })
+        ),
+        (
+            "catch-up-end-rights",
+            .catchUp(
+                page {
+                    $0.end = position
+                    $0.rights = [0, 0, 0, 0, 0, 0, 0, 1]
+                })
+        ),
+        ("operations-gone", .operations(Frame.Operations(position: position, updates: [gone, delta]))),
+        ("progress-skipped", .progress(position, skipped: true)),
+        (
+            "acknowledged-offset",
+            .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)], offset: 300)
+        ),
+        ("states-part", .states([(key: key(1), state: [9])], at: position, isPart: true)),
+        ("list", .list(id: 5)),
+        ("list-after", .list(id: 5, after: key(7).id)),
+        ("held", .held(id: 5, [Frame.Candidate(key: key(3), vector: vector)], isLast: false)),
+        ("held-last", .held(id: 5, [], isLast: true)),
+        ("granted", .granted),
+    ]
+
+    private static func page(_ body: (inout Frame.CatchUp) -> Void) -> Frame.CatchUp {
+        var page = Frame.CatchUp(id: 5, documents: [state])
+        body(&page)
+        return page
+    }
+
+    private static var resuming: Frame.Subscribe {
+        var frame = subscribe(cursor: position)
+        frame.resume = [9, 8, 7]
+        frame.holds = true
+        frame.rights = [0, 0, 0, 0, 0, 0, 0, 1]
+        return frame
+    }
+
+    static let first: [(name: String, frame: Frame)] = [
         (
             "hello-peer",
             .hello(

@@ -7,14 +7,12 @@ import Testing
 
 @Suite("Frames")
 struct FrameTests {
-    private static var fixtures: [(name: String, bytes: [UInt8])] {
-        get throws {
-            let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("Fixtures/frames-1.txt")
-            return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
-                let parts = line.split(separator: " ")
-                return (String(parts[0]), bytes(hex: String(parts[1])))
-            }
+    private static func fixtures(_ version: Int) throws -> [(name: String, bytes: [UInt8])] {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("Fixtures/frames-\(version).txt")
+        return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
+            let parts = line.split(separator: " ")
+            return (String(parts[0]), bytes(hex: String(parts[1])))
         }
     }
 
@@ -48,11 +46,12 @@ struct FrameTests {
         }
     }
 
-    @Test("frames of the first version are read, and written, byte for byte")
-    func firstForm() throws {
-        let fixtures = try Self.fixtures
-        #expect(fixtures.map(\.name) == Exemplars.frames.map(\.name))
-        for (fixture, exemplar) in zip(fixtures, Exemplars.frames) {
+    @Test("frames of both versions are read, and written, byte for byte", arguments: [1, 2])
+    func fixedForms(_ version: Int) throws {
+        let fixtures = try Self.fixtures(version)
+        let exemplars = version == 1 ? Exemplars.first : Exemplars.second
+        #expect(fixtures.map(\.name) == exemplars.map(\.name))
+        for (fixture, exemplar) in zip(fixtures, exemplars) {
             #expect(fixture.bytes == exemplar.frame.encoded(), "\(fixture.name)")
             #expect(try Frame(decoding: fixture.bytes) == exemplar.frame, "\(fixture.name)")
         }
@@ -119,7 +118,7 @@ struct FrameTests {
 
     @Test("a page of a catch-up with a delta in it is malformed")
     func deltaInPage() {
-        let page = Frame.CatchUp(id: 1, documents: [Exemplars.delta], candidates: [], end: nil)
+        let page = Frame.CatchUp(id: 1, documents: [Exemplars.delta])
         #expect(code { try Frame(decoding: Frame.catchUp(page).encoded()) } == "SYNC-0101")
     }
 

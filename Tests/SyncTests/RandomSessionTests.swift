@@ -13,7 +13,7 @@ struct RandomSessionTests {
         let key = Exemplars.key(Int64(generator.below(3)))
         let position = LogPosition(
             logID: Exemplars.position.logID, offset: generator.pick([0, 299, 300, 301, .max]), hash: 1)
-        switch generator.below(36) {
+        switch generator.below(44) {
         case 0: return .opened
         case 1..<9: return .frame(generator.pick(Exemplars.frames).frame.encoded())
         case 9: return .frame(generator.bytes(count: generator.below(20)))
@@ -66,6 +66,22 @@ struct RandomSessionTests {
                 HistoryStanding(actor: Exemplars.actor, admitted: 3, state: generator.pick(states))
             ])
         case 33: return .seenNoted
+        case 34: return .returning([key])
+        case 35, 36:
+            return .held(
+                key: [UInt8(generator.below(2))], [Frame.Candidate(key: key, vector: Exemplars.vector)],
+                isLast: generator.chance(50))
+        case 37, 38:
+            var answer = HeldAnswer()
+            if generator.chance(50) { answer.documents = [Exemplars.state] }
+            if generator.chance(50) { answer.gone = [Frame.Candidate(key: key, vector: Exemplars.vector)] }
+            if generator.chance(50) { answer.through = key.id }
+            return .compared(subscription: UInt64(generator.below(7)), answer)
+        case 39: return .unknownPlace(subscription: UInt64(generator.below(7)))
+        case 40, 41:
+            let isOpen = generator.chance(50)
+            let mark = UInt64(generator.below(3))
+            return .grantChanged(ReadAccess(collection: { _ in isOpen }, mark: { _ in mark }))
         default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)], at: position)
         }
     }

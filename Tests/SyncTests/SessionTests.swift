@@ -9,10 +9,10 @@ struct SessionTests {
         Session(
             Session.Configuration(
                 role: role, databaseID: "d", peerKey: "", wallMilliseconds: 5, creditBytes: credit,
-                allowsReading: { !utf8Equal($0, "hidden") }))
+                access: ReadAccess(collection: { !utf8Equal($0, "hidden") })))
     }
 
-    static func hello(_ database: String = "d", version: UInt64 = 1, credit: UInt64 = 1 << 20) -> Event {
+    static func hello(_ database: String = "d", version: UInt64 = 2, credit: UInt64 = 1 << 20) -> Event {
         .frame(
             Frame.hello(
                 Frame.Hello(
@@ -53,7 +53,7 @@ struct SessionTests {
             .frame(
                 Frame.hello(
                     Frame.Hello(
-                        version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20,
+                        version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20,
                         actors: [known], head: Exemplars.position)
                 ).encoded()))
         #expect(!session.isOpen)
@@ -93,7 +93,7 @@ struct SessionTests {
     func wrongHello() {
         var old = Self.session(.server(origin: 1))
         _ = old.receive(.opened)
-        #expect(Self.code(old.receive(Self.hello(version: 0))) == "SYNC-0201")
+        #expect(Self.code(old.receive(Self.hello(version: 1))) == "SYNC-0201")
         var foreign = Self.session(.server(origin: 1))
         _ = foreign.receive(.opened)
         #expect(Self.code(foreign.receive(Self.hello("other"))) == "SYNC-0202")
@@ -177,10 +177,10 @@ struct SessionTests {
         var server = Self.openServer()
         let malformed = Self.sent(server.receive(subscribe(1, "SELECT FROM")))
         #expect(malformed.map(\.name) == ["subscriptionRefused"])
-        guard case .subscriptionRefused(1, let reason)? = malformed.first else { return }
+        guard case .subscriptionRefused(1, let reason, false)? = malformed.first else { return }
         #expect(reason.code == "SYNC-0301")
         let hidden = Self.sent(server.receive(subscribe(2, "SELECT * FROM hidden")))
-        guard case .subscriptionRefused(2, let second)? = hidden.first else { return }
+        guard case .subscriptionRefused(2, let second, false)? = hidden.first else { return }
         #expect(second.code == "SYNC-0302")
         #expect(server.isOpen)
     }

@@ -18,7 +18,6 @@ struct EmbeddedStore: ProjectionStore {
 
     var position: LogPosition { get async { await materializer.position } }
     var failure: String? { get async { await materializer.failure } }
-    var actor: ActorID { materializer.replica.actor }
 
     func run() async { await materializer.run() }
     func advance() async throws { try await materializer.advance() }
@@ -35,22 +34,17 @@ struct EmbeddedStore: ProjectionStore {
     }
 
     func draft(
-        from offset: UInt64, sequence: UInt64,
+        from offset: UInt64, as actor: ActorID, sequence: UInt64,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let replica = materializer.replica
         // Read before the draft: a fold in between only makes the condition stricter.
         let readAt = await materializer.position.offset
         return try await materializer.executor.run {
-            let draft = try replica.draft(as: replica.actor, sequence: sequence) { try body($0) }
+            let draft = try replica.draft(as: actor, sequence: sequence) { try body($0) }
             return StatementDraft(
                 result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: readAt)
         }
-    }
-
-    func renewActor(_ actor: ActorID) async throws {
-        let replica = materializer.replica
-        try await materializer.executor.run { try replica.renewActor(actor) }
     }
 
     func close() async { await materializer.close() }

@@ -19,6 +19,7 @@ actor Projection {
     private let database: String
     private let bounds: QueryServicePart.Bounds
     private let statements: PreparedStatements
+    private let writer: LeasedActor
     private var follower: Task<Void, Never>?
     private var writing: Task<ExecuteAnswer, any Error>?
     private var waitingWrites = 0
@@ -45,6 +46,7 @@ actor Projection {
         self.store = store
         self.bounds = bounds
         self.statements = statements
+        writer = LeasedActor(log: log, database: database, purpose: "query-service")
     }
 
     private func follow() { follower = Task { await store.run() } }
@@ -52,6 +54,7 @@ actor Projection {
     func close() async {
         follower?.cancel()
         _ = try? await writing?.value
+        await writer.close()
         await store.close()
     }
 
@@ -127,17 +130,22 @@ actor Projection {
         return try await task.value
     }
 
-    /// Drafts, appends, folds. The statement runs again when somebody else touched what it read or wrote, and
-    /// once more under a new actor when the log says that somebody else wrote as this projection's (its
-    /// folder was copied).
+    /// Drafts, appends, folds. The statement runs again when somebody else touched what it read or wrote,
+    /// under another lease when this one has run out, and once more under a new actor when the log says that
+    /// somebody else wrote as this one.
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
     ) async throws -> ExecuteAnswer {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
         for _ in 0..<Limits.writeAttempts {
-            let actor = store.actor
-            let draft = try await draft(statement, arguments, options, as: actor)
+            let (lease, isFresh) = try await writer.lease()
+            if isFresh {
+                // The holder before may have written what is not folded here.
+                written = max(written, try await log.head(of: database).offset)
+                try await catchUp(to: written)
+            }
+            let draft = try await draft(statement, arguments, options, as: lease.actor)
             var answer = ExecuteAnswer(
                 transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
@@ -145,15 +153,16 @@ actor Projection {
             guard let operation = draft.operation else { return answer }
             let condition = AppendCondition(
                 readAt: draft.readAt, reads: Touch.all(of: operation, reading: statement))
-            switch try await append(operation, condition) {
+            switch try await append(operation, under: lease, condition) {
             case .appended(let offset):
                 answer.transactionID = offset
                 return answer
             case .conflict(.condition(let offset)): try await catchUp(to: offset)
+            case .conflict(.leaseLost): await writer.lose(lease)
             case .duplicate, .gap, .conflict:
                 guard !isActorNew else { throw QueryError(.conflict) }
                 isActorNew = true
-                try await store.renewActor(actor)
+                await writer.lose(lease, retiring: true)
             }
         }
         throw QueryError(.conflict)
@@ -173,7 +182,7 @@ actor Projection {
         as actor: ActorID
     ) async throws -> StatementDraft {
         let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
-        return try await store.draft(from: written, sequence: sequence) { writer in
+        return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
             try statement.execute(
                 in: writer, arguments: arguments, options: options,
                 idGenerator: { Environment.system.generateDocumentID() })
@@ -181,10 +190,9 @@ actor Projection {
     }
 
     private func append(
-        _ operation: Operation, _ condition: AppendCondition
+        _ operation: Operation, under lease: ActorLease, _ condition: AppendCondition
     ) async throws -> AppendOutcome {
-        let request = AppendRequest(
-            operation, authorKey: "query-service:\(operation.actor)", condition: condition)
+        let request = AppendRequest(operation, under: lease, condition: condition)
         guard let outcome = try await log.append([request], to: database).first else {
             preconditionFailure("an append of one operation has one outcome")
         }

@@ -11,8 +11,6 @@ protocol ProjectionStore: Sendable {
     var position: LogPosition { get async }
     /// Why the store does not follow the log; nil while it does.
     var failure: String? { get async }
-    /// Who writes through this process.
-    var actor: ActorID { get }
 
     /// Follows the log until the task is cancelled or the log closes.
     func run() async
@@ -29,14 +27,11 @@ protocol ProjectionStore: Sendable {
         from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
-    /// What a statement would write: as `read`, with an operation of this process's actor for the log.
+    /// What a statement would write: as `read`, with an operation of this actor for the log.
     func draft(
-        from offset: UInt64, sequence: UInt64,
+        from offset: UInt64, as actor: ActorID, sequence: UInt64,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
-
-    /// Writes as another actor from now on, if `actor` is the one so far.
-    func renewActor(_ actor: ActorID) async throws
 
     /// Ends what `run` began and frees everything.
     func close() async

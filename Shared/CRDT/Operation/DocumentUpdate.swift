@@ -1,12 +1,15 @@
-/// What one store tells another about one document: a delta to apply where its base is covered, or a full
-/// state to merge.
+/// What one store tells another about one document: a delta to apply where its base is covered, a full state
+/// to merge, or that it is gone.
 public struct DocumentUpdate: Sendable, Equatable {
-    /// The two forms of content.
+    /// The forms of content.
     public enum Content: Sendable, Equatable {
         /// An encoded delta and the stamp of its operation.
         case delta(Stamp, [UInt8])
         /// An encoded full state.
         case state([UInt8])
+        /// The document is gone where this comes from: whatever this encoded vector covers was removed, and
+        /// its tombstone reaped (rules 13 and 14).
+        case gone([UInt8])
     }
 
     /// The document.

@@ -9,9 +9,14 @@ struct FoldBatch {
         let collection: [UInt8]
         let id: DocumentID
         var state: [UInt8]?
-        /// The offset of the last entry that changed or confirmed it; nil while none has.
-        var offset: UInt64?
+        /// Where it last changed, or was confirmed.
+        var offset: UInt64 = 0
+        var isChanged = false
         var wasThere = false
+
+        mutating func become(_ new: [UInt8]?, at place: UInt64) {
+            (state, offset, isChanged) = (new, place, true)
+        }
     }
 
     /// Where the generation will stand.
@@ -94,7 +99,7 @@ struct FoldBatch {
         return order.map { collection, places in
             Connection.Step(
                 """
-                SELECT w.place, d.state FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
+                SELECT w.place, d.state, d."offset" FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
                 JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
                 """,
                 [
@@ -110,23 +115,20 @@ struct FoldBatch {
             for row in 0..<rows.count {
                 let place = Int(rows.int8(row, 0))
                 places[place].state = rows.bytes(row, 1)
+                places[place].offset = rows.bits(row, 2)
                 places[place].wasThere = true
             }
         }
-        for (place, document) in loaded {
-            places[place].state = document.state
-            places[place].offset = document.offset
-        }
+        for (place, document) in loaded { places[place].become(document.state, at: document.offset) }
         for step in steps {
-            switch try outcome(step.change, on: places[step.place].state) {
-            case .changed(let state, _):
-                places[step.place].state = state
-                places[step.place].offset = step.offset
-            case .duplicate: places[step.place].offset = step.offset
+            let before = places[step.place]
+            switch try outcome(step.change, on: before.state) {
+            case .changed(let state, _): places[step.place].become(state, at: step.offset)
+            case .duplicate: places[step.place].become(before.state, at: step.offset)
             case .reaped(let rest):
-                places[step.place].state = rest
-                places[step.place].offset = step.offset
-                result.reapFloor = step.offset
+                // Nobody has to be told, so what rests does not move.
+                places[step.place].become(rest, at: before.offset)
+                result.reapFloor = max(result.reapFloor, before.offset)
             case .void(.noSuchTombstone): break
             case .void(.baseMissing):
                 logger.error(
@@ -152,9 +154,9 @@ struct FoldBatch {
             var rows = DocumentRows()
             var gone: [[UInt8]] = []
             for place in numbers.lazy.map({ places[$0] }) {
-                guard let offset = place.offset else { continue }
+                guard place.isChanged else { continue }
                 if let state = place.state {
-                    try rows.add(place.id, state, offset)
+                    try rows.add(place.id, state, place.offset)
                     if rows.bytes >= PostgresLimits.writeBytes {
                         steps.append(rows.upsert(into: table))
                         rows = DocumentRows()

@@ -16,7 +16,7 @@ struct Generation: Sendable, Equatable {
     var position: LogPosition
     /// The greatest timestamp folded.
     var clock: Timestamp
-    /// The offset of the last operation that reaped anything; 0 while none has.
+    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was.
     var reapFloor: UInt64
 
     /// The columns that `init(_:_:column:)` reads, of a generation under this name.

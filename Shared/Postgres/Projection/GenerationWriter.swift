@@ -41,20 +41,24 @@ final class GenerationWriter {
     }
 
     /// Puts documents of a snapshot into a generation that is being built, which stands before its log.
-    func load(_ documents: [(key: DocumentKey, state: [UInt8], offset: UInt64)]) throws {
+    func load(_ documents: [SnapshotDocument]) throws {
         var batch = FoldBatch(after: generation)
         for document in documents {
+            if batch.isFull {
+                try commit(&batch)
+                batch = FoldBatch(after: generation)
+            }
             batch.put(document.key, document.state, at: document.offset)
         }
         try commit(&batch)
     }
 
     /// Sets where a generation stands whose documents came from a snapshot.
-    func stand(at position: LogPosition, clock: Timestamp, reapFloor: UInt64) throws {
+    func stand(at start: SnapshotStart) throws {
         var batch = FoldBatch(after: generation)
-        batch.result.position = position
-        batch.result.clock = clock
-        batch.result.reapFloor = reapFloor
+        batch.result.position = start.position
+        batch.result.clock = start.clock
+        batch.result.reapFloor = start.reapFloor
         try commit(&batch)
     }
 

@@ -132,6 +132,19 @@ final class ProjectionSession {
         }
     }
 
+    /// Puts documents of the log's snapshot into the generation that is being built.
+    func load(_ documents: [SnapshotDocument]) throws {
+        guard let building else { preconditionFailure("nothing is being built") }
+        try building.load(documents)
+    }
+
+    /// The snapshot is complete: what is being built stands where the snapshot does.
+    func finishLoading(_ start: SnapshotStart) throws -> Generation {
+        guard let building else { preconditionFailure("nothing is being built") }
+        try building.stand(at: start)
+        return building.generation
+    }
+
     /// Folds entries into the generation that is being built.
     func build(_ entries: [LogEntry]) throws -> Generation {
         guard let building else { preconditionFailure("nothing is being built") }

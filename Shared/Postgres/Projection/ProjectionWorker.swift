@@ -130,6 +130,8 @@ actor ProjectionWorker {
     }
 
     private func fail(_ error: any Error) async {
+        // This worker was slower than the log is kept: the next look finds out, and builds from the snapshot.
+        if let error = error as? OperationLogError, error.code == .truncated { isChecked = false }
         // Whoever else can work may lead.
         await lane.drop()
         isLeading = false
@@ -177,7 +179,7 @@ actor ProjectionWorker {
     private func isGood(_ current: Generation, _ head: LogPosition) async throws -> Bool {
         guard agrees(current.position, head) else { return false }
         if isChecked { return true }
-        isChecked = try await log.position(at: current.position.offset, in: database) == current.position
+        isChecked = try await hasAll(after: current.position)
         return isChecked
     }
 
@@ -201,10 +203,7 @@ actor ProjectionWorker {
         if look.isRebuildWanted || building == nil && isWanted {
             logger.notice(
                 "a projection is built anew", metadata: ["database": "\(database)"])
-            guard let start = try await log.position(at: 0, in: database) else {
-                throw OperationLogError(.corrupt, "a log has no beginning", database: database)
-            }
-            building = try await lane.run { try $0.startBuilding(at: start) }
+            building = try await startBuilding()
         }
         guard var generation = building else { return }
         var reads = isUrgent ? Int.max : PostgresLimits.buildingReads
@@ -223,9 +222,69 @@ actor ProjectionWorker {
         reach(switched.position)
     }
 
+    /// Whether building can go on where somebody stopped. Not where a snapshot may be half loaded.
     private func isUsable(_ begun: Generation, _ head: LogPosition) async throws -> Bool {
-        guard begun.layout == Generation.currentLayout, agrees(begun.position, head) else { return false }
-        return try await log.position(at: begun.position.offset, in: database) == begun.position
+        guard begun.layout == Generation.currentLayout, begun.position.offset > 0 || head.offset == 0,
+            agrees(begun.position, head)
+        else { return false }
+        return try await hasAll(after: begun.position)
+    }
+
+    /// Whether the log has this history, and everything after it.
+    private func hasAll(after position: LogPosition) async throws -> Bool {
+        guard try await log.position(at: position.offset, in: database) == position else { return false }
+        return try await log.truncation(of: database).offset <= position.offset
+    }
+
+    /// Begins at the log's beginning, or with its snapshot where it has one: it is the fold of all before.
+    private func startBuilding() async throws -> Generation {
+        guard let start = try await log.position(at: 0, in: database) else {
+            throw OperationLogError(.corrupt, "a log has no beginning", database: database)
+        }
+        let begun = try await lane.run { try $0.startBuilding(at: start) }
+        guard let loaded = try await Self.loadSnapshot(log, database, lane, logger) else { return begun }
+        return try await lane.run { try $0.finishLoading(loaded) }
+    }
+
+    /// Loads the log's snapshot into what is being built.
+    /// - Returns: where it stands; nil when there is none, or only a damaged one beside a log that is whole.
+    private static func loadSnapshot(
+        _ log: any OperationLog, _ database: String, _ lane: WorkerLane, _ logger: Logger
+    ) async throws -> SnapshotStart? {
+        guard let snapshot = try await log.snapshot(of: database) else { return nil }
+        do {
+            // The whole of it is verified first: a generation must not begin with what turns out damaged.
+            try await log.readSnapshot(snapshot, of: database) { _ in }
+        } catch let error as OperationLogError where error.code == .corruptSnapshot {
+            guard try await log.truncation(of: database).offset == 0 else { throw error }
+            logger.error(
+                "the snapshot is damaged; the log is folded from its beginning",
+                metadata: ["database": "\(database)"])
+            return nil
+        }
+        var start: SnapshotStart?
+        try await log.readSnapshot(snapshot, of: database) { chunk in
+            let records = try records(in: chunk)
+            let documents = records.compactMap { record in
+                if case .document(let document) = record { document } else { SnapshotDocument?.none }
+            }
+            if case .begin(let begun)? = records.first { start = begun }
+            try await lane.run { try $0.load(documents) }
+        }
+        guard let start, start.position == snapshot.position else {
+            throw OperationLogError(
+                .corruptSnapshot, "the snapshot is not of the place it is kept for", database: database,
+                offset: snapshot.position.offset)
+        }
+        return start
+    }
+
+    private static func records(in chunk: [UInt8]) throws(ProjectionError) -> [SnapshotRecord] {
+        do {
+            return try SnapshotChunk.records(in: chunk)
+        } catch {
+            throw ProjectionError(.brokenLog, "a chunk of the snapshot cannot be read: \(error)")
+        }
     }
 
     // MARK: Waiting

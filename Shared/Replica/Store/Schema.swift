@@ -130,6 +130,23 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS index_version (
             one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
         INSERT OR IGNORE INTO index_version (one, version) VALUES (1, random());
+        """ + sessionsOfFormat3
+
+    /// What a peer keeps from one session to the next: the rights that a cursor was given under, how far a
+    /// catch-up has come, own writes whose answer is still to come (rule 16), documents outside the server's
+    /// scope with their vector from before.
+    private static let sessionsOfFormat3 = """
+
+        ALTER TABLE subscription ADD COLUMN rights BLOB NOT NULL DEFAULT x'';
+        ALTER TABLE staged ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX staged_document ON staged (subscription, collection, id);
+        CREATE TABLE resumption (subscription BLOB PRIMARY KEY, token BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE unanswered (
+            collection TEXT NOT NULL, id BLOB NOT NULL, offset INTEGER NOT NULL,
+            PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE TABLE outside (
+            collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL,
+            PRIMARY KEY (collection, id)) WITHOUT ROWID;
         """
 
     private static let tablesOfFormat1 = """

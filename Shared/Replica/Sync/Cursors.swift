@@ -3,16 +3,24 @@ import GRDB
 
 /// Per subscription how far the server's log is stored here.
 enum Cursors {
-    /// Moves a cursor forward; back, or to another log, only where it `replaces`.
+    /// Moves a cursor forward; back, or to another log, only where it `replaces`. `rights` is what the server
+    /// gave with it; nil leaves what there is.
     static func advance(
-        _ key: [UInt8], to position: LogPosition, replaces: Bool, _ database: Database
+        _ key: [UInt8], to position: LogPosition, replaces: Bool, rights: [UInt8]?, _ database: Database
     ) throws {
         let statement = try RawStatement(
-            cached: """
+            cached: rights == nil
+                ? """
                 INSERT INTO subscription (key, log, offset, hash) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT (key) DO UPDATE SET log = ?2, offset = ?3, hash = ?4
                 WHERE ?5 OR (log = ?2 AND offset < ?3)
+                """
+                : """
+                INSERT INTO subscription (key, log, offset, hash, rights) VALUES (?1, ?2, ?3, ?4, ?6)
+                ON CONFLICT (key) DO UPDATE SET log = ?2, offset = ?3, hash = ?4, rights = ?6
+                WHERE ?5 OR (log = ?2 AND offset < ?3)
                 """, database)
+        if let rights { statement.bind(6, rights) }
         statement.bind(5, replaces ? 1 : 0)
         statement.bind(1, key)
         statement.bind(2, position.logID.bytes)
@@ -85,6 +93,18 @@ extension Replica {
         }
     }
 
+    /// What the server gave with the stored cursor of a subscription; nil without one.
+    public func rights(of key: [UInt8]) throws -> [UInt8]? {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    cached: "SELECT rights FROM subscription WHERE key = ?", database)
+                statement.bind(1, key)
+                return try statement.step() ? statement.bytes(0) : nil
+            }
+        }
+    }
+
     /// Whether the store holds any document of a collection, tombstones included.
     public func holdsDocuments(in collection: String) throws -> Bool {
         try read { transaction in
@@ -140,12 +160,21 @@ extension Replica {
     }
 
     /// Of documents the server could send because they changed and may have left a subscription: those this
-    /// store holds and whose vector does not cover the server's.
-    public func outdated(_ candidates: [(key: DocumentKey, vector: VersionVector)]) throws -> [DocumentKey] {
+    /// store holds and whose vector does not cover the server's, and those it does not show yet and has
+    /// staged for the subscription in such a state.
+    public func outdated(
+        _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
+    ) throws -> [DocumentKey] {
         try read { transaction in
             try candidates.filter { candidate in
-                guard let bytes = try transaction.state(of: candidate.key) else { return false }
-                return try bytes.withUnsafeBytes { try !DocumentReader($0).vector().covers(candidate.vector) }
+                if let bytes = try transaction.state(of: candidate.key) {
+                    return try bytes.withUnsafeBytes {
+                        try !DocumentReader($0).vector().covers(candidate.vector)
+                    }
+                }
+                return try transaction.withDatabase {
+                    try Staged.lacks(candidate.vector, of: candidate.key, for: subscription, $0)
+                }
             }.map(\.key)
         }
     }

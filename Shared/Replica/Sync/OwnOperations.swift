@@ -208,17 +208,6 @@ extension Replica {
         }
     }
 
-    /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
-    /// never goes beyond what this store has: an operation still to be written is not acknowledged.
-    public func acknowledge(_ actor: ActorID, through sequence: UInt64) throws {
-        try committing { database, state in
-            try OwnOperations.truncate(actor, through: sequence, database)
-            try OwnOperations.forgetRetired(
-                but: state.actor, keeping: ReplicaLimits.retiredActors, database)
-            return ((), nil)
-        }
-    }
-
     /// The greatest commit such that every own operation up to it is acknowledged: what `.wait` waits for.
     public func acknowledgedCommit() throws -> UInt64 {
         try read { transaction in

@@ -15,17 +15,27 @@ public struct Reception: Sendable {
     public var settles: [DocumentKey]
     /// The position of the server's log that this stands for.
     public var seen: LogPosition?
+    /// The offset that the server's stream has passed: its answers to own writes up to there are here.
+    public var streamed: UInt64?
+    /// Documents to show no more: they may not be read here any more.
+    public var hides: [DocumentKey]
+    /// What the server gave to keep with the cursor of the published subscription.
+    public var rights: [UInt8]?
 
     /// A reception of these parts.
     public init(
         updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
-        publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil
+        publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil,
+        streamed: UInt64? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
     ) {
         self.updates = updates
         self.cursors = cursors
         self.publishes = publishes
         self.settles = settles
         self.seen = seen
+        self.streamed = streamed
+        self.hides = hides
+        self.rights = rights
     }
 }
 
@@ -38,6 +48,9 @@ extension Replica {
         /// moved, these documents are noted durably as wanted. Receive the same again once their states
         /// have come.
         case wanting([DocumentKey])
+        /// As `stored`; but these documents are gone at the server while own writes to them are not
+        /// acknowledged. They are untouched: a repair has to move the writes (rule 14).
+        case returning([DocumentKey])
     }
 
     /// Stores what a server has sent, all or nothing. Throws CRDT errors for bytes that do not decode:
@@ -50,12 +63,16 @@ extension Replica {
                 if let key = reception.publishes { try merger.mergeStaged(key) }
                 for update in reception.updates { try merger.merge(update) }
                 guard merger.missing.isEmpty else { return .rollback }
+                try merger.hide(reception.hides)
                 for key in reception.settles { try Wanted.settle(key, database) }
                 for cursor in reception.cursors where keepsCursor(of: cursor.key) {
                     let replaces = cursor.key == reception.publishes
-                    try Cursors.advance(cursor.key, to: cursor.position, replaces: replaces, database)
+                    try Cursors.advance(
+                        cursor.key, to: cursor.position, replaces: replaces,
+                        rights: replaces ? reception.rights ?? [] : nil, database)
                 }
                 if let position = reception.seen { try Seen.note(position, replaces: false, database) }
+                if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
                 return .commit
             }
             guard merger.missing.isEmpty else {
@@ -63,51 +80,12 @@ extension Replica {
                 return (.wanting(merger.missing), nil)
             }
             state = merger.state
-            guard !merger.changed.isEmpty else { return (.stored, nil) }
+            let outcome =
+                merger.returning.isEmpty
+                ? ReceptionOutcome.stored : .returning(Array(merger.returning))
+            guard !merger.changed.isEmpty else { return (outcome, nil) }
             state.head += 1
-            return (.stored, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: []))
-        }
-    }
-
-    /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription.
-    public func stage(_ states: [DocumentUpdate], for subscription: [UInt8]) throws {
-        try committing { database, state in
-            for update in states {
-                guard case .state(let bytes) = update.content else {
-                    preconditionFailure("a catch-up page holds full states only")
-                }
-                // Checked now, so that publishing cannot fail on what somebody sent.
-                if let latest = try Document(decoding: bytes).vector.greatestTime {
-                    try state.observe(latest)
-                }
-                let statement = try RawStatement(
-                    cached: """
-                        INSERT INTO staged (subscription, number, collection, id, state) VALUES
-                        (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1),
-                        ?2, ?3, ?4)
-                        """, database)
-                statement.bind(1, subscription)
-                statement.bind(2, update.key.collection)
-                statement.bind(3, update.key.id.bytes)
-                statement.bind(4, bytes)
-                try statement.run()
-            }
-            return ((), nil)
-        }
-    }
-
-    /// Forgets what was staged, for a subscription or for all: a catch-up that starts over.
-    public func discardStaged(for subscription: [UInt8]? = nil) throws {
-        try committing { database, _ in
-            if let subscription {
-                let statement = try RawStatement(
-                    cached: "DELETE FROM staged WHERE subscription = ?", database)
-                statement.bind(1, subscription)
-                try statement.run()
-            } else {
-                try RawStatement(cached: "DELETE FROM staged", database).run()
-            }
-            return ((), nil)
+            return (outcome, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: []))
         }
     }
 }
@@ -122,6 +100,10 @@ struct Merger {
     /// Documents with a delta whose base is not covered, each once.
     private(set) var missing: [DocumentKey] = []
     private var isMissing: Set<DocumentKey> = []
+    /// Documents that are gone, with own writes that the server does not have.
+    private(set) var returning: Set<DocumentKey> = []
+    /// The documents of own writes that the server does not have; read when it matters.
+    private var pending: Set<DocumentKey>?
 
     init(database: Database, state: StoreState) {
         self.database = database
@@ -130,19 +112,71 @@ struct Merger {
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
         let statement = try RawStatement(
-            fresh: "SELECT collection, id, state FROM staged WHERE subscription = ? ORDER BY number", database
-        )
+            fresh: """
+                SELECT collection, id, state, gone FROM staged WHERE subscription = ? ORDER BY number
+                """, database)
         statement.bind(1, subscription)
         while try statement.step() {
             let key = DocumentKey(collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1)))
-            try merge(DocumentUpdate(key: key, content: .state(statement.bytes(2))))
+            let bytes = statement.bytes(2)
+            try merge(
+                DocumentUpdate(key: key, content: statement.int(3) == 0 ? .state(bytes) : .gone(bytes)))
         }
-        let removal = try RawStatement(cached: "DELETE FROM staged WHERE subscription = ?", database)
-        removal.bind(1, subscription)
-        try removal.run()
+        try Staged.discard(subscription, database)
+    }
+
+    /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
+    /// actor does not write them again (rule 10).
+    mutating func hide(_ keys: [DocumentKey]) throws {
+        for key in keys {
+            guard let table = try collections.number(of: key.collection, database),
+                let bytes = try DocumentRows.state(table, key.id, database)
+            else { continue }
+            try drop(key, table, try bytes.withUnsafeBytes { try DocumentReader($0).vector() })
+        }
+    }
+
+    private mutating func drop(_ key: DocumentKey, _ table: DocumentTable, _ vector: VersionVector) throws {
+        if vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        try DocumentRows.remove(table, key.id, database)
+        changed.append(key)
+    }
+
+    /// Whatever the vector covers is gone at the server, the tombstone too. A document with own writes that
+    /// the server does not have waits for the repair that moves them.
+    private mutating func forget(_ key: DocumentKey, _ vector: [UInt8]) throws {
+        guard let table = try collections.number(of: key.collection, database),
+            let stored = try DocumentRows.state(table, key.id, database)
+        else { return }
+        let frontier = try VersionVector(decoding: vector)
+        let document = try Document(decoding: stored)
+        guard try !pendingKeys().contains(key) else {
+            returning.insert(key)
+            return
+        }
+        guard !frontier.covers(document.vector) else { return try drop(key, table, document.vector) }
+        let rest = document.gone(frontier: frontier, replaying: [])
+        if document.vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        try DocumentRows.put(
+            table, key.id, live: rest.isLive, position: state.head + 1, state: rest.encoded(), database)
+        changed.append(key)
+    }
+
+    private mutating func pendingKeys() throws -> Set<DocumentKey> {
+        if let pending { return pending }
+        var keys: Set<DocumentKey> = []
+        let statement = try RawStatement(fresh: "SELECT bytes FROM operation", database)
+        while try statement.step() {
+            for change in try Operation(decoding: statement.bytes(0)).changes {
+                keys.insert(DocumentKey(collection: change.collection, id: change.id))
+            }
+        }
+        pending = keys
+        return keys
     }
 
     mutating func merge(_ update: DocumentUpdate) throws {
+        if case .gone(let vector) = update.content { return try forget(update.key, vector) }
         let table = try collections.requireNumber(of: update.key.collection, database)
         let stored = try DocumentRows.state(table, update.key.id, database)
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
@@ -163,6 +197,7 @@ struct Merger {
                 if isMissing.insert(update.key).inserted { missing.append(update.key) }
                 return
             }
+        case .gone: return
         }
         if let latest = document.vector.greatestTime { try state.observe(latest) }
         try DocumentRows.put(

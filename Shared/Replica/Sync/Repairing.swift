@@ -30,13 +30,18 @@ public struct RepairRequest: Sendable {
     public var admitted: [ActorID: UInt64]
     /// Operations to set aside.
     public var refused: [Refused]
+    /// Documents that are gone at the server: what is not acknowledged of these is moved too.
+    public var gone: Set<DocumentKey>
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 
     /// A request of these parts.
-    public init(admitted: [ActorID: UInt64], refused: [Refused], seen: LogPosition?) {
+    public init(
+        admitted: [ActorID: UInt64], refused: [Refused], gone: Set<DocumentKey> = [], seen: LogPosition?
+    ) {
         self.admitted = admitted
         self.refused = refused
+        self.gone = gone
         self.seen = seen
     }
 }
@@ -201,8 +206,9 @@ struct Repairer {
         let found = request.refused.first {
             $0.actor == operation.actor && $0.sequence == operation.sequence
         }
-        guard let found, found.isForItsBase else { return found }
-        return try restamper.restsOnMoved(operation) ? nil : found
+        // A base that the server does not have was moved too, or removed and reaped: then it is let go.
+        guard let found, !found.isForItsBase else { return nil }
+        return found
     }
 
     private mutating func move(

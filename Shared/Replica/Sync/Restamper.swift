@@ -33,21 +33,6 @@ struct Restamper {
         }
     }
 
-    /// Whether an operation rests on a stamp that was moved or withdrawn: then its base was missing only for
-    /// that.
-    func restsOnMoved(_ operation: Operation) throws(CRDTError) -> Bool {
-        for change in operation.changes {
-            let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            guard let trace = traces[key] else { continue }
-            let isOnGone = delta.base.entries.contains { entry in
-                trace.gone.contains(Stamp(time: entry.time, actor: entry.actor))
-            }
-            if isOnGone { return true }
-        }
-        return false
-    }
-
     /// What the operation's new timestamp must exceed: the greatest of its bases as they will be.
     func floor(of operation: Operation) throws(CRDTError) -> Timestamp {
         var greatest: Timestamp = 0
@@ -76,8 +61,8 @@ struct Restamper {
             guard try !server(key).covers(operation.stamp) else { continue }
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
             let trace = traces[key] ?? Trace()
-            let moved = delta.restamped(
-                stamp, on: try document(key), base: lowered(delta.base, in: trace))
+            let base = try lowered(delta.base, in: trace).limited(to: server(key), besides: actor)
+            let moved = delta.restamped(stamp, on: try document(key), base: base)
             note(delta, in: &traces[key, default: Trace()])
             // What only seeds leaves no stamp of its own to rest on (rule 7).
             if moved.writesStamp { traces[key]?.previous = time }
@@ -106,5 +91,17 @@ struct Restamper {
         }
         if let previous = trace.previous { result.insert(Stamp(time: previous, actor: actor)) }
         return result
+    }
+}
+
+extension VersionVector {
+    /// What another vector covers of this one, and this one's entry of an actor: a moved write rests on
+    /// nothing that the server does not have. What it lacks of a base was removed and reaped there (rule 14).
+    fileprivate func limited(to other: VersionVector, besides own: ActorID) -> VersionVector {
+        VersionVector(
+            entries.compactMap { entry in
+                if entry.actor == own { return entry }
+                return other[entry.actor].map { Entry(actor: entry.actor, time: min(entry.time, $0)) }
+            })
     }
 }

@@ -46,27 +46,31 @@ extension Session {
         }
     }
 
-    mutating func appended(_ acknowledgements: [Frame.Acknowledgement]) throws(SyncError) {
+    mutating func appended(
+        _ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64
+    ) throws(SyncError) {
         guard let size = admission.appending else { return }
         admission.appending = nil
-        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements)) }
+        publisher.ownThrough = max(publisher.ownThrough, offset)
+        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements, offset: offset)) }
         returnCredit(size)
         try appendNext()
     }
 
     mutating func refused(
-        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal]
+        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal], _ offset: UInt64
     ) throws(SyncError) {
         guard admission.appending != nil else { return }
+        publisher.ownThrough = max(publisher.ownThrough, offset)
         for refusal in refusals { admission.stopped.insert(refusal.actor) }
         guard admission.stopped.count <= Limits.stoppedActors else {
             throw SyncError(.creditExceeded, "operations of too many actors were refused")
         }
-        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements)) }
+        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements, offset: offset)) }
         for refusal in refusals { send(.refused(refusal)) }
         // These say that the two sides see different histories: only another handshake can tell which.
         if let fatal = refusals.first(where: \.error.isOfHistory) { throw fatal.error }
-        try appended([])
+        try appended([], 0)
     }
 }
 

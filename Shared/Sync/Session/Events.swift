@@ -28,12 +28,17 @@ public enum Event: Sendable {
     case seenNoted
     /// The answer to `readHoldings`.
     case holdings([Frame.Candidate], isLast: Bool)
+    /// The answer to `readHeld` for the subscription of this key.
+    case held(key: [UInt8], [Frame.Candidate], isLast: Bool)
     /// The answer to `readOwnOperations`; empty when there is no further one.
     case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
     case ownOperationAdded(ActorID)
-    /// The answer to `store` and `stage`: everything is durable.
+    /// The answer to `store`, `stage`, `unstage` and `hide`: everything is durable.
     case stored
+    /// The answer to `store`: everything is durable, but these documents are gone at the server while own
+    /// writes to them are pending: they stay until a repair has moved the writes.
+    case returning([DocumentKey])
     /// The answer to `store`: these documents' bases are missing, nothing was stored.
     case wanting([DocumentKey])
     /// The answer to `findOutdated`: of the candidates those that this store must fetch.
@@ -50,16 +55,23 @@ public enum Event: Sendable {
     case statesAdmitted(LogPosition)
     /// The answer to `readPage`.
     case page(subscription: UInt64, CatchUpPage)
+    /// The answer to `readPage` where the log does not have the place, or has reaped something behind it.
+    case unknownPlace(subscription: UInt64)
+    /// The answer to `compareHeld`.
+    case compared(subscription: UInt64, HeldAnswer)
+    /// What the other side may read has changed; what it may write is asked at every append.
+    case grantChanged(ReadAccess)
     /// The answer to `awaitOperations`: folded operations in log order, directly after the position asked
     /// for.
     case operations([LiveOperation], through: LogPosition)
     /// The answer to `awaitOperations` when the position is no longer at hand: catch up to this head instead.
     case lagging(LogPosition)
-    /// The answer to `append`.
-    case appended([Frame.Acknowledgement])
+    /// The answer to `append`; the operations stand in the log, none of them behind `offset` (0 when that is
+    /// not known: some were there already).
+    case appended([Frame.Acknowledgement], offset: UInt64 = 0)
     /// The answer to `append`: what was admitted, and per actor the first operation that was not; behind it
     /// those that would not be either, as far as that is known.
-    case refused([Frame.Acknowledgement], [Frame.Refusal])
+    case refused([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64 = 0)
     /// The answer to `readStates`.
     case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?)
 
@@ -86,16 +98,28 @@ public enum Action: Sendable {
     case compareHistory([Frame.ActorHead])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
     case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
-    /// Store documents and cursors in one durable transaction -> `stored` or `wanting`.
+    /// Store documents and cursors in one durable transaction -> `stored`, `returning` or `wanting`.
     case store(Batch)
     /// Keep a page aside, durable but invisible -> `stored`.
-    case stage([DocumentUpdate], subscription: [UInt8])
+    case stage(StagedPage)
     /// Forget the pages kept aside for a subscription -> `stored`.
     case unstage(subscription: [UInt8])
-    /// Which of these does the store hold in an older state -> `outdated`.
-    case findOutdated([Frame.Candidate])
-    /// The server holds the actor's operations durably up to here; no answer.
-    case acknowledge(ActorID, through: UInt64)
+    /// Show no document of a collection any more: they may not be read here. What was written here is still
+    /// uploaded. The subscription's cursor is forgotten -> `stored`.
+    case hide(collection: String, subscription: [UInt8])
+    /// Which of these does the store hold in an older state, or has staged in one for the subscription ->
+    /// `outdated`.
+    case findOutdated([Frame.Candidate], subscription: [UInt8])
+    /// The server holds the actor's operations durably up to here. Where its documents belong to no
+    /// subscription, the server's answer to them (rule 16) is still to come while the stream has not passed
+    /// `offset`; never when that is nil -> `wanted` for documents to ask for, or no answer.
+    case acknowledge(ActorID, through: UInt64, offset: UInt64?)
+    /// The server's answers to own writes up to an offset will not come in the stream -> `wanted`, or no
+    /// answer.
+    case askForAnswers(through: UInt64)
+    /// Read a page of the documents that the store shows as matching a subscription, behind an id and in the
+    /// order of ids, at most `Limits.heldDocuments` -> `held`.
+    case readHeld(SubscriptionRequest, after: DocumentID?)
     /// Move every own operation that the server does not have to a new actor, in one durable transaction ->
     /// `repairNeeds` or `repaired`.
     case repair(Repair)
@@ -121,8 +145,10 @@ public enum Action: Sendable {
     case compareHoldings([Frame.Candidate])
     /// Append full states to the log, as far as the grant lets their sender write -> `statesAdmitted`.
     case admitStates([(key: DocumentKey, state: [UInt8])])
-    /// Read a page of a subscription's documents behind a position -> `page`.
-    case readPage(subscription: UInt64, query: SubscriptionQuery, after: PageStart)
+    /// Read a page of a subscription's documents behind a position -> `page` or `unknownPlace`.
+    case readPage(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, after: PageStart)
+    /// Compare a page of what a subscriber holds with the log's fold, in one snapshot of it -> `compared`.
+    case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
     case awaitOperations(after: UInt64)
     /// Admit operations to the log, durably, in order -> `appended` or `refused`.
@@ -141,14 +167,39 @@ public struct SubscriptionRequest: Sendable {
     public let arguments: Value
     /// What the store remembers for the key.
     public let cursor: LogPosition?
+    /// What the server gave with the cursor (`Batch.rights`).
+    public let rights: [UInt8]?
+    /// What the server gave with the page that was staged last (`StagedPage.resume`).
+    public let resume: [UInt8]?
+    /// Whether the store may hold documents that match: then the server is told, instead of sending them.
+    public let holds: Bool
 
-    /// A request with the store's cursor.
-    public init(key: [UInt8], statement: String, arguments: Value, cursor: LogPosition?) {
+    /// A request with what the store remembers.
+    public init(
+        key: [UInt8], statement: String, arguments: Value, cursor: LogPosition?, rights: [UInt8]? = nil,
+        resume: [UInt8]? = nil, holds: Bool = false
+    ) {
         self.key = key
         self.statement = statement
         self.arguments = arguments
         self.cursor = cursor
+        self.rights = rights
+        self.resume = resume
+        self.holds = holds
     }
+}
+
+/// A page of a catch-up that is kept aside.
+public struct StagedPage: Sendable {
+    /// The subscription's key.
+    public var subscription: [UInt8]
+    /// Full states, and what is gone.
+    public var updates: [DocumentUpdate]
+    /// Documents to show no more, in the same transaction: they may not be read here any more.
+    public var hides: [DocumentKey] = []
+    /// What to give with the next subscription, so that it goes on behind this page; nil leaves what there
+    /// is.
+    public var resume: [UInt8]?
 }
 
 /// What one durable transaction of the receiver holds.
@@ -165,12 +216,21 @@ public struct Batch: Sendable {
     public var settles: [DocumentKey]
     /// The position of the server's log that this stands for: seen, whatever the cursors.
     public var seen: LogPosition?
+    /// The offset that the server's stream has passed with this: its answers to own writes up to there are
+    /// here.
+    public var streamed: UInt64?
+    /// Documents to show no more: they may not be read here any more.
+    public var hides: [DocumentKey] = []
+    /// What to keep with the published subscription's cursor.
+    public var rights: [UInt8]?
 }
 
 /// Where a page of a catch-up begins.
 public enum PageStart: Sendable, Equatable {
-    /// At a subscriber's cursor; to be checked against the log, and read from the start when it does not fit.
+    /// At a subscriber's cursor; to be checked against the log and its reap floor.
     case cursor(LogPosition)
+    /// At the place up to which a subscriber has staged pages; to be checked like a cursor.
+    case resumed(LogPosition, namesAfter: UInt64)
     /// Behind an offset of this log. Documents that do not match are named to the subscriber when their
     /// last change lies behind `namesAfter`: it may hold an earlier state that did match.
     case offset(UInt64, namesAfter: UInt64)
@@ -230,6 +290,8 @@ public struct Repair: Sendable {
     /// Operations to set aside; but one whose base was missing (`baseNotCovered`) and that rests on another
     /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
     public var refused: [Frame.Refusal]
+    /// Documents that are gone at the server: what is not acknowledged of these is moved too.
+    public var gone: Set<DocumentKey> = []
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
 }
@@ -242,18 +304,54 @@ public struct CatchUpPage: Sendable {
     public var candidates: [Frame.Candidate]
     /// Everything that last changed up to this offset has been visited.
     public var offset: UInt64
+    /// The log's position at that offset, where it is known: there a later session may go on.
+    public var reached: LogPosition?
     /// The materialization's head in the page's snapshot when the page reached it, else nil.
     public var head: LogPosition?
 
     /// A page of these parts.
     public init(
-        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: UInt64, head: LogPosition?
+        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: UInt64, head: LogPosition?,
+        reached: LogPosition? = nil
     ) {
         self.documents = documents
         self.candidates = candidates
         self.offset = offset
         self.head = head
+        self.reached = reached
     }
+}
+
+/// A range of a collection's ids, and what a subscriber holds in it of a subscription.
+public struct HeldPage: Sendable {
+    /// What it holds, ascending by id.
+    public var candidates: [Frame.Candidate]
+    /// The range begins behind this id.
+    public var after: DocumentID?
+    /// The range has no end; else it ends with the last candidate.
+    public var isLast: Bool
+
+    /// A page of these parts.
+    public init(candidates: [Frame.Candidate], after: DocumentID? = nil, isLast: Bool) {
+        self.candidates = candidates
+        self.after = after
+        self.isLast = isLast
+    }
+}
+
+/// What a subscriber has to be told of a range of ids.
+public struct HeldAnswer: Sendable {
+    /// Full states of documents that match and are not held, or are held in a state that lacks something.
+    public var documents: [DocumentUpdate] = []
+    /// Held documents of which something is gone: with a vector that covers it.
+    public var gone: [Frame.Candidate] = []
+    /// Held documents that the subscriber may not read.
+    public var hidden: [DocumentKey] = []
+    /// The id up to which this speaks; nil for the whole range.
+    public var through: DocumentID?
+
+    /// An answer that has nothing to tell.
+    public init() {}
 }
 
 /// One folded operation, shared by all sessions of a server.
@@ -266,15 +364,20 @@ public struct LiveOperation: Sendable {
         public let delta: [UInt8]?
         /// The encoded state before; nil before the first.
         public let before: [UInt8]?
-        /// The encoded state after.
+        /// The encoded state after; empty for a tombstone that was reaped.
         public let after: [UInt8]
+        /// The encoded vector that a tombstone was reaped at; nil for any other change.
+        public let gone: [UInt8]?
 
         /// A change of this document.
-        public init(key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8]) {
+        public init(
+            key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8], gone: [UInt8]? = nil
+        ) {
             self.key = key
             self.delta = delta
             self.before = before
             self.after = after
+            self.gone = gone
         }
     }
 

@@ -6,7 +6,9 @@ import DQL
 ///
 /// Invariants: a subscription counts for operations behind `liveFrom` only, so nothing is sent twice and
 /// nothing is skipped; operations leave in log order; no data frame is sent without credit. What the
-/// receiver has not taken stays in the log: a slow receiver costs a position, not a queue.
+/// receiver has not taken stays in the log: a slow receiver costs a position, not a queue. Where a cursor
+/// does not say what the receiver has (another log, reaped tombstones behind it, other rights), the receiver
+/// lists it (`Listing`); nothing is guessed and nothing that it has is sent again.
 struct Publisher: Sendable {
     struct Subscription: Sendable {
         let id: UInt64
@@ -17,20 +19,34 @@ struct Publisher: Sendable {
         var liveFrom: UInt64?
         /// Where the next page begins; nil when none is needed or one is being read.
         var nextPage: PageStart?
+        /// The receiver is telling what it holds; nil while it is not.
+        var listing: Listing?
     }
 
     var subscriptions: [Subscription] = []
-    /// The offset up to which the live stream was sent.
-    var position: UInt64 = 0
+    /// The position up to which the live stream was sent.
+    var head: LogPosition?
+    /// The offset of the last position that the receiver was told.
+    var toldThrough: UInt64 = 0
+    /// The greatest offset that an operation of the receiver's own has in the log, as far as this session
+    /// brought it.
+    var ownThrough: UInt64 = 0
+    /// The rights have changed since the page being read, or compared, was asked for.
+    var isStale = false
     /// Whether an answer to `awaitOperations` is outstanding.
     var isWaiting = true
     /// Whether a page is being read; one at a time, so that a page's size is all that may wait for credit.
     var isReadingPage = false
     /// Documents whose states were asked for and not read, in order; their number is bounded.
     var isReadingStates = false
-    var wanted: [DocumentKey] = []
+    /// One entry for each `want`: the answer to each is bounded.
+    var wants: [[DocumentKey]] = []
+    /// Bytes of the answer to the first one so far.
+    var answeredBytes = 0
     /// The greatest subscription id so far.
     var lastID: UInt64?
+
+    var position: UInt64 { head?.offset ?? 0 }
 }
 
 extension Session {
@@ -53,20 +69,46 @@ extension Session {
         } catch {
             return refuse(request.id, SyncError(.invalidSubscription, "\(error)"))
         }
-        guard configuration.allowsReading(query.collection) else {
-            return refuse(request.id, SyncError(.readNotGranted, "no right to read \(query.collection)"))
+        guard access.allows(collection: query.collection) else {
+            let error = SyncError(.readNotGranted, "no right to read \(query.collection)")
+            return refuse(request.id, error, hides: request.cursor != nil || request.resume != nil)
         }
-        // One without a cursor begins at the head: only what changes from now on can leave it.
-        let namesAfter = request.cursor == nil ? publisher.position : 0
-        let start = request.cursor.map(PageStart.cursor) ?? .offset(0, namesAfter: namesAfter)
-        publisher.subscriptions.append(
-            Publisher.Subscription(
-                id: request.id, query: query, namesAfter: namesAfter, nextPage: start))
+        // One that holds nothing begins at the head: only what changes from now on can leave it.
+        let holdsNothing = request.cursor == nil && !request.holds
+        var subscription = Publisher.Subscription(
+            id: request.id, query: query, namesAfter: holdsNothing ? publisher.position : 0)
+        start(&subscription, request)
+        publisher.subscriptions.append(subscription)
         resumePublishing()
     }
 
-    private mutating func refuse(_ id: UInt64, _ error: SyncError) {
-        send(.subscriptionRefused(id: id, error))
+    /// Where a new subscription begins. What was remembered under other rights says nothing now (rule 18).
+    private mutating func start(
+        _ subscription: inout Publisher.Subscription, _ request: Frame.Subscribe
+    ) {
+        let rights = access.mark(of: subscription.query.collection)
+        if let token = request.resume {
+            switch ResumeToken(decoding: token) {
+            case .pages(let reached, let namesAfter, rights)?:
+                subscription.namesAfter = namesAfter
+                subscription.nextPage = .resumed(reached, namesAfter: namesAfter)
+            case .listing(let start, let last, rights)?:
+                subscription.listing = Listing(start: start, after: last)
+                send(.list(id: subscription.id, after: last))
+            default: list(&subscription)
+            }
+        } else if let cursor = request.cursor {
+            guard request.rights == rights else { return list(&subscription) }
+            subscription.nextPage = .cursor(cursor)
+        } else if request.holds {
+            list(&subscription)
+        } else {
+            subscription.nextPage = .offset(0, namesAfter: subscription.namesAfter)
+        }
+    }
+
+    mutating func refuse(_ id: UInt64, _ error: SyncError, hides: Bool = false) {
+        send(.subscriptionRefused(id: id, error, hides: hides))
     }
 
     mutating func stopServing(_ id: UInt64) { publisher.subscriptions.removeAll { $0.id == id } }
@@ -74,62 +116,95 @@ extension Session {
     /// Asks for the next page and the next operations when there is credit for them.
     mutating func resumePublishing() {
         guard canSendData, case .server = configuration.role else { return }
-        if !publisher.isReadingPage,
-            let index = publisher.subscriptions.firstIndex(where: { $0.nextPage != nil }),
-            let start = publisher.subscriptions[index].nextPage
-        {
-            publisher.isReadingPage = true
-            publisher.subscriptions[index].nextPage = nil
-            let subscription = publisher.subscriptions[index]
-            actions.append(.readPage(subscription: subscription.id, query: subscription.query, after: start))
-        }
+        if !publisher.isReadingPage { readNextPage() }
         if !publisher.isWaiting {
             publisher.isWaiting = true
             actions.append(.awaitOperations(after: publisher.position))
         }
     }
 
-    mutating func publish(_ page: CatchUpPage, for id: UInt64) {
+    private mutating func readNextPage() {
+        for index in publisher.subscriptions.indices {
+            let subscription = publisher.subscriptions[index]
+            if let start = subscription.nextPage {
+                publisher.isReadingPage = true
+                publisher.subscriptions[index].nextPage = nil
+                return actions.append(
+                    .readPage(
+                        subscription: subscription.id, query: subscription.query, access: access, after: start
+                    ))
+            }
+            if let page = subscription.listing?.next {
+                publisher.isReadingPage = true
+                return actions.append(
+                    .compareHeld(
+                        subscription: subscription.id, query: subscription.query, access: access, page))
+            }
+        }
+    }
+
+    /// The subscription that an answer is for; nil when it was cancelled or its rights have changed since.
+    mutating func answered(_ id: UInt64) -> Int? {
         publisher.isReadingPage = false
+        defer { publisher.isStale = false }
+        return publisher.isStale ? nil : publisher.subscriptions.firstIndex { $0.id == id }
+    }
+
+    mutating func publish(_ page: CatchUpPage, for id: UInt64) {
         defer { resumePublishing() }
-        guard let index = publisher.subscriptions.firstIndex(where: { $0.id == id }) else { return }
+        guard let index = answered(id) else { return }
         // The live stream may have moved while the page was read: then what lies between is one more page.
         let end = page.head.flatMap { $0.offset >= publisher.position ? $0 : nil }
+        let namesAfter = publisher.subscriptions[index].namesAfter
+        let rights = access.mark(of: publisher.subscriptions[index].query.collection)
+        var resume: [UInt8]?
         if let end {
             publisher.subscriptions[index].liveFrom = end.offset
         } else {
-            let namesAfter = publisher.subscriptions[index].namesAfter
             publisher.subscriptions[index].nextPage = .offset(page.offset, namesAfter: namesAfter)
+            resume = page.reached.map {
+                ResumeToken.pages($0, namesAfter: namesAfter, rights: rights).encoded()
+            }
         }
-        sendPage(page, for: id, end: end)
+        var frame = Frame.CatchUp(
+            id: id, documents: page.documents, candidates: page.candidates, end: end)
+        frame.resume = resume
+        frame.rights = end == nil ? nil : rights
+        sendPage(frame)
     }
 
-    /// A page in frames of about `batchBytes`; only the last carries the end.
-    private mutating func sendPage(_ page: CatchUpPage, for id: UInt64, end: LogPosition?) {
-        var frame = Frame.CatchUp(id: id, documents: [], candidates: [], end: nil)
+    /// A page in frames of about `batchBytes`; only the last carries what stands for all of it.
+    mutating func sendPage(_ page: Frame.CatchUp) {
+        var frame = Frame.CatchUp(id: page.id)
         var size = 0
         let limit = configuration.batchBytes
-        func isFull(_ next: Int) -> Bool { size > 0 && size + next > limit }
-        for document in page.documents {
-            if isFull(document.size) {
+        func makeRoom(_ next: Int) {
+            if size > 0, size + next > limit {
                 send(.catchUp(frame))
-                frame.documents = []
+                frame = Frame.CatchUp(id: page.id)
                 size = 0
             }
+            size += next
+        }
+        for key in page.hidden {
+            makeRoom(key.size)
+            frame.hidden.append(key)
+        }
+        for item in page.gone {
+            makeRoom(item.size)
+            frame.gone.append(item)
+        }
+        for document in page.documents {
+            makeRoom(document.size)
             frame.documents.append(document)
-            size += document.size
         }
         for candidate in page.candidates {
-            if isFull(candidate.size) {
-                send(.catchUp(frame))
-                frame.documents = []
-                frame.candidates = []
-                size = 0
-            }
+            makeRoom(candidate.size)
             frame.candidates.append(candidate)
-            size += candidate.size
         }
-        frame.end = end
+        frame.end = page.end
+        frame.resume = page.resume
+        frame.rights = page.rights
         send(.catchUp(frame))
     }
 
@@ -147,23 +222,27 @@ extension Session {
             // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
             if let reached, size > 0, size + ownSize > configuration.batchBytes {
                 send(.operations(Frame.Operations(position: reached, updates: updates)))
-                publisher.position = reached.offset
+                publisher.head = reached
+                publisher.toldThrough = reached.offset
                 updates = []
                 size = 0
             }
             if ownSize > Limits.transactionBytes {
-                publisher.position = reached?.offset ?? publisher.position
+                publisher.head = reached ?? publisher.head
                 return fallBack(to: position)
             }
             updates += own
             size += ownSize
             reached = operation.position
         }
-        publisher.position = position.offset
-        if updates.isEmpty {
-            if publisher.subscriptions.contains(where: { $0.liveFrom != nil }) { send(.progress(position)) }
-        } else {
+        publisher.head = position
+        let isLive = publisher.subscriptions.contains { $0.liveFrom != nil }
+        if !updates.isEmpty {
             send(.operations(Frame.Operations(position: position, updates: updates)))
+            publisher.toldThrough = position.offset
+        } else if isLive || publisher.ownThrough > publisher.toldThrough {
+            send(.progress(position))
+            publisher.toldThrough = position.offset
         }
         resumePublishing()
     }
@@ -172,6 +251,8 @@ extension Session {
     private func update(for change: LiveOperation.Change, of operation: LiveOperation) throws(SyncError)
         -> DocumentUpdate?
     {
+        guard access.allows(change.key) else { return nil }
+        if let gone = change.gone { return self.gone(change.key, gone, at: operation.position.offset) }
         if case .server(let origin) = configuration.role, operation.origin == origin {
             return try answerToWriter(change, of: operation)
         }
@@ -188,6 +269,15 @@ extension Session {
         return DocumentUpdate(
             key: change.key,
             content: content(of: change, operation.stamp, matchedBefore))
+    }
+
+    /// Who subscribes to anything in the collection may hold the tombstone: it is told that it may go too.
+    private func gone(_ key: DocumentKey, _ vector: [UInt8], at offset: UInt64) -> DocumentUpdate? {
+        let mayHold = publisher.subscriptions.contains { subscription in
+            subscription.liveFrom.map { $0 < offset } ?? false
+                && utf8Equal(subscription.query.collection, key.collection)
+        }
+        return mayHold ? DocumentUpdate(key: key, content: .gone(vector)) : nil
     }
 
     private func content(
@@ -212,9 +302,7 @@ extension Session {
         do {
             let delta = try Delta(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
-            guard vector != delta.resultingVector, configuration.allowsReading(change.key.collection) else {
-                return nil
-            }
+            guard vector != delta.resultingVector else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))
         } catch {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")
@@ -231,58 +319,19 @@ extension Session {
             publisher.subscriptions[index].nextPage = .offset(
                 max(liveFrom, publisher.position), namesAfter: 0)
             // A page without end tells the receiver that positions do not count for it any more.
-            let id = publisher.subscriptions[index].id
-            send(.catchUp(Frame.CatchUp(id: id, documents: [], candidates: [], end: nil)))
+            send(.catchUp(Frame.CatchUp(id: publisher.subscriptions[index].id)))
         }
-        publisher.position = head.offset
+        publisher.head = head
         publisher.isWaiting = false
+        tellSkipped(head)
         resumePublishing()
     }
-}
 
-// MARK: States on request
-
-extension Session {
-    mutating func serveStates(_ keys: [DocumentKey]) throws(SyncError) {
-        guard keys.count <= Limits.wantedDocuments else {
-            throw SyncError(.malformedFrame, "more than \(Limits.wantedDocuments) documents wanted at once")
-        }
-        guard publisher.wanted.count + keys.count <= Limits.wantedWaitingDocuments else {
-            throw SyncError(.creditExceeded, "too many documents wanted before any was answered")
-        }
-        publisher.wanted += keys
-        readNextStates()
-    }
-
-    mutating func readNextStates() {
-        guard !publisher.isReadingStates, !publisher.wanted.isEmpty else { return }
-        publisher.isReadingStates = true
-        // What the grant hides is answered like what does not exist.
-        let keys = Array(publisher.wanted.prefix(Limits.statesPerRead))
-        publisher.wanted.removeFirst(keys.count)
-        actions.append(.readStates(keys))
-    }
-
-    mutating func answerStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
-    ) {
-        publisher.isReadingStates = false
-        var batch: [(key: DocumentKey, state: [UInt8]?)] = []
-        var size = 0
-        for item in states {
-            // A peer answers with what it offered itself.
-            let mayRead = configuration.role == .peer || configuration.allowsReading(item.key.collection)
-            let state = mayRead ? item.state : nil
-            batch.append((item.key, state))
-            size += state?.count ?? 0
-            if size >= configuration.batchBytes {
-                send(.states(batch, at: position))
-                batch = []
-                size = 0
-            }
-        }
-        if !batch.isEmpty { send(.states(batch, at: position)) }
-        readNextStates()
+    /// The answers to the receiver's own writes up to here were passed over (rule 16).
+    mutating func tellSkipped(_ position: LogPosition) {
+        guard publisher.ownThrough > publisher.toldThrough else { return }
+        send(.progress(position, skipped: true))
+        publisher.toldThrough = position.offset
     }
 }
 
@@ -302,7 +351,12 @@ extension Publisher.Subscription {
 
 extension Frame.Candidate {
     /// About how many bytes it takes in a frame.
-    var size: Int { vector.count + key.id.bytes.count + key.collection.utf8.count + 8 }
+    var size: Int { vector.count + key.size }
+}
+
+extension DocumentKey {
+    /// About how many bytes it takes in a frame.
+    var size: Int { id.bytes.count + collection.utf8.count + 8 }
 }
 
 extension DocumentUpdate {
@@ -312,7 +366,8 @@ extension DocumentUpdate {
             switch content {
             case .state(let bytes): bytes.count
             case .delta(_, let bytes): bytes.count + 20
+            case .gone(let bytes): bytes.count
             }
-        return content + key.id.bytes.count + key.collection.utf8.count + 8
+        return content + key.size
     }
 }

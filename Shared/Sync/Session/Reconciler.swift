@@ -111,9 +111,15 @@ extension Session {
         if let position { send(.reconciled(position)) }
     }
 
-    mutating func receivedHeld(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws(SyncError) {
+    mutating func receivedHeld(
+        _ states: [(key: DocumentKey, state: [UInt8]?)], isPart: Bool
+    ) throws(SyncError) {
         for item in states where reconciler.asked.remove(item.key) == nil {
             throw unexpected("a state that was not asked for")
+        }
+        if isPart {
+            reconciler.lacking += reconciler.asked
+            reconciler.asked = []
         }
         let given = states.compactMap { item in item.state.map { (key: item.key, state: $0) } }
         guard !given.isEmpty else { return askForHoldings() }

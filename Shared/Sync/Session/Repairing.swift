@@ -26,6 +26,9 @@ struct Repairing: Sendable {
     var retired: Set<ActorID> = []
     /// What was refused since the last repair.
     var refused: [Frame.Refusal] = []
+    /// Documents that are gone at the server, with own writes that it does not have: these are moved, onto
+    /// nothing (rule 14).
+    var gone: Set<DocumentKey> = []
     /// Documents still to be asked for.
     var needed: [DocumentKey] = []
     /// Whether the request under way is for the repair.
@@ -76,7 +79,7 @@ extension Session {
                 Repair(
                     admitted: uploader.acknowledged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
-                    seen: uploader.repair.seen)))
+                    gone: uploader.repair.gone, seen: uploader.repair.seen)))
     }
 
     mutating func repairNeeds(_ keys: [DocumentKey]) {

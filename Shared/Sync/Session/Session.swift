@@ -43,14 +43,14 @@ public struct Session: Sendable {
         public let creditBytes: Int
         /// About how large a data frame becomes before the next one is begun.
         public let batchBytes: Int
-        /// Whether the other side may read a collection (rule 24).
-        public let allowsReading: @Sendable (_ collection: String) -> Bool
+        /// What the other side may read to begin with (rule 24).
+        public let access: ReadAccess
 
         /// A configuration of these parts.
         public init(
             role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
             creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
-            allowsReading: @escaping @Sendable (_ collection: String) -> Bool
+            access: ReadAccess
         ) {
             self.role = role
             self.databaseID = databaseID
@@ -58,7 +58,7 @@ public struct Session: Sendable {
             self.wallMilliseconds = wallMilliseconds
             self.creditBytes = creditBytes
             self.batchBytes = batchBytes
-            self.allowsReading = allowsReading
+            self.access = access
         }
     }
 
@@ -70,6 +70,8 @@ public struct Session: Sendable {
     }
 
     let configuration: Configuration
+    /// What the other side may read now.
+    var access: ReadAccess
     var phase = Phase.created
     private var hasSentHello = false
     private var hasReceivedHello = false
@@ -79,9 +81,11 @@ public struct Session: Sendable {
     /// Frames that wait for credit, in order. Nothing more is read while there is one, so it holds at most
     /// what was under way: one page, one run of operations, one upload.
     private var outbox: [(frame: [UInt8], isData: Bool)] = []
+    /// Its bytes; bounded by `Limits.waitingBytes`.
+    private(set) var outboxBytes = 0
     /// Bytes of data frames the other side may still send.
     var receiveCredit: Int
-    private var assembly: [UInt8] = []
+    private(set) var assembly: [UInt8] = []
     var subscriber = Subscriber()
     var uploader = Uploader()
     var publisher = Publisher()
@@ -91,6 +95,7 @@ public struct Session: Sendable {
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
         self.configuration = configuration
+        access = configuration.access
         receiveCredit = configuration.creditBytes
     }
 
@@ -105,6 +110,9 @@ public struct Session: Sendable {
         do throws(SyncError) {
             try handle(event)
             repairIfDue()
+            guard outboxBytes <= Limits.waitingBytes else {
+                throw SyncError(.unavailable, "\(outboxBytes) bytes wait for the other side's credit")
+            }
         } catch {
             close(error)
         }
@@ -128,6 +136,11 @@ public struct Session: Sendable {
         case .ownOperations(let actor, let operations): upload(actor, operations)
         case .ownOperationAdded(let actor): ownOperationAdded(actor)
         case .stored: stored()
+        case .returning(let keys): returning(keys)
+        case .held(let key, let candidates, let isLast): listed(key, candidates, isLast: isLast)
+        case .compared(let id, let answer): compared(id, answer)
+        case .unknownPlace(let id): unknownPlace(id)
+        case .grantChanged(let access): grantChanged(access)
         case .wanting(let keys): try wanting(keys)
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
@@ -137,8 +150,9 @@ public struct Session: Sendable {
         case .page(let subscription, let page): publish(page, for: subscription)
         case .operations(let operations, let through): try publish(operations, through: through)
         case .lagging(let head): fallBack(to: head)
-        case .appended(let acknowledgements): try appended(acknowledgements)
-        case .refused(let acknowledgements, let refusals): try refused(acknowledgements, refusals)
+        case .appended(let acknowledgements, let offset): try appended(acknowledgements, offset)
+        case .refused(let acknowledgements, let refusals, let offset):
+            try refused(acknowledgements, refusals, offset)
         case .states(let states, let position): answerStates(states, at: position)
         case .failed(let reason): throw SyncError(.unavailable, reason)
         case .finish(let error): throw error
@@ -183,11 +197,18 @@ public struct Session: Sendable {
         case (.credit(let bytes), _, .open): try credited(bytes)
         case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
         case (.operations(let operations), .peer, .open): received(.operations(operations), size)
-        case (.progress(let position), .peer, .open): received(.progress(position), size)
-        case (.states(let states, let position), .peer, .open): try receivedStates(states, at: position)
-        case (.acknowledged(let acknowledgements), .peer, .open): acknowledged(acknowledgements)
+        case (.progress(let position, let skipped), .peer, .open):
+            received(skipped ? .skipped(position) : .progress(position), size)
+        case (.states(let states, let position, let isPart), .peer, .open):
+            try receivedStates(states, at: position, isPart: isPart, size)
+        case (.acknowledged(let acknowledgements, let offset), .peer, .open):
+            acknowledged(acknowledgements, offset)
         case (.refused(let refusal), .peer, .open): try writeRefused(refusal)
-        case (.subscriptionRefused(let id, let error), .peer, .open): subscriptionRefused(id, error)
+        case (.subscriptionRefused(let id, let error, let hides), .peer, .open):
+            subscriptionRefused(id, error, hides: hides)
+        case (.list(let id, let last), .peer, .open): received(.list(id: id, after: last), 0)
+        case (.granted, .peer, .open): askAgain()
+        case (.granted, .peer, .greeting) where hasReceivedHello: break
         case (.subscribe(let request), .server, .open): try serve(request)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)
@@ -195,7 +216,10 @@ public struct Session: Sendable {
         case (.want(let keys), .peer, .open) where reconciler.isActive: try serveStates(keys)
         case (.holdings(let candidates, let isLast), .server, .open):
             try receivedHoldings(candidates, isLast: isLast, size)
-        case (.states(let states, _), .server, .open): try receivedHeld(states)
+        case (.states(let states, _, let isPart), .server, .open):
+            try receivedHeld(states, isPart: isPart)
+        case (.held(let id, let candidates, let isLast), .server, .open):
+            try received(HeldPage(candidates: candidates, isLast: isLast), for: id, size)
         case (.reconciled(let position), .peer, .open): try reconciled(position)
         default: throw unexpected(frame.name)
         }
@@ -210,7 +234,7 @@ public struct Session: Sendable {
         let isExpected = configuration.role == .peer ? hasSentHello : !hasReceivedHello
         guard isExpected else { throw unexpected("hello") }
         hasReceivedHello = true
-        // Both sides speak the older of the two versions; so far there is one.
+        // Both sides speak the older of the two versions; so far one of them is spoken.
         guard hello.version >= Limits.oldestProtocolVersion else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
         }
@@ -235,7 +259,7 @@ public struct Session: Sendable {
         var hello = hello(heads, head)
         hello.isBehind = isBehind
         send(.hello(hello))
-        publisher.position = head.offset
+        publisher.head = head
         actions.append(.awaitOperations(after: head.offset))
     }
 
@@ -268,6 +292,7 @@ extension Session {
         let bytes = frame.encoded()
         if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
             outbox.append((bytes, frame.isData))
+            outboxBytes += bytes.count
         } else {
             transmit(bytes, isData: frame.isData)
         }
@@ -276,8 +301,15 @@ extension Session {
     private mutating func flushOutbox() {
         while let next = outbox.first, !next.isData || sendCredit > 0 {
             outbox.removeFirst()
+            outboxBytes -= next.frame.count
             transmit(next.frame, isData: next.isData)
         }
+    }
+
+    /// Takes back what has not left yet: positions and documents that the other side may not see any more.
+    mutating func withdrawWaiting() {
+        outbox = []
+        outboxBytes = 0
     }
 
     /// Hands a frame to the transport, in chunks where it is too large for one.
@@ -307,6 +339,7 @@ extension Session {
         sendCredit = min(sendCredit + Int(bytes), 2 * Limits.messageBytes)
         flushOutbox()
         list()
+        readHeld()
         resumeUpload()
         resumePublishing()
     }
@@ -329,7 +362,7 @@ extension Frame {
     /// has them.
     var isData: Bool {
         switch self {
-        case .catchUp, .operations, .upload, .holdings: true
+        case .catchUp, .operations, .upload, .holdings, .held: true
         default: false
         }
     }
@@ -339,7 +372,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled:
+            .reconciled, .list, .granted:
             false
         default: true
         }
@@ -364,6 +397,9 @@ extension Frame {
         case .close: "close"
         case .holdings: "holdings"
         case .reconciled: "reconciled"
+        case .list: "list"
+        case .held: "held"
+        case .granted: "granted"
         }
     }
 }

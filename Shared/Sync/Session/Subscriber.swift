@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 
 /// Asks for queries' documents and stores what comes, in order, one durable transaction at a time.
 ///
@@ -9,19 +10,26 @@ struct Subscriber: Sendable {
     struct Subscription: Sendable {
         /// Its number on the wire; nil until the server is asked.
         var id: UInt64?
-        let request: SubscriptionRequest
+        var request: SubscriptionRequest
         /// The catch-up is complete: every position the server tells counts for this subscription too.
         var isLive = false
-        /// Hashes of the documents staged by the catch-up under way: one that is named as a candidate later
-        /// has left since, and must be fetched although the store does not show it yet.
-        var staged: Set<UInt64> = []
+        /// The server did not take it: it is asked for again when the rights change.
+        var isRefused = false
+        /// Whether the store may hold documents that match by now, whatever the request says.
+        var mayHold = false
     }
 
     enum Work: Sendable {
         case catchUp(Frame.CatchUp)
         case operations(Frame.Operations)
         case progress(LogPosition)
+        /// A position; the answers to own writes up to there were passed over.
+        case skipped(LogPosition)
         case states([DocumentUpdate])
+        /// The server asks what is held; everything that came before is stored by then.
+        case list(id: UInt64, after: DocumentID?)
+        /// What may not be read any more.
+        case hide(collection: String, key: [UInt8])
         /// What a cancelled catch-up has staged is not a part of the next one under the same key.
         case unstage(key: [UInt8])
     }
@@ -64,11 +72,25 @@ struct Subscriber: Sendable {
     var asked: Set<DocumentKey> = []
     /// Those of them whose answer may be older than the head of the queue, which asks for them again.
     var stale: Set<DocumentKey> = []
+    /// Bytes that have come for the request under way.
+    var answerBytes = 0
+    /// What the server asks this side to list, in order, and from which id on; which one is being read.
+    var listings: [(id: UInt64, after: DocumentID?)] = []
+    var readingHeld: UInt64?
+    /// The collections of all subscriptions of this session so far, and whether anything was written or
+    /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
+    var collections: Set<[UInt8]> = []
+    var hasOthers = false
+    /// The offset that the server's stream has passed, as far as it is stored.
+    var streamed: UInt64 = 0
 }
 
 extension Session {
     mutating func subscribe(_ request: SubscriptionRequest) {
-        let subscription = Subscriber.Subscription(request: request)
+        var subscription = Subscriber.Subscription(request: request)
+        if let collection = request.collection {
+            subscription.mayHold = !subscriber.collections.insert(Array(collection.utf8)).inserted
+        }
         subscriber.subscriptions.append(subscription)
         if uploader.hasBegun { announce(subscription) }
     }
@@ -78,7 +100,7 @@ extension Session {
             if phase == .open, let id = subscription.id { send(.unsubscribe(id: id)) }
         }
         let isStaging = subscriber.subscriptions.contains {
-            $0.request.key == key && !$0.isLive && $0.id != nil
+            $0.request.key == key && !$0.isLive && ($0.id != nil || $0.request.resume != nil)
         }
         subscriber.subscriptions.removeAll { $0.request.key == key }
         guard phase == .open, isStaging else { return }
@@ -110,22 +132,43 @@ extension Session {
         subscriber.nextID += 1
         subscriber.subscriptions[index].id = id
         let request = subscriber.subscriptions[index].request
-        send(
-            .subscribe(
-                Frame.Subscribe(
-                    id: id, statement: request.statement, arguments: request.arguments,
-                    cursor: request.cursor)))
+        var frame = Frame.Subscribe(
+            id: id, statement: request.statement, arguments: request.arguments, cursor: request.cursor)
+        frame.resume = request.resume
+        frame.holds =
+            request.holds || subscriber.hasOthers || subscriber.subscriptions[index].mayHold
+        frame.rights = request.rights
+        send(.subscribe(frame))
     }
 
-    mutating func subscriptionRefused(_ id: UInt64, _ error: SyncError) {
+    mutating func subscriptionRefused(_ id: UInt64, _ error: SyncError, hides: Bool) {
         guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == id }) else { return }
-        let subscription = subscriber.subscriptions.remove(at: index)
-        actions.append(.report(.subscriptionRefused(key: subscription.request.key, error)))
+        subscriber.subscriptions[index].id = nil
+        subscriber.subscriptions[index].isLive = false
+        subscriber.subscriptions[index].isRefused = true
+        subscriber.subscriptions[index].mayHold = true
+        let request = subscriber.subscriptions[index].request
+        // What was remembered stands for rights that are no more.
+        subscriber.subscriptions[index].request = SubscriptionRequest(
+            key: request.key, statement: request.statement, arguments: request.arguments, cursor: nil,
+            holds: request.holds)
+        actions.append(.report(.subscriptionRefused(key: request.key, error)))
+        guard hides, let collection = request.collection else { return }
+        subscriber.queue.append((.unstage(key: request.key), 0))
+        received(.hide(collection: collection, key: request.key), 0)
+    }
+
+    /// The rights have changed: what was refused is asked for again.
+    mutating func askAgain() {
+        let refused = subscriber.subscriptions.filter(\.isRefused)
+        for index in subscriber.subscriptions.indices { subscriber.subscriptions[index].isRefused = false }
+        for subscription in refused { announce(subscription) }
     }
 
     /// Documents to fetch outside the stream: noted as wanted earlier, or evicted under a live subscription.
     mutating func want(_ keys: [DocumentKey]) {
         guard phase == .open, configuration.role == .peer else { return }
+        subscriber.hasOthers = true
         subscriber.held.append((.documents(keys), uploader.barrier))
         resumeAsking()
     }
@@ -166,6 +209,7 @@ extension Session {
         }
         guard !keys.isEmpty else { return }
         subscriber.asked = Set(keys)
+        subscriber.answerBytes = 0
         send(.want(keys))
     }
 
@@ -183,11 +227,16 @@ extension Session {
     }
 
     mutating func receivedStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?, isPart: Bool, _ size: Int
     ) throws(SyncError) {
         for item in states where subscriber.asked.remove(item.key) == nil {
             throw unexpected("a state that was not asked for")
         }
+        subscriber.answerBytes += size
+        guard subscriber.answerBytes <= Limits.answerBytes + 2 * Limits.messageBytes else {
+            throw SyncError(.creditExceeded, "an answer of \(subscriber.answerBytes) bytes is not bounded")
+        }
+        if isPart { askAgainLater() }
         guard !uploader.repair.isAsking else { return receivedForRepair(states, at: position) }
         subscriber.fetchedAt = position ?? subscriber.fetchedAt
         defer { askNext() }
@@ -210,26 +259,66 @@ extension Session {
         }
     }
 
+    /// The answer is as large as one may be: what is left of the request goes back to where it came from.
+    private mutating func askAgainLater() {
+        let rest = subscriber.asked.sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
+        subscriber.asked = []
+        guard !uploader.repair.isAsking else { return uploader.repair.needed += rest }
+        for key in rest {
+            // What the head of the queue waits for is asked for again by itself when it is stale.
+            if subscriber.stale.remove(key) != nil { continue }
+            if subscriber.missing.contains(key) {
+                subscriber.urgent.append(key)
+            } else if subscriber.isWanted.insert(key).inserted {
+                subscriber.wanted.append(key)
+            }
+        }
+    }
+
     /// Begins with the head of the queue when nothing is under way.
     mutating func storeNext() {
         guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else {
             return
         }
-        if case .catchUp(let page) = head.work, !page.candidates.isEmpty {
+        switch head.work {
+        case .catchUp(let page) where !page.candidates.isEmpty:
+            guard let key = key(of: page.id) else { return storeHead(with: []) }
             subscriber.step = .lookingUp
-            return actions.append(.findOutdated(page.candidates))
+            actions.append(.findOutdated(page.candidates, subscription: key))
+        case .list(let id, let last):
+            beginListing(id, last)
+        default: storeHead(with: [])
         }
-        storeHead(with: [])
+    }
+
+    private func key(of id: UInt64) -> [UInt8]? {
+        subscriber.subscriptions.first { $0.id == id }?.request.key
+    }
+
+    /// What was staged for the subscription counts only as far as the server goes on behind it.
+    private mutating func beginListing(_ id: UInt64, _ last: DocumentID?) {
+        subscriber.queue.removeFirst()
+        defer { readHeld() }
+        guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == id }) else {
+            return storeNext()
+        }
+        subscriber.subscriptions[index].isLive = false
+        subscriber.listings.removeAll { $0.id == id }
+        subscriber.listings.append((id, last))
+        if last == nil {
+            let key = subscriber.subscriptions[index].request.key
+            subscriber.queue.insert((.unstage(key: key), 0), at: 0)
+        }
+        storeNext()
     }
 
     mutating func outdated(_ keys: [DocumentKey]) {
         guard subscriber.step == .lookingUp, case .catchUp(let page)? = subscriber.queue.first?.work else {
             return
         }
-        let staged = subscriber.subscriptions.first { $0.id == page.id }?.staged ?? []
-        let left = page.candidates.map(\.key).filter { staged.contains($0.hash) && !keys.contains($0) }
-        guard !keys.isEmpty || !left.isEmpty else { return storeHead(with: []) }
-        fetch(keys + left)
+        guard !keys.isEmpty else { return storeHead(with: []) }
+        let named = Set(page.candidates.map(\.key))
+        fetch(keys.filter(named.contains))
     }
 
     mutating func wanting(_ keys: [DocumentKey]) throws(SyncError) {
@@ -258,42 +347,54 @@ extension Session {
         case .operations(let operations):
             store(
                 fetched + operations.updates, liveCursors(operations.position), answers: fetched,
-                seen: operations.position)
-        case .progress(let position): store([], liveCursors(position), seen: position)
+                seen: operations.position, streamed: operations.position.offset)
+        case .progress(let position):
+            store([], liveCursors(position), seen: position, streamed: position.offset)
+        case .skipped(let position):
+            actions.append(.askForAnswers(through: position.offset))
+            store([], liveCursors(position), seen: position, streamed: position.offset)
         case .states(let updates): store(updates, answers: updates)
         case .unstage(let key): actions.append(.unstage(subscription: key))
+        case .hide(let collection, let key):
+            actions.append(.hide(collection: collection, subscription: key))
+        case .list: preconditionFailure("a listing is begun, not stored")
         }
     }
 
     private mutating func storePage(_ page: Frame.CatchUp, _ fetched: [DocumentUpdate]) {
         guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id }) else {
             // Cancelled meanwhile: a part of a catch-up is no state of the log to show.
-            return store([])
+            return store([], hides: page.hidden)
         }
         let key = subscriber.subscriptions[index].request.key
+        let gone = page.gone.map { DocumentUpdate(key: $0.key, content: .gone($0.vector)) }
+        let updates = gone + page.documents + fetched
         guard let end = page.end else {
             // Also when it was live before: the server has fallen back to a catch-up.
             subscriber.subscriptions[index].isLive = false
-            subscriber.subscriptions[index].staged.formUnion(page.documents.map(\.key.hash))
-            return actions.append(.stage(page.documents + fetched, subscription: key))
+            return actions.append(
+                .stage(
+                    StagedPage(
+                        subscription: key, updates: updates, hides: page.hidden, resume: page.resume)))
         }
         actions.append(
             .store(
                 Batch(
-                    updates: page.documents + fetched, cursors: [(key, end)], publishes: key,
-                    settles: fetched.map(\.key), seen: later(end))))
+                    updates: updates, cursors: [(key, end)], publishes: key, settles: fetched.map(\.key),
+                    seen: later(end), hides: page.hidden, rights: page.rights)))
     }
 
     /// `answers` are those of the updates that came as the answer to a want.
     private mutating func store(
         _ updates: [DocumentUpdate], _ cursors: [(key: [UInt8], position: LogPosition)] = [],
-        answers: [DocumentUpdate] = [], seen: LogPosition? = nil
+        answers: [DocumentUpdate] = [], seen: LogPosition? = nil, streamed: UInt64? = nil,
+        hides: [DocumentKey] = []
     ) {
         actions.append(
             .store(
                 Batch(
                     updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key),
-                    seen: later(seen))))
+                    seen: later(seen), streamed: streamed, hides: hides)))
     }
 
     /// States that were fetched may be later than the stream.
@@ -316,21 +417,34 @@ extension Session {
         subscriber.fetched = []
         subscriber.answered = []
         returnCredit(head.size)
+        switch head.work {
+        case .operations(let operations): subscriber.streamed = operations.position.offset
+        case .progress(let position), .skipped(let position): subscriber.streamed = position.offset
+        default: break
+        }
         if case .catchUp(let page) = head.work, page.end != nil,
             let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id })
         {
             subscriber.subscriptions[index].isLive = true
-            subscriber.subscriptions[index].staged = []
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
         storeNext()
     }
+
+    /// As `stored`; and own writes to documents that are gone at the server have to be moved (rule 14).
+    mutating func returning(_ keys: [DocumentKey]) {
+        guard subscriber.step == .storing, !subscriber.queue.isEmpty else { return }
+        uploader.repair.gone.formUnion(keys)
+        uploader.repair.isDue = true
+        stored()
+    }
 }
 
-extension DocumentKey {
-    /// 64 bits that stand for the key; a clash costs one fetch too many.
-    fileprivate var hash: UInt64 {
-        let collection = Array(collection.utf8).withUnsafeBytes { hash64($0, seed: 0) }
-        return id.bytes.withUnsafeBytes { hash64($0, seed: collection) }
+extension SubscriptionRequest {
+    /// The collection it asks for; nil for a statement that is no subscription, which a server refuses.
+    fileprivate var collection: String? {
+        guard case .object(let arguments) = arguments else { return nil }
+        return try? SubscriptionQuery(statement: statement, arguments: arguments, isRestricted: false)
+            .collection
     }
 }

@@ -98,7 +98,7 @@ extension Session {
                 if standing?.state == .forked { actions.append(.report(.historyForked(own.actor))) }
                 continue
             }
-            if sequence > 0 { actions.append(.acknowledge(own.actor, through: sequence)) }
+            if sequence > 0 { actions.append(.acknowledge(own.actor, through: sequence, offset: nil)) }
             if own.sequence > sequence { uploader.pending.append(own.actor) }
         }
         for actor in added where !uploader.pending.contains(actor) && !uploader.stopped.contains(actor) {
@@ -129,6 +129,7 @@ extension Session {
     }
 
     mutating func ownOperationAdded(_ actor: ActorID) {
+        subscriber.hasOthers = true
         guard configuration.role == .peer, !uploader.stopped.contains(actor) else { return }
         if uploader.isReading, actor == uploader.pending.first { uploader.hasMore = true }
         if !uploader.pending.contains(actor) { uploader.pending.append(actor) }
@@ -163,12 +164,15 @@ extension Session {
         resumeAsking()
     }
 
-    mutating func acknowledged(_ acknowledgements: [Frame.Acknowledgement]) {
+    mutating func acknowledged(_ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64) {
+        // What the stream has passed is answered.
+        let open = offset > subscriber.streamed ? offset : 0
         for item in acknowledgements
         where uploader.sent[item.actor] != nil && item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
             uploader.repair.hasMovedForClock = false
-            actions.append(.acknowledge(item.actor, through: item.sequence))
+            actions.append(
+                .acknowledge(item.actor, through: item.sequence, offset: offset == 0 ? nil : open))
         }
         resumeUpload()
         resumeAsking()

@@ -11,23 +11,27 @@ public enum Frame: Sendable, Equatable {
     case subscribe(Subscribe)
     /// Ends a subscription.
     case unsubscribe(id: UInt64)
-    /// A subscription was refused; the session goes on.
-    case subscriptionRefused(id: UInt64, SyncError)
+    /// A subscription was refused; the session goes on. `hides` when the right was lost: what the subscriber
+    /// holds of the collection is to be shown no more.
+    case subscriptionRefused(id: UInt64, SyncError, hides: Bool = false)
     /// A page of current states that brings a subscription up to date; the last one makes it live.
     case catchUp(CatchUp)
     /// Operations after the last position, filtered to the live subscriptions.
     case operations(Operations)
-    /// Nothing matched up to this position.
-    case progress(LogPosition)
+    /// Nothing matched up to this position. `skipped` when the sender went over operations without looking
+    /// for those of the receiver: what became of its own writes up to here it has to ask for (rule 16).
+    case progress(LogPosition, skipped: Bool = false)
     /// A writer's own operations, whole and in sequence.
     case upload([[UInt8]])
-    /// Own operations that are durable in the log: per actor the greatest sequence.
-    case acknowledged([Acknowledgement])
+    /// Own operations that are durable in the log, not behind an offset of it: per actor the greatest
+    /// sequence.
+    case acknowledged([Acknowledgement], offset: UInt64 = 0)
     /// Asks for the full states of documents.
     case want([DocumentKey])
     /// Full states; nil for a document that the sender does not have.
-    /// A server says as of which position of its log.
-    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil)
+    /// A server says as of which position of its log, and whether it is a part of what was asked for only:
+    /// for the rest the receiver asks again.
+    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false)
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
     /// A part of a message that is larger than a frame.
@@ -40,6 +44,14 @@ public enum Frame: Sendable, Equatable {
     case holdings([Candidate], isLast: Bool)
     /// The server has taken what it lacked of the holdings: its log has all of it up to this position.
     case reconciled(LogPosition)
+    /// A server asks what the subscriber holds of a subscription, to tell what it lacks and what is gone: its
+    /// cursor does not say (rules 14 and 18).
+    /// Behind a document's id when it has answered for the others already.
+    case list(id: UInt64, after: DocumentID? = nil)
+    /// A page of what a subscriber holds of a subscription, ascending by document id.
+    case held(id: UInt64, [Candidate], isLast: Bool)
+    /// What the receiver may read has changed: subscriptions that were refused may be asked for again.
+    case granted
 
     /// See `Frame.hello`.
     public struct Hello: Sendable, Equatable {
@@ -91,6 +103,20 @@ public enum Frame: Sendable, Equatable {
         public var arguments: Value
         /// Up to where the subscriber has everything; nil for nothing.
         public var cursor: LogPosition?
+        /// How far the pages reach that the subscriber has staged, in the words of the page that came last.
+        public var resume: [UInt8]?
+        /// Whether the subscriber holds documents that it shows as matching.
+        public var holds = false
+        /// What the subscriber might read when the cursor was given, in the words of the page that gave it.
+        public var rights: [UInt8]?
+
+        /// A subscription without anything remembered of earlier sessions.
+        public init(id: UInt64, statement: String, arguments: Value, cursor: LogPosition? = nil) {
+            self.id = id
+            self.statement = statement
+            self.arguments = arguments
+            self.cursor = cursor
+        }
     }
 
     /// See `Frame.catchUp`.
@@ -103,6 +129,25 @@ public enum Frame: Sendable, Equatable {
         public var candidates: [Candidate]
         /// On the last page the position that the subscription has now reached.
         public var end: LogPosition?
+        /// Documents that the sender does not have any more, with what of them is gone. Before the documents.
+        public var gone: [Candidate] = []
+        /// Documents that the receiver may not read any more: to be shown no more, at once.
+        public var hidden: [DocumentKey] = []
+        /// What to send with the subscription in a later session, so that it goes on behind this page.
+        public var resume: [UInt8]?
+        /// With the end: what to send with the cursor, so that a change of rights is noticed.
+        public var rights: [UInt8]?
+
+        /// A page of these parts.
+        public init(
+            id: UInt64, documents: [DocumentUpdate] = [], candidates: [Candidate] = [],
+            end: LogPosition? = nil
+        ) {
+            self.id = id
+            self.documents = documents
+            self.candidates = candidates
+            self.end = end
+        }
     }
 
     /// A document and the vector of the sender's state of it.

@@ -46,10 +46,12 @@ private struct FrameFields {
     var binaries: [UInt64: [UInt8]] = [:]
     var positions: [UInt64: LogPosition] = [:]
     var flag: Bool?
+    var second: Bool?
     var value: Value?
     var actors: [Frame.ActorHead]?
     var updates: [DocumentUpdate]?
     var candidates: [Frame.Candidate]?
+    var gone: [Frame.Candidate]?
     var uploads: [[UInt8]]?
     var acknowledgements: [Frame.Acknowledgement]?
     var keys: [DocumentKey]?
@@ -60,7 +62,7 @@ private struct FrameFields {
         switch (type, key) {
         case (.hello, 1), (.hello, 4), (.hello, 5), (.subscribe, 1), (.unsubscribe, 1),
             (.subscriptionRefused, 1),
-            (.catchUp, 1), (.credit, 1), (.refused, 2):
+            (.catchUp, 1), (.credit, 1), (.refused, 2), (.list, 1), (.held, 1), (.acknowledged, 2):
             numbers[key] = try decoder.unsigned()
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2):
@@ -69,6 +71,12 @@ private struct FrameFields {
             (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
         case (.refused, 1): numbers[key] = try decoder.fixed64()
+        case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8):
+            binaries[key] = try decoder.token()
+        case (.catchUp, 5): gone = try decoder.list { try $0.candidate() }
+        case (.catchUp, 6): keys = try decoder.list { try $0.listedKey() }
+        case (.subscribe, 6), (.subscriptionRefused, 4), (.progress, 2), (.states, 3), (.held, 3):
+            second = try decoder.bool()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.subscribe, 3): value = try decoder.value()
         case (.catchUp, 2): updates = try decoder.list { try $0.state() }
@@ -79,9 +87,9 @@ private struct FrameFields {
         case (.want, 1): keys = try decoder.list { try $0.listedKey() }
         case (.states, 1): states = try decoder.list { try $0.stateItem() }
         case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
-        case (.holdings, 1): candidates = try decoder.list { try $0.candidate() }
+        case (.holdings, 1), (.held, 2): candidates = try decoder.list { try $0.candidate() }
         case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
-        case (.chunk, 2): binaries[key] = try decoder.binary()
+        case (.chunk, 2), (.list, 2): binaries[key] = try decoder.binary()
         default: _ = try decoder.value()
         }
     }
@@ -90,27 +98,22 @@ private struct FrameFields {
         switch type {
         case .hello: return .hello(try hello())
         case .subscribe:
-            return .subscribe(
-                Frame.Subscribe(
-                    id: try required(numbers[1]), statement: try required(texts[2]),
-                    arguments: try required(value),
-                    cursor: positions[4]))
+            return .subscribe(try subscribe())
         case .unsubscribe: return .unsubscribe(id: try required(numbers[1]))
         case .subscriptionRefused:
-            return .subscriptionRefused(id: try required(numbers[1]), try error(from: 2))
+            return .subscriptionRefused(
+                id: try required(numbers[1]), try error(from: 2), hides: second ?? false)
         case .catchUp:
-            return .catchUp(
-                Frame.CatchUp(
-                    id: try required(numbers[1]), documents: try required(updates),
-                    candidates: try required(candidates), end: positions[4]))
+            return .catchUp(try catchUp())
         case .operations:
             return .operations(
                 Frame.Operations(position: try required(positions[1]), updates: try required(updates)))
-        case .progress: return .progress(try required(positions[1]))
+        case .progress: return .progress(try required(positions[1]), skipped: second ?? false)
         case .upload: return .upload(try required(uploads))
-        case .acknowledged: return .acknowledged(try required(acknowledgements))
+        case .acknowledged:
+            return .acknowledged(try required(acknowledgements), offset: numbers[2] ?? 0)
         case .want: return .want(try required(keys))
-        case .states: return .states(try required(states), at: positions[2])
+        case .states: return .states(try required(states), at: positions[2], isPart: second ?? false)
         case .credit: return .credit(try required(numbers[1]))
         case .chunk: return .chunk(isLast: try required(flag), try required(binaries[2]))
         case .refused:
@@ -121,7 +124,35 @@ private struct FrameFields {
         case .close: return .close(try error(from: 1))
         case .holdings: return .holdings(try required(candidates), isLast: try required(flag))
         case .reconciled: return .reconciled(try required(positions[1]))
+        case .list:
+            return .list(
+                id: try required(numbers[1]), after: try binaries[2].map { try DocumentID(canonical: $0) })
+        case .held:
+            return .held(
+                id: try required(numbers[1]), try required(candidates), isLast: try required(second))
+        case .granted: return .granted
         }
+    }
+
+    private func subscribe() throws -> Frame.Subscribe {
+        var frame = Frame.Subscribe(
+            id: try required(numbers[1]), statement: try required(texts[2]), arguments: try required(value),
+            cursor: positions[4])
+        frame.resume = binaries[5]
+        frame.holds = second ?? false
+        frame.rights = binaries[7]
+        return frame
+    }
+
+    private func catchUp() throws -> Frame.CatchUp {
+        var page = Frame.CatchUp(
+            id: try required(numbers[1]), documents: try required(updates),
+            candidates: try required(candidates), end: positions[4])
+        page.gone = gone ?? []
+        page.hidden = keys ?? []
+        page.resume = binaries[7]
+        page.rights = binaries[8]
+        return page
     }
 
     private func hello() throws -> Frame.Hello {
@@ -161,6 +192,15 @@ extension CBORDecoder {
         return bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
+    /// What one side keeps for the other without looking into it.
+    fileprivate mutating func token() throws -> [UInt8] {
+        let bytes = try binary()
+        guard bytes.count <= Limits.tokenBytes else {
+            throw SyncError(.malformedFrame, "a token has \(bytes.count) bytes")
+        }
+        return bytes
+    }
+
     fileprivate mutating func position() throws -> LogPosition {
         try tuple(3)
         guard let logID = LogID(bytes: try binary()) else {
@@ -194,12 +234,18 @@ extension CBORDecoder {
 
     fileprivate mutating func update() throws -> DocumentUpdate {
         let count = try array()
-        guard count == 3 || count == 5 else {
+        guard (3...5).contains(count) else {
             throw SyncError(.malformedFrame, "an update has the wrong length")
         }
         let key = try key()
         let bytes = try binary()
-        guard count == 5 else { return DocumentUpdate(key: key, content: .state(bytes)) }
+        if count == 3 { return DocumentUpdate(key: key, content: .state(bytes)) }
+        if count == 4 {
+            guard case .null = try value() else {
+                throw SyncError(.malformedFrame, "an update is neither state, delta nor gone")
+            }
+            return DocumentUpdate(key: key, content: .gone(bytes))
+        }
         let actor = ActorID(try fixed64())
         return DocumentUpdate(key: key, content: .delta(Stamp(time: try fixed64(), actor: actor), bytes))
     }

@@ -19,6 +19,9 @@ enum FrameType: UInt64 {
     case close = 15
     case holdings = 16
     case reconciled = 17
+    case list = 18
+    case held = 19
+    case granted = 20
 }
 
 extension Frame {
@@ -31,24 +34,27 @@ extension Frame {
         case .unsubscribe(let id):
             writer.begin(.unsubscribe, fields: 1)
             writer.field(1) { $0.unsigned(id) }
-        case .subscriptionRefused(let id, let error):
-            writer.begin(.subscriptionRefused, fields: 3)
+        case .subscriptionRefused(let id, let error, let hides):
+            writer.begin(.subscriptionRefused, fields: hides ? 4 : 3)
             writer.field(1) { $0.unsigned(id) }
             writer.error(error, from: 2)
+            if hides { writer.field(4) { $0.bool(true) } }
         case .catchUp(let page): writer.catchUp(page)
         case .operations(let operations):
             writer.begin(.operations, fields: 2)
             writer.field(1) { $0.position(operations.position) }
             writer.field(2) { $0.list(operations.updates) { $0.update($1) } }
-        case .progress(let position):
-            writer.begin(.progress, fields: 1)
+        case .progress(let position, let skipped):
+            writer.begin(.progress, fields: skipped ? 2 : 1)
             writer.field(1) { $0.position(position) }
+            if skipped { writer.field(2) { $0.bool(true) } }
         case .upload(let operations):
             writer.begin(.upload, fields: 1)
             writer.field(1) { $0.list(operations) { $0.binary($1) } }
-        case .acknowledged(let acknowledgements):
-            writer.begin(.acknowledged, fields: 1)
+        case .acknowledged(let acknowledgements, let offset):
+            writer.begin(.acknowledged, fields: offset > 0 ? 2 : 1)
             writer.acknowledgements(acknowledgements, at: 1)
+            if offset > 0 { writer.field(2) { $0.unsigned(offset) } }
         default: encodeRest(&writer)
         }
         return writer.bytes
@@ -59,8 +65,8 @@ extension Frame {
         case .want(let keys):
             writer.begin(.want, fields: 1)
             writer.keys(keys, at: 1)
-        case .states(let states, let position):
-            writer.begin(.states, fields: position == nil ? 1 : 2)
+        case .states(let states, let position, let isPart):
+            writer.begin(.states, fields: 1 + (position == nil ? 0 : 1) + (isPart ? 1 : 0))
             writer.field(1) {
                 $0.list(states) { writer, item in
                     writer.array(count: 3)
@@ -69,6 +75,7 @@ extension Frame {
                 }
             }
             if let position { writer.field(2) { $0.position(position) } }
+            if isPart { writer.field(3) { $0.bool(true) } }
         case .credit(let bytes):
             writer.begin(.credit, fields: 1)
             writer.field(1) { $0.unsigned(bytes) }
@@ -92,6 +99,16 @@ extension Frame {
         case .reconciled(let position):
             writer.begin(.reconciled, fields: 1)
             writer.field(1) { $0.position(position) }
+        case .list(let id, let last):
+            writer.begin(.list, fields: last == nil ? 1 : 2)
+            writer.field(1) { $0.unsigned(id) }
+            if let last { writer.field(2) { $0.binary(last.bytes) } }
+        case .held(let id, let candidates, let isLast):
+            writer.begin(.held, fields: 3)
+            writer.field(1) { $0.unsigned(id) }
+            writer.field(2) { $0.list(candidates) { $0.candidate($1) } }
+            writer.field(3) { $0.bool(isLast) }
+        case .granted: writer.begin(.granted, fields: 0)
         default: preconditionFailure("every other frame is encoded above")
         }
     }
@@ -171,6 +188,11 @@ extension CBORWriter {
             binary(bytes)
             fixed64(stamp.actor.rawValue)
             fixed64(stamp.time)
+        case .gone(let bytes):
+            array(count: 4)
+            key(update.key)
+            binary(bytes)
+            null()
         }
     }
 
@@ -196,20 +218,38 @@ extension CBORWriter {
     }
 
     fileprivate mutating func subscribe(_ subscribe: Frame.Subscribe) {
-        begin(.subscribe, fields: subscribe.cursor == nil ? 3 : 4)
+        let optional = [
+            subscribe.cursor != nil, subscribe.resume != nil, subscribe.holds, subscribe.rights != nil,
+        ]
+        begin(.subscribe, fields: 3 + optional.count { $0 })
         field(1) { $0.unsigned(subscribe.id) }
         field(2) { $0.text(subscribe.statement) }
         field(3) { $0.value(subscribe.arguments) }
         if let cursor = subscribe.cursor { field(4) { $0.position(cursor) } }
+        if let resume = subscribe.resume { field(5) { $0.binary(resume) } }
+        if subscribe.holds { field(6) { $0.bool(true) } }
+        if let rights = subscribe.rights { field(7) { $0.binary(rights) } }
     }
 
     fileprivate mutating func catchUp(_ page: Frame.CatchUp) {
-        begin(.catchUp, fields: page.end == nil ? 3 : 4)
+        let optional = [
+            page.end != nil, !page.gone.isEmpty, !page.hidden.isEmpty, page.resume != nil,
+            page.rights != nil,
+        ]
+        begin(.catchUp, fields: 3 + optional.count { $0 })
         field(1) { $0.unsigned(page.id) }
         field(2) { $0.list(page.documents) { $0.update($1) } }
         field(3) {
             $0.list(page.candidates) { $0.candidate($1) }
         }
         if let end = page.end { field(4) { $0.position(end) } }
+        if !page.gone.isEmpty {
+            field(5) {
+                $0.list(page.gone) { $0.candidate($1) }
+            }
+        }
+        if !page.hidden.isEmpty { keys(page.hidden, at: 6) }
+        if let resume = page.resume { field(7) { $0.binary(resume) } }
+        if let rights = page.rights { field(8) { $0.binary(rights) } }
     }
 }

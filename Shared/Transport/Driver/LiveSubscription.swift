@@ -24,17 +24,10 @@ package struct LiveSubscription: Sendable {
     package func request(from replica: Replica) throws -> SubscriptionRequest {
         SubscriptionRequest(
             key: key, statement: statement, arguments: .object(arguments),
-            cursor: try replica.cursor(of: key) ?? reconcilingCursor(replica))
-    }
-
-    /// For a subscription without a cursor over a collection of which the store holds documents already
-    /// (from another query, or from before an eviction): a position that no log has. The server then
-    /// reconciles from the start and names what does not match, so that nothing stale stays (rules 14 and
-    /// 18).
-    private func reconcilingCursor(_ replica: Replica) throws -> LogPosition? {
-        guard try replica.holdsDocuments(in: query.collection),
-            let nowhere = LogID(bytes: Array(repeating: 0, count: LogID.byteCount))
-        else { return nil }
-        return LogPosition(logID: nowhere, offset: 0, hash: 0)
+            cursor: try replica.cursor(of: key), rights: try replica.rights(of: key),
+            resume: try replica.resumption(of: key),
+            // From another query, or from before an eviction: the server is told which, so that it sends none
+            // of them again and nothing stale stays (rules 14 and 18).
+            holds: try replica.holdsDocuments(in: query.collection))
     }
 }

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Replica
 import Sync
 
@@ -43,22 +44,34 @@ package struct PeerStore: SessionStore {
             return .ownOperations(actor: actor, found.map { (sequence: $0.sequence, bytes: $0.bytes) })
         case .store(let batch):
             return try await store(batch)
-        case .stage(let updates, let key):
-            try await executor.run { try replica.stage(updates, for: key) }
+        case .stage(let page):
+            try await executor.run {
+                try replica.stage(
+                    page.updates, for: page.subscription, resume: page.resume, hiding: page.hides)
+            }
+            return .stored
+        case .hide(let collection, let key):
+            try await executor.run { try replica.hide(collection: collection, subscription: key) }
             return .stored
         case .unstage(let key):
             try await executor.run { try replica.discardStaged(for: key) }
             return .stored
-        case .findOutdated(let candidates):
+        case .findOutdated(let candidates, let key):
             return .outdated(
                 try await executor.run {
                     try replica.outdated(
-                        candidates.map { ($0.key, try VersionVector(decoding: $0.vector)) })
+                        candidates.map { ($0.key, try VersionVector(decoding: $0.vector)) }, for: key)
                 })
-        case .acknowledge(let actor, let sequence):
-            try await executor.run { try replica.acknowledge(actor, through: sequence) }
+        case .readHeld(let request, let last): return try await held(request, last)
+        case .acknowledge(let actor, let sequence, let offset):
+            let wanted = try await executor.run {
+                try replica.acknowledge(actor, through: sequence, offset: offset)
+            }
             acknowledged()
-            return nil
+            return wanted.isEmpty ? nil : .wanted(wanted)
+        case .askForAnswers(let offset):
+            let wanted = try await executor.run { try replica.wantUnanswered(through: offset) }
+            return wanted.isEmpty ? nil : .wanted(wanted)
         case .settle(let keys):
             try await executor.run { try replica.settle(keys) }
             return nil
@@ -92,6 +105,23 @@ package struct PeerStore: SessionStore {
         }
     }
 
+    private func held(_ request: SubscriptionRequest, _ last: DocumentID?) async throws -> Event {
+        let replica = replica
+        guard case .object(let arguments) = request.arguments else {
+            preconditionFailure("a subscription's arguments are an object")
+        }
+        return try await executor.run {
+            let query = try SubscriptionQuery(
+                statement: request.statement, arguments: arguments, isRestricted: false)
+            let page = try replica.held(of: query, after: last)
+            let candidates = page.documents.map {
+                Frame.Candidate(
+                    key: DocumentKey(collection: query.collection, id: $0.id), vector: $0.vector.encoded())
+            }
+            return .held(key: request.key, candidates, isLast: page.isLast)
+        }
+    }
+
     private func history() async throws -> OwnHistory {
         let replica = replica
         return try await executor.run {
@@ -116,7 +146,7 @@ package struct PeerStore: SessionStore {
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
                     isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue)
             },
-            seen: repair.seen)
+            gone: repair.gone, seen: repair.seen)
         switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let actor, let refused):
@@ -136,10 +166,12 @@ package struct PeerStore: SessionStore {
             try replica.receive(
                 Reception(
                     updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
-                    settles: batch.settles, seen: batch.seen))
+                    settles: batch.settles, seen: batch.seen, streamed: batch.streamed,
+                    hides: batch.hides, rights: batch.rights))
         }
         return switch outcome {
         case .stored: .stored
+        case .returning(let keys): .returning(keys)
         case .wanting(let keys): .wanting(keys)
         }
     }
@@ -150,7 +182,11 @@ package struct PeerStore: SessionStore {
         guard case .connected(let difference) = report else { return nil }
         let replica = replica
         replica.correctClock(byMilliseconds: difference)
-        let wanted = try await executor.run { try replica.wanted(limit: Limits.wantedDocuments) }
+        let wanted = try await executor.run {
+            // Answers that an earlier session had still to bring will not come any more.
+            _ = try replica.wantUnanswered(through: .max)
+            return try replica.wanted(limit: Limits.wantedDocuments)
+        }
         return wanted.isEmpty ? nil : .wanted(wanted)
     }
 }

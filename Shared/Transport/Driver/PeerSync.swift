@@ -218,8 +218,9 @@ public final class PeerSync: Sendable {
         _ connection: WebSocketConnection, whenOpen: @escaping @Sendable () -> Void
     ) async throws -> SyncError {
         let replica = replica
-        // What an earlier session staged belongs to a catch-up that begins anew.
-        try await executor.run { try replica.discardStaged() }
+        // What an earlier session staged stays where the server can go on behind it.
+        let held = state.withLock { Array($0.subscriptions.keys) }
+        try await executor.run { try replica.discardStaged(but: held) }
         let store = PeerStore(
             replica: replica, executor: executor,
             report: { [weak self] report in self?.heard(report, whenOpen) },
@@ -248,7 +249,8 @@ public final class PeerSync: Sendable {
         let session = Session(
             Session.Configuration(
                 role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
-                wallMilliseconds: environment.wallMilliseconds(), allowsReading: { _ in false }))
+                wallMilliseconds: environment.wallMilliseconds(),
+                access: ReadAccess(collection: { _ in false })))
         return await pump.run(session, over: connection)
     }
 

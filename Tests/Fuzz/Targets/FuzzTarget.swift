@@ -18,6 +18,8 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "dql", maximumLengthBytes: 4_096, run: fuzzStatementText),
         FuzzTarget(name: "legacy", maximumLengthBytes: 4_096, run: fuzzLegacyQuery),
         FuzzTarget(name: "execute", maximumLengthBytes: 1_024, run: fuzzExecution),
+        FuzzTarget(name: "frame", maximumLengthBytes: 4_096, run: fuzzFrame),
+        FuzzTarget(name: "session", maximumLengthBytes: 8_192, run: fuzzSession),
     ]
 }
 

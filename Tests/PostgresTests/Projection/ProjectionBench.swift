@@ -123,7 +123,9 @@ final class ProjectionBench: Sendable {
                     switch try Fold.step(change.content, on: before) {
                     case .changed(let state, _): states[change.key] = (state, entry.offset)
                     case .duplicate: states[change.key]?.offset = entry.offset
-                    case .reaped(let rest): states[change.key] = rest.map { ($0, entry.offset) }
+                    case .reaped(let rest):
+                        let offset = states[change.key]?.offset ?? 0
+                        states[change.key] = rest.map { ($0, offset) }
                     case .void: break
                     }
                 }

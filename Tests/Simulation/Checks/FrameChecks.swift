@@ -11,12 +11,15 @@ extension World {
         switch try Frame(decoding: bytes) {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
-            for candidate in page.candidates { try checkGrant(candidate.key) }
+            for candidate in page.candidates + page.gone { try checkGrant(candidate.key) }
+            for key in page.hidden where !link.peer.listed.contains(key) {
+                throw Violation("\(key.words) is named and was not listed")
+            }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
-        case .states(let states, _):
+        case .states(let states, _, _):
             for item in states where item.state != nil { try checkGrant(item.key) }
-        case .acknowledged(let acknowledgements):
+        case .acknowledged(let acknowledgements, _):
             for item in acknowledgements {
                 guard reference.frontier[item.actor] ?? 0 >= item.sequence else {
                     throw Violation("\(item.actor) \(item.sequence) is acknowledged and not in the log")
@@ -34,6 +37,8 @@ extension World {
     private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
         guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
         try checkGrant(update.key)
+        // What a peer says it holds, it is told about, also that it does not match any more.
+        if link.peer.listed.contains(update.key) { return }
         guard try link.asked.contains(where: { try $0.query.covers(update.key, bytes) }) else {
             throw Violation("\(update.key.words) is sent and matches no subscription")
         }
@@ -42,6 +47,9 @@ extension World {
     private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
         try checkGrant(update.key)
         switch update.content {
+        case .gone:
+            let isAsked = link.asked.contains { utf8Equal($0.query.collection, update.key.collection) }
+            guard isAsked else { throw Violation("\(update.key.words) is gone for one who never asked") }
         case .state(let bytes):
             if link.peer.written.contains(update.key) { return }
             for change in reference.merged where change.key == update.key && change.after == bytes {
@@ -64,7 +72,9 @@ extension World {
 
     /// Remembers which connections have brought an operation to a server.
     func noteUpload(_ bytes: [UInt8], _ link: Link) {
-        guard case .upload(let operations)? = try? Frame(decoding: bytes) else { return }
+        let frame = try? Frame(decoding: bytes)
+        if case .held(_, let candidates, _)? = frame { link.peer.listed.formUnion(candidates.map(\.key)) }
+        guard case .upload(let operations)? = frame else { return }
         for operation in operations {
             guard let header = try? OperationHeader.peek(operation) else { continue }
             uploads[Stamp(time: header.timestamp, actor: header.actor), default: []].insert(link.number)

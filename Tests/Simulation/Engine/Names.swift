@@ -23,25 +23,31 @@ extension Frame {
             return "subscribe \(request.id) \(request.statement) from \(request.cursor?.offset ?? 0)"
         case .catchUp(let page):
             return "catchUp \(page.id) \(page.documents.map(\.key.words)) "
-                + "not \(page.candidates.map(\.key.words)) end \(page.end.map { "\($0.offset)" } ?? "-")"
+                + "not \(page.candidates.map(\.key.words)) gone \(page.gone.map(\.key.words)) "
+                + "hidden \(page.hidden.map(\.words)) end \(page.end.map { "\($0.offset)" } ?? "-")"
         case .operations(let operations):
             let updates = operations.updates.map { update in
                 if case .delta(let stamp, _) = update.content { return "\(update.key.words) by \(stamp)" }
                 return "\(update.key.words) whole"
             }
             return "operations \(updates) to \(operations.position.offset)"
-        case .progress(let position): return "progress \(position.offset)"
+        case .progress(let position, let skipped):
+            return "progress \(position.offset)\(skipped ? ", skipped" : "")"
         case .upload(let operations):
             let headers = operations.compactMap { try? OperationHeader.peek($0) }
             return "upload \(headers.map { "\($0.actor):\($0.sequence)" })"
-        case .acknowledged(let all): return "acknowledged \(all.map { "\($0.actor):\($0.sequence)" })"
+        case .acknowledged(let all, let offset):
+            return "acknowledged \(all.map { "\($0.actor):\($0.sequence)" }) to \(offset)"
         case .want(let keys): return "want \(keys.map(\.words))"
-        case .states(let states, let position):
+        case .states(let states, let position, _):
             return "states \(states.map { $0.key.words + ($0.state == nil ? " (none)" : "") }) "
                 + "at \(position?.offset ?? 0)"
         case .refused(let refusal):
             return "refused \(refusal.actor):\(refusal.sequence) \(refusal.error.code)"
         case .close(let error): return "close \(error)"
+        case .list(let id, let last): return "list \(id)\(last == nil ? "" : " behind a document")"
+        case .held(let id, let all, let isLast):
+            return "held \(id) \(all.map(\.key.words))\(isLast ? " end" : "")"
         default: return String("\(frame)".prefix { $0 != "(" }) + " of \(bytes.count) bytes"
         }
     }

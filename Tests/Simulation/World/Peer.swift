@@ -37,6 +37,8 @@ final class Peer: @unchecked Sendable {
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
     var written: Set<DocumentKey> = []
+    /// What it has told that it holds: it may be told what became of that.
+    var listed: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.
     var earlier: Backup?
     var rollBacks = 0

@@ -43,7 +43,7 @@ extension World {
         guard peer.link == nil, instance.hub === hub else { return }
         nextLink += 1
         statistics.sessions += 1
-        try peer.replica.discardStaged()
+        try peer.replica.discardStaged(but: Array(peer.subscriptions.keys))
         let number = nextLink
         func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {
             let isTight = generator.chance(70)
@@ -52,7 +52,8 @@ extension World {
                 peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
                 creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
-                allowsReading: { role != .peer && Collections.grant.allowsReading(collection: $0) })
+                access: ReadAccess(
+                    collection: { role != .peer && Collections.grant.allowsReading(collection: $0) }))
         }
         let link = Link(
             number: number, peer: peer, instance: instance, origin: origin,

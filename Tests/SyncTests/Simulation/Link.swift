@@ -23,10 +23,12 @@ struct Link {
     var far: End
     /// Every subscription this connection has asked for.
     var asked: [SubscriptionQuery] = []
+    /// Frames to the peer that were checked already, under earlier rights.
+    var checked = 0
 
     /// - Parameter walls: the peer's clock and the server's.
     init(
-        peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, hidden: String,
+        peer: Int, instance: Int, number: UInt64, batchBytes: Int, creditBytes: Int, access: ReadAccess,
         walls: (UInt64, UInt64)
     ) {
         self.peer = peer
@@ -37,7 +39,7 @@ struct Link {
                 Session.Configuration(
                     role: role, databaseID: "simulated", peerKey: "", wallMilliseconds: wall,
                     creditBytes: creditBytes, batchBytes: batchBytes,
-                    allowsReading: { !utf8Equal($0, hidden) }))
+                    access: access))
         }
         near = End(session: session(.peer, walls.0))
         far = End(session: session(.server(origin: number), walls.1))
@@ -73,7 +75,8 @@ extension Session {
     func check() {
         precondition(actions.isEmpty, "actions were left behind")
         precondition(subscriber.asked.count <= Limits.wantedDocuments, "too many documents asked for")
-        precondition(publisher.wanted.count <= Limits.wantedWaitingDocuments, "too many documents wait")
+        let waiting = publisher.wants.reduce(0) { $0 + $1.count }
+        precondition(waiting <= Limits.wantedWaitingDocuments, "too many documents wait")
         precondition(subscriber.step != .storing || !subscriber.queue.isEmpty, "storing nothing")
     }
 }

@@ -95,8 +95,8 @@ extension PeerReplica {
         let found = request.refused.first {
             $0.actor == operation.actor && $0.sequence == operation.sequence
         }
-        guard let found, found.error.code == SyncErrorCode.baseNotCovered.rawValue else { return found }
-        return try restamper.restsOnMoved(operation) ? nil : found
+        guard let found, found.error.code != SyncErrorCode.baseNotCovered.rawValue else { return nil }
+        return found
     }
 
     /// Shows a moved operation again, in the documents that are here.

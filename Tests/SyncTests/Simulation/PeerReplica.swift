@@ -30,6 +30,11 @@ struct PeerReplica {
     private(set) var wanted: [DocumentKey] = []
     private var seen: LogPosition?
     private var staged: [[UInt8]: [DocumentUpdate]] = [:]
+    /// What servers gave to go on behind what is staged, and with cursors.
+    private(set) var resumptions: [[UInt8]: [UInt8]] = [:]
+    private(set) var rights: [[UInt8]: [UInt8]] = [:]
+    /// Own writes that the server has, and whose answer has not come, with the offset at which it will have.
+    private var unanswered: [DocumentKey: UInt64] = [:]
     var repairStates: [DocumentKey: Document] = [:]
     var evictedActors: [DocumentKey: Set<ActorID>] = [:]
     var clock = HybridClock()
@@ -102,9 +107,11 @@ struct PeerReplica {
         subscriptions = asked
     }
 
-    /// A session begins: what an earlier one staged starts over.
+    /// A session begins: what an earlier one staged stays where the server can go on behind it.
     mutating func discardStaged() {
-        staged = [:]
+        let live = Set(subscriptions.map(\.canonicalKey))
+        resumptions = resumptions.filter { live.contains($0.key) }
+        staged = staged.filter { resumptions[$0.key] != nil }
         repairStates = [:]
         correction = 0
     }
@@ -122,26 +129,31 @@ struct PeerReplica {
         case .readOwnOperations(let actor, let after, let maxBytes):
             return .ownOperations(actor: actor, operations(of: actor, after: after, maxBytes: maxBytes))
         case .store(let batch): return try store(batch)
-        case .stage(let updates, let key):
-            staged[key, default: []] += updates
+        case .stage(let page):
+            staged[page.subscription, default: []] += page.updates
+            if let token = page.resume { resumptions[page.subscription] = token }
+            hide(page.hides)
             return .stored
         case .unstage(let key):
-            staged[key] = nil
+            discardStaged(key)
             return .stored
-        case .findOutdated(let candidates):
-            return .outdated(
-                try candidates.filter { candidate in
-                    guard let held = documents[candidate.key] else { return false }
-                    return !held.vector.covers(try VersionVector(decoding: candidate.vector))
-                }.map(\.key))
-        case .acknowledge(let actor, let sequence):
-            acknowledge(actor, through: sequence)
-            return nil
+        case .hide(let collection, let key):
+            cursors[key] = nil
+            discardStaged(key)
+            hide(documents.keys.filter { utf8Equal($0.collection, collection) })
+            return .stored
+        case .findOutdated(let candidates, let key):
+            return .outdated(try candidates.filter { try isOutdated($0, key) }.map(\.key))
+        case .readHeld(let request, let last): return try held(request, last)
+        case .acknowledge(let actor, let sequence, let offset):
+            return try acknowledged(actor, sequence, offset)
+        case .askForAnswers(let offset): return wantUnanswered(through: offset)
         case .settle(let keys):
             wanted.removeAll { keys.contains($0) }
             return nil
         case .report(.connected(let difference)):
             correction = difference
+            _ = wantUnanswered(through: .max)
             return wanted.isEmpty ? nil : .wanted(wanted)
         case .report: return nil
         default: return try performRepair(action, wallMilliseconds)
@@ -167,6 +179,36 @@ struct PeerReplica {
             return .seenNoted
         default: throw Violation("a peer's session asks for nothing else")
         }
+    }
+
+    mutating func discardStaged(_ key: [UInt8]) {
+        staged[key] = nil
+        resumptions[key] = nil
+    }
+
+    private func isOutdated(_ candidate: Frame.Candidate, _ subscription: [UInt8]) throws -> Bool {
+        let vector = try VersionVector(decoding: candidate.vector)
+        if let held = documents[candidate.key] { return !held.vector.covers(vector) }
+        let last = staged[subscription]?.last { $0.key == candidate.key }
+        guard case .state(let bytes)? = last?.content else { return false }
+        return try !Document(decoding: bytes).vector.covers(vector)
+    }
+
+    mutating func expectAnswer(_ key: DocumentKey, _ offset: UInt64) {
+        unanswered[key] = max(unanswered[key] ?? 0, offset)
+    }
+
+    mutating func want(_ keys: [DocumentKey]) -> Event? {
+        for key in keys where !wanted.contains(key) { wanted.append(key) }
+        return keys.isEmpty ? nil : .wanted(keys)
+    }
+
+    mutating func wantUnanswered(through offset: UInt64) -> Event? {
+        let keys = unanswered.filter { $0.value <= offset }.keys.sorted {
+            ($0.collection, $0.id) < ($1.collection, $1.id)
+        }
+        for key in keys { unanswered[key] = nil }
+        return want(keys)
     }
 
     mutating func see(_ position: LogPosition) {
@@ -197,12 +239,14 @@ struct PeerReplica {
     private mutating func store(_ batch: Batch) throws -> Event {
         var changed = self
         var missing: [DocumentKey] = []
+        var returning: [DocumentKey] = []
+        var updates = batch.updates
         if let key = batch.publishes {
-            for update in changed.staged.removeValue(forKey: key) ?? [] {
-                try changed.merge(update, &missing)
-            }
+            updates = (changed.staged[key] ?? []) + updates
+            changed.discardStaged(key)
+            changed.rights[key] = batch.rights
         }
-        for update in batch.updates { try changed.merge(update, &missing) }
+        for update in updates { try changed.merge(update, &missing, &returning) }
         guard missing.isEmpty else {
             wanted += missing.filter { !wanted.contains($0) }
             return .wanting(missing)
@@ -215,11 +259,20 @@ struct PeerReplica {
             if isLater || key == batch.publishes { changed.cursors[key] = position }
         }
         if let position = batch.seen { changed.see(position) }
+        if let offset = batch.streamed {
+            changed.unanswered = changed.unanswered.filter { $0.value > offset }
+        }
+        changed.hide(batch.hides)
         self = changed
-        return .stored
+        return returning.isEmpty ? .stored : .returning(returning)
     }
 
-    private mutating func merge(_ update: DocumentUpdate, _ missing: inout [DocumentKey]) throws {
+    private mutating func merge(
+        _ update: DocumentUpdate, _ missing: inout [DocumentKey], _ returning: inout [DocumentKey]
+    ) throws {
+        if case .gone(let vector) = update.content {
+            return try forget(update.key, VersionVector(decoding: vector), &returning)
+        }
         var document = documents[update.key] ?? Document()
         switch update.content {
         case .state(let bytes):
@@ -229,6 +282,7 @@ struct PeerReplica {
                 if !missing.contains(update.key) { missing.append(update.key) }
                 return
             }
+        case .gone: return
         }
         documents[update.key] = document
         if let latest = document.vector.greatestTime { clock.observe(latest) }

@@ -14,6 +14,9 @@ struct ServerInstance {
     private(set) var documents: [DocumentKey: Document] = [:]
     private(set) var position: LogPosition
     private var lastChange: [DocumentKey: UInt64] = [:]
+    private(set) var frontier: [ActorID: Timestamp] = [:]
+    /// The offset of the last entry that reaped a tombstone.
+    private(set) var reapFloor: UInt64 = 0
     private var live: [LiveOperation] = []
     private let liveLimit: Int
 
@@ -34,6 +37,12 @@ struct ServerInstance {
             for change in operation.changes {
                 let key = DocumentKey(collection: change.collection, id: change.id)
                 let before = documents[key]
+                if case .reaping(let vector) = try LoggedChange(
+                    decoding: change.delta, stamp: operation.stamp)
+                {
+                    if let told = reap(key, vector, entry.position.offset) { changes.append(told) }
+                    continue
+                }
                 var document = before ?? Document()
                 let state = StateChange.state(in: change.delta)
                 if let state {
@@ -52,6 +61,7 @@ struct ServerInstance {
                         after: document.encoded()))
             }
             position = entry.position
+            frontier[operation.actor] = max(frontier[operation.actor] ?? 0, operation.timestamp)
             let origin = origins[Origin(actor: operation.actor, sequence: operation.sequence)]
             folded.append(
                 LiveOperation(position: position, stamp: operation.stamp, origin: origin, changes: changes))
@@ -59,6 +69,18 @@ struct ServerInstance {
         live += folded
         live.removeFirst(max(0, live.count - liveLimit))
         return folded
+    }
+
+    private mutating func reap(
+        _ key: DocumentKey, _ vector: VersionVector, _ offset: UInt64
+    ) -> LiveOperation.Change? {
+        guard let document = documents[key], document.isReapable, document.vector == vector else {
+            return nil
+        }
+        documents[key] = document.reaped()
+        lastChange[key] = documents[key] == nil ? nil : offset
+        reapFloor = offset
+        return LiveOperation.Change(key: key, delta: nil, before: nil, after: [], gone: vector.encoded())
     }
 
     /// The live stream's answer to a session at an offset; nil when nothing has come after it.
@@ -71,7 +93,7 @@ struct ServerInstance {
 
     /// A page of a catch-up with about `count` documents; ends between offsets.
     func page(
-        of query: SubscriptionQuery, after offset: UInt64, namesAfter: UInt64, count: Int
+        of query: SubscriptionQuery, after offset: UInt64, namesAfter: UInt64, count: Int, _ log: ServerLog
     ) throws -> CatchUpPage {
         let changed = lastChange.filter {
             $0.value > offset && utf8Equal($0.key.collection, query.collection)
@@ -82,7 +104,9 @@ struct ServerInstance {
         var last = offset
         for (number, (key, place)) in changed.enumerated() {
             if number >= count, place != last {
-                return CatchUpPage(documents: documents, candidates: candidates, offset: last, head: nil)
+                return CatchUpPage(
+                    documents: documents, candidates: candidates, offset: last, head: nil,
+                    reached: log.position(at: last))
             }
             last = place
             guard let document = self.documents[key] else { continue }
@@ -94,6 +118,66 @@ struct ServerInstance {
         }
         return CatchUpPage(
             documents: documents, candidates: candidates, offset: position.offset, head: position)
+    }
+
+    /// What a subscriber has to be told of a range of ids: every document anew, from what is known of each.
+    func compare(_ query: SubscriptionQuery, _ page: HeldPage, count: Int, _ mayRead: Bool) throws
+        -> HeldAnswer
+    {
+        var answer = HeldAnswer()
+        let held = Dictionary(page.candidates.map { ($0.key.id, $0.vector) }) { first, _ in first }
+        let end = page.isLast ? nil : page.candidates.last?.key.id
+        let ids = Set(held.keys).union(
+            documents.keys.filter { utf8Equal($0.collection, query.collection) }.map(\.id)
+        ).filter { id in (page.after.map { $0 < id } ?? true) && (end.map { id <= $0 } ?? true) }
+        for (number, id) in ids.sorted().enumerated() {
+            if number == count {
+                answer.through = ids.sorted()[number - 1]
+                return answer
+            }
+            let key = DocumentKey(collection: query.collection, id: id)
+            let theirs = try held[id].map { try VersionVector(decoding: $0) }
+            let ours = documents[key]
+            guard mayRead else {
+                if theirs != nil { answer.hidden.append(key) }
+                continue
+            }
+            let seen = VersionVector(
+                (theirs?.entries ?? []).compactMap { entry in
+                    frontier[entry.actor].map { .init(actor: entry.actor, time: $0) }
+                })
+            let lacks = (theirs?.entries ?? []).filter {
+                ours?.vector.covers(Stamp(time: $0.time, actor: $0.actor)) != true
+            }
+            let isGone = lacks.contains { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }
+            if isGone {
+                let vector = seen.union(ours?.vector ?? VersionVector())
+                answer.gone.append(Frame.Candidate(key: key, vector: vector.encoded()))
+            }
+            guard let ours else { continue }
+            let isNew = try theirs.map { !$0.covers(ours.vector) } ?? query.covers(key, ours)
+            if isGone || isNew {
+                answer.documents.append(DocumentUpdate(key: key, content: .state(ours.encoded())))
+            }
+        }
+        return answer
+    }
+
+    /// What was seen of a document, as far as a vector names its writers.
+    func seen(_ vector: VersionVector, of key: DocumentKey) -> VersionVector {
+        let frontier = vector.entries.compactMap { entry -> VersionVector.Entry? in
+            self.frontier[entry.actor].map { .init(actor: entry.actor, time: $0) }
+        }
+        return self.vector(of: key).union(VersionVector(frontier))
+    }
+
+    /// A document as a peer holds it, without what was reaped here meanwhile.
+    func withoutReaped(_ state: [UInt8], _ key: DocumentKey) throws -> [UInt8] {
+        let held = try Document(decoding: state)
+        let seen = seen(held.vector, of: key)
+        let lacks = held.vector.entries.map { Stamp(time: $0.time, actor: $0.actor) }
+            .filter { !vector(of: key).covers($0) }
+        return lacks.contains(where: seen.covers) ? held.gone(frontier: seen, replaying: []).encoded() : state
     }
 
     func vector(of key: DocumentKey) -> VersionVector { documents[key]?.vector ?? VersionVector() }

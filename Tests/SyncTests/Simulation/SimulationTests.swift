@@ -26,8 +26,17 @@ struct SimulationTests {
     @Test("a server restored to an earlier state gets back what it lost")
     func restoredServer() { Self.run([.restores]) }
 
+    @Test(
+        "what was deleted and reaped while a peer was away does not come back, what it wrote meanwhile stays")
+    func reaping() { Self.run([.reaping, .ghosts]) }
+
+    @Test("a right that is lost hides what it let read at once, and one that is given shows it")
+    func grants() { Self.run([.grants, .ghosts]) }
+
     @Test("all of it at once")
-    func everything() { Self.run([.restores, .rollBacks, .refusals, .clocks, .ghosts]) }
+    func everything() {
+        Self.run([.restores, .rollBacks, .refusals, .clocks, .ghosts, .reaping, .grants])
+    }
 
     private static func run(_ faults: World.Faults) {
         var failures: [String] = []

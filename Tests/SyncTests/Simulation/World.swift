@@ -8,6 +8,8 @@ import TestSupport
 /// back: chaos from a seed, then healing, then everything must agree.
 struct World {
     static let hidden = "secrets"
+    /// Here the right to read comes and goes.
+    static let guarded = "boats"
     /// Nobody may write here.
     static let locked = "locked"
     /// Here every write adds a field of its own, which nothing removes: what is lost shows.
@@ -35,6 +37,10 @@ struct World {
         static let clocks = Faults(rawValue: 8)
         /// The server goes on reading what a lost connection had brought.
         static let ghosts = Faults(rawValue: 16)
+        /// Tombstones are reaped, however young.
+        static let reaping = Faults(rawValue: 32)
+        /// Peers lose the right to read a collection, and get it back.
+        static let grants = Faults(rawValue: 64)
     }
 
     var generator: SplitMix64
@@ -47,17 +53,21 @@ struct World {
     var folded: [Stamp: LiveOperation] = [:]
     /// What full states in the log did.
     var merged: [LiveOperation.Change] = []
+    /// Peers that may not read `guarded` now.
+    var barred: Set<Int> = []
+    /// Peers that have forgotten a cursor of theirs: nobody tells them what of `guarded` may not be read.
+    var forgetful: Set<Int> = []
+    /// Documents each peer has told that it holds: it may be told what became of them.
+    var listed: [Int: Set<DocumentKey>] = [:]
     /// Documents each peer has written: it may be told of them outside its subscriptions (rule 16).
     var written: [Int: Set<DocumentKey>] = [:]
-    /// Documents a peer held, and showed as matching, while a subscription had no cursor: nothing in the
-    /// protocol tells it that they have stopped matching at the server.
-    private(set) var unsettled: [Int: Set<DocumentKey>] = [:]
     /// Documents a peer evicted that its subscriptions did not match there: a write of its own, still under
     /// way, may have made them leave.
     private(set) var released: [Int: Set<DocumentKey>] = [:]
     let queries: [SubscriptionQuery]
     let faults: Faults
     var restores = 0
+    var reapings = 0
     var sessions: UInt64 = 0
     /// The servers' clock, and how far each peer's is ahead of it.
     var wall: UInt64 = 1_700_000_000_000
@@ -112,6 +122,50 @@ struct World {
         if faults.contains(.clocks), generator.chance(40) {
             skews[peer] = generator.pick([0, -Self.dayMilliseconds, Self.dayMilliseconds])
         }
+        if faults.contains(.reaping), generator.chance(60) { try reap() }
+        if faults.contains(.grants), generator.chance(60) { try toggleGrant(peer) }
+    }
+
+    /// What a peer may read now.
+    func access(of peer: Int) -> ReadAccess {
+        let isBarred = barred.contains(peer)
+        return ReadAccess(collection: {
+            !utf8Equal($0, Self.hidden) && !(isBarred && utf8Equal($0, Self.guarded))
+        })
+    }
+
+    private mutating func toggleGrant(_ peer: Int) throws {
+        guard var link = links[peer] else {
+            barred.formSymmetricDifference([peer])
+            return
+        }
+        // What is under way was sent while it might be.
+        for frame in link.near.inbox.dropFirst(link.checked) { try checkSent(frame, link) }
+        link.checked = link.near.inbox.count
+        barred.formSymmetricDifference([peer])
+        link.tellServer(.grantChanged(access(of: peer)))
+        links[peer] = link
+    }
+
+    /// The server forgets some of the deletions there are.
+    private mutating func reap() throws {
+        try fold(0, count: .max)
+        let doomed = instances[0].documents.filter { $0.value.isReapable && generator.chance(70) }
+            .sorted { ($0.key.collection, $0.key.id) < ($1.key.collection, $1.key.id) }
+        guard !doomed.isEmpty else { return }
+        let actor = ActorID(99)
+        let operation = Operation(
+            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1,
+            timestamp: max(wall << 16, (log.frontier[actor]?.timestamp ?? 0) + 1),
+            changes: doomed.map {
+                Operation.Change(
+                    collection: $0.key.collection, id: $0.key.id,
+                    delta: ReapingChange.encode(at: $0.value.vector))
+            })
+        guard log.append(operation, operation.encoded()) == .appended else {
+            throw Violation("a server cannot append its own operation")
+        }
+        reapings += 1
     }
 
     func wall(of peer: Int) -> UInt64 { UInt64(Int64(wall) + skews[peer]) }
@@ -156,7 +210,6 @@ struct World {
         let bytes = peers[peer].own[actor]?.last?.bytes ?? []
         book.written(number, try Operation(decoding: bytes).keys, bytes)
         written[peer, default: []].formUnion(keys)
-        try noteUnsettled(peer)
         links[peer]?.tellPeer(.ownOperationAdded(actor))
     }
 
@@ -165,6 +218,7 @@ struct World {
             .sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
         guard !keys.isEmpty else { return }
         let key = generator.pick(keys)
+        forgetful.insert(peer)
         if try peers[peer].evict(key) {
             links[peer]?.tellPeer(.wanted([key]))
         } else {
@@ -177,21 +231,13 @@ struct World {
         let held = peers[peer].subscriptions.firstIndex { $0.canonicalKey == query.canonicalKey }
         if let held {
             peers[peer].subscriptions.remove(at: held)
+            forgetful.insert(peer)
             links[peer]?.tellPeer(.unsubscribe(key: query.canonicalKey))
         } else {
             peers[peer].subscriptions.append(query)
-            try noteUnsettled(peer)
             links[peer]?.asked.append(query)
             let request = request(peer, query)
             links[peer]?.tellPeer(.subscribe(request))
-        }
-    }
-
-    mutating func noteUnsettled(_ peer: Int) throws {
-        for query in peers[peer].subscriptions where peers[peer].cursors[query.canonicalKey] == nil {
-            for (key, document) in peers[peer].documents where try query.covers(key, document) {
-                unsettled[peer, default: []].insert(key)
-            }
         }
     }
 
@@ -199,7 +245,9 @@ struct World {
         let index = queries.firstIndex { $0.canonicalKey == query.canonicalKey } ?? 0
         return SubscriptionRequest(
             key: query.canonicalKey, statement: Self.statements[index], arguments: .object(ObjectValue()),
-            cursor: peers[peer].cursors[query.canonicalKey])
+            cursor: peers[peer].cursors[query.canonicalKey], rights: peers[peer].rights[query.canonicalKey],
+            resume: peers[peer].resumptions[query.canonicalKey],
+            holds: peers[peer].documents.keys.contains { utf8Equal($0.collection, query.collection) })
     }
 
     // MARK: What the network and the servers do
@@ -209,9 +257,8 @@ struct World {
         peers[peer].discardStaged()
         var link = Link(
             peer: peer, instance: generator.below(2), number: sessions, batchBytes: Self.batchBytes,
-            creditBytes: Self.creditBytes, hidden: Self.hidden, walls: (wall(of: peer), wall))
+            creditBytes: Self.creditBytes, access: access(of: peer), walls: (wall(of: peer), wall))
         link.asked = peers[peer].subscriptions
-        try noteUnsettled(peer)
         for query in peers[peer].subscriptions { link.tellPeer(.subscribe(request(peer, query))) }
         link.tellPeer(.opened)
         link.tellServer(.opened)
@@ -272,7 +319,7 @@ struct World {
         try cut(peer)
         peers[peer].rollBack(to: then)
         book.rolledBack(peer, kept: Set(then.pending.map(\.write)))
-        try noteUnsettled(peer)
+        forgetful.insert(peer)
     }
 
     // MARK: One step of a session
@@ -309,13 +356,15 @@ struct World {
         switch generator.pick(enabled(link)) {
         case .frameToPeer:
             let frame = link.near.inbox.removeFirst()
-            try checkSent(frame, link)
+            if link.checked > 0 { link.checked -= 1 } else { try checkSent(frame, link) }
             link.tellPeer(.frame(frame))
-        case .frameToServer: link.tellServer(.frame(link.far.inbox.removeFirst()))
+        case .frameToServer:
+            let frame = link.far.inbox.removeFirst()
+            try noteListed(frame, link)
+            link.tellServer(.frame(frame))
         case .peerAction:
             let action = link.near.actions.remove(at: generator.below(link.near.actions.count))
             if let answer = try perform(action, at: peer) { link.near.answers.append(answer) }
-            try noteUnsettled(peer)
         case .serverAction:
             let ready = link.far.actions.indices.filter { isReady(link.far.actions[$0], link) }
             let action = link.far.actions.remove(at: generator.pick(ready))

@@ -19,8 +19,17 @@ extension World {
                 }
             }
             return .frontier(heads, head: instances[index].position, isBehind: isBehind)
-        case .readPage(let id, let query, let start):
-            return .page(subscription: id, try page(query, start, index))
+        case .readPage(let id, let query, let access, let start):
+            guard let page = try page(query, access, start, index) else {
+                return .unknownPlace(subscription: id)
+            }
+            return .page(subscription: id, page)
+        case .compareHeld(let id, let query, let access, let page):
+            try fold(index, count: .max)
+            return .compared(
+                subscription: id,
+                try instances[index].compare(
+                    query, page, count: 1 + generator.below(3), access.allows(collection: query.collection)))
         case .awaitOperations(let offset):
             return instances[index].operations(after: offset, atMost: 1 + generator.below(4))
         case .append(let operations): return try admit(operations, link)
@@ -34,7 +43,7 @@ extension World {
                 try candidates.filter { candidate in
                     guard mayWrite(candidate.key) else { return false }
                     let vector = try VersionVector(decoding: candidate.vector)
-                    return !instances[index].vector(of: candidate.key).covers(vector)
+                    return !instances[index].seen(vector, of: candidate.key).covers(vector)
                 }.map(\.key))
         case .admitStates(let states): return try admit(states, index)
         case .report: return nil
@@ -42,26 +51,37 @@ extension World {
         }
     }
 
+    /// A page; nil for a place that the log does not have, or behind which something was reaped.
     mutating func page(
-        _ query: SubscriptionQuery, _ start: PageStart, _ index: Int
-    ) throws -> CatchUpPage {
+        _ query: SubscriptionQuery, _ access: ReadAccess, _ start: PageStart, _ index: Int
+    ) throws -> CatchUpPage? {
         let count = 1 + generator.below(4)
+        var offset: UInt64 = 0
+        var names: UInt64 = 0
         switch start {
-        case .cursor(let cursor):
-            let isKnown = log.position(at: cursor.offset) == cursor
-            if isKnown, instances[index].position.offset < cursor.offset { try fold(index, count: .max) }
-            return try instances[index].page(
-                of: query, after: isKnown ? cursor.offset : 0, namesAfter: 0, count: count)
-        case .offset(let offset, let namesAfter):
-            if offset == 0 { try fold(index, count: .max) }
-            return try instances[index].page(of: query, after: offset, namesAfter: namesAfter, count: count)
+        case .cursor(let place), .resumed(let place, _):
+            if instances[index].position.offset < place.offset { try fold(index, count: .max) }
+            guard log.position(at: place.offset) == place, place.offset >= instances[index].reapFloor else {
+                return nil
+            }
+            offset = place.offset
+            if case .resumed(_, let namesAfter) = start { names = namesAfter }
+        case .offset(let place, let namesAfter):
+            if place == 0 { try fold(index, count: .max) }
+            offset = place
+            names = namesAfter
         }
+        var page = try instances[index].page(of: query, after: offset, namesAfter: names, count: count, log)
+        page.documents.removeAll { !access.allows($0.key) }
+        page.candidates.removeAll { !access.allows($0.key) }
+        return page
     }
 
     mutating func admit(_ uploads: [[UInt8]], _ link: Link) throws -> Event {
         var reached: [ActorID: UInt64] = [:]
         var unverified: [ActorID: UInt64] = [:]
         var refusals: [Frame.Refusal] = []
+        var isAnyOld = false
         for bytes in uploads {
             let operation = try Operation(decoding: bytes)
             if let first = refusals.first(where: { $0.actor == operation.actor }) {
@@ -74,7 +94,10 @@ extension World {
                 }
                 continue
             }
-            if try !isCovered(operation, link.instance) { try fold(link.instance, count: .max) }
+            // What it rests on may be reaped meanwhile: the log checks that in its append.
+            if try reapings > 0 || !isCovered(operation, link.instance) {
+                try fold(link.instance, count: .max)
+            }
             if let code = try verdict(operation, link.instance) {
                 refusals.append(consume(operation, code))
                 continue
@@ -86,8 +109,11 @@ extension World {
                 reached[operation.actor] = operation.sequence
                 book.appended(bytes)
             case .duplicate(let through) where through == operation.sequence:
+                isAnyOld = true
                 reached[operation.actor] = through
-            case .duplicate(let through): unverified[operation.actor] = through
+            case .duplicate(let through):
+                isAnyOld = true
+                unverified[operation.actor] = through
             case .gap: refusals.append(refusal(operation, .sequenceGap))
             case .conflict: refusals.append(refusal(operation, .actorConflict))
             }
@@ -99,7 +125,10 @@ extension World {
             refusals.append(Frame.Refusal(actor: actor, sequence: through, error: error))
         }
         let acknowledgements = reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
-        return refusals.isEmpty ? .appended(acknowledgements) : .refused(acknowledgements, refusals)
+        let offset = isAnyOld ? 0 : log.head.offset
+        return refusals.isEmpty
+            ? .appended(acknowledgements, offset: offset)
+            : .refused(acknowledgements, refusals, offset: offset)
     }
 
     func mayWrite(_ key: DocumentKey) -> Bool { !utf8Equal(key.collection, Self.locked) }
@@ -127,7 +156,9 @@ extension World {
     private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event
     {
         try fold(index, count: .max)
-        let changes = try states.filter { item in
+        let changes = try states.map { item in
+            (key: item.key, state: try instances[index].withoutReaped(item.state, item.key))
+        }.filter { item in
             let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
             return mayWrite(item.key) && !HybridClock.isTooFarAhead(time, wallMilliseconds: wall)

@@ -1,0 +1,206 @@
+import CRDT
+import DQL
+import GRDB
+
+/// What a subscriber has to be told of a range of ids of a collection (rules 13, 14 and 18).
+public struct HeldComparison: Sendable {
+    /// Full states of documents that match and are not held, or are held in a state that lacks something.
+    public var documents: [(id: DocumentID, state: [UInt8])] = []
+    /// Held documents of which something is gone, with a vector that covers it.
+    public var gone: [(id: DocumentID, vector: VersionVector)] = []
+    /// Held documents that the subscriber may not read.
+    public var hidden: [DocumentID] = []
+    /// The id up to which this speaks; nil for the whole range.
+    public var through: DocumentID?
+}
+
+/// What a subscriber holds of a range of ids of a collection.
+public struct HeldRange: Sendable {
+    /// What it holds, ascending by id.
+    public var documents: [(id: DocumentID, vector: VersionVector)]
+    /// The range begins behind this id.
+    public var after: DocumentID?
+    /// Whether the range goes on to the end; else it ends with the last document.
+    public var isLast: Bool
+    /// About how many bytes of states are read before the comparison stops.
+    public var bytes: Int
+    /// About how many documents are looked at before it stops.
+    public var rows: Int
+
+    /// A range of these parts.
+    public init(
+        documents: [(id: DocumentID, vector: VersionVector)], after: DocumentID?, isLast: Bool, bytes: Int,
+        rows: Int
+    ) {
+        self.documents = documents
+        self.after = after
+        self.isLast = isLast
+        self.bytes = bytes
+        self.rows = rows
+    }
+}
+
+extension ReadTransaction {
+    /// Compares what a subscriber holds with this materialization. A document that is not here counts as
+    /// empty with the frontier as its vector, and one that is here has seen the frontier too (rule 13):
+    /// whatever of the subscriber's copy the frontier covers and the state here does not is gone.
+    public func compare(
+        _ held: HeldRange, of query: SubscriptionQuery, mayRead: (DocumentKey) -> Bool
+    ) throws -> HeldComparison {
+        var comparer = HeldComparer(self, query, held)
+        try comparer.run(mayRead)
+        return comparer.result
+    }
+
+    /// Visits documents of a collection by id, tombstones included; the visit returns false to stop.
+    func documents(
+        of collection: String, after start: DocumentID?, through end: DocumentID?,
+        _ visit: (DocumentID, UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+        try withDatabase { database in
+            var collections = Collections()
+            guard let table = try collections.number(of: collection, database) else { return }
+            let bound = end == nil ? "" : "AND id <= ?2"
+            let statement = try RawStatement(
+                fresh: "SELECT id, state FROM documents_\(table) WHERE id > ?1 \(bound) ORDER BY id", database
+            )
+            statement.bind(1, start?.bytes ?? [])
+            if let end { statement.bind(2, end.bytes) }
+            while try statement.step() {
+                guard try visit(DocumentID(trusted: statement.bytes(0)), statement.blob(1)) else { return }
+            }
+        }
+    }
+}
+
+/// One walk over the ids held and the ids here, which both ascend.
+private struct HeldComparer {
+    private let transaction: ReadTransaction
+    private let query: SubscriptionQuery
+    private let held: HeldRange
+    private(set) var result = HeldComparison()
+    private var next = 0
+    private var bytes = 0
+    private var rows = 0
+    private var frontier: [ActorID: Timestamp?] = [:]
+
+    init(_ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange) {
+        self.transaction = transaction
+        self.query = query
+        self.held = held
+    }
+
+    mutating func run(_ mayRead: (DocumentKey) -> Bool) throws {
+        let end = held.isLast ? nil : held.documents.last?.id
+        var last: DocumentID?
+        try transaction.documents(of: query.collection, after: held.after, through: end) { id, state in
+            if let last, rows >= held.rows || bytes >= held.bytes {
+                result.through = last
+                return false
+            }
+            rows += 1
+            try settleAbsent(before: id, mayRead)
+            try settle(id, state, mayRead)
+            last = id
+            return true
+        }
+        if result.through == nil { try settleAbsent(before: nil, mayRead) }
+    }
+
+    private mutating func settleAbsent(before id: DocumentID?, _ mayRead: (DocumentKey) -> Bool) throws {
+        while next < held.documents.count, id.map({ held.documents[next].id < $0 }) ?? true {
+            let item = held.documents[next]
+            next += 1
+            guard mayRead(DocumentKey(collection: query.collection, id: item.id)) else {
+                result.hidden.append(item.id)
+                continue
+            }
+            let seen = try covered(item.vector)
+            if item.vector.coversAny(of: seen) { result.gone.append((item.id, seen)) }
+        }
+    }
+
+    private mutating func settle(
+        _ id: DocumentID, _ state: UnsafeRawBufferPointer, _ mayRead: (DocumentKey) -> Bool
+    ) throws {
+        let isHeld = next < held.documents.count && held.documents[next].id == id
+        let theirs = isHeld ? held.documents[next].vector : VersionVector()
+        if isHeld { next += 1 }
+        guard mayRead(DocumentKey(collection: query.collection, id: id)) else {
+            if isHeld { result.hidden.append(id) }
+            return
+        }
+        let document = try DocumentReader(state)
+        let ours = try document.vector()
+        guard isHeld else {
+            let matches =
+                try document.isLive && query.matches(DocumentRecord(id: id, document: document))
+            if matches { add(id, state) }
+            return
+        }
+        // What they have beyond the state here although its writer's operations are folded: it was reaped.
+        let extra = theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
+        let seen = try covered(VersionVector(extra))
+        if VersionVector(extra).coversAny(of: seen) {
+            result.gone.append((id, seen.union(ours)))
+            return add(id, state)
+        }
+        if !theirs.covers(ours) { add(id, state) }
+    }
+
+    private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
+        result.documents.append((id, [UInt8](state)))
+        bytes += state.count
+    }
+
+    /// The frontier of a vector's actors.
+    private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
+        var result = VersionVector()
+        for entry in vector.entries {
+            // No actor wrote the seeds (rule 7); what is left of a reaped document tells of them.
+            if frontier[entry.actor] == nil {
+                let progress = try transaction.frontier(of: [entry.actor]).first
+                frontier[entry.actor] = .some(progress?.timestamp)
+            }
+            if let time = frontier[entry.actor] ?? nil {
+                result.insert(Stamp(time: time, actor: entry.actor))
+            }
+        }
+        return result
+    }
+}
+
+extension VersionVector {
+    /// Whether the other covers one of the entries here.
+    fileprivate func coversAny(of other: VersionVector) -> Bool {
+        entries.contains { other.covers(Stamp(time: $0.time, actor: $0.actor)) }
+    }
+}
+
+extension Replica {
+    /// A page of the live documents that a subscription matches here, behind an id and ascending, with their
+    /// vectors.
+    public func held(
+        of query: SubscriptionQuery, after start: DocumentID?
+    ) throws -> (documents: [(id: DocumentID, vector: VersionVector)], isLast: Bool) {
+        try read { transaction in
+            var page: [(id: DocumentID, vector: VersionVector)] = []
+            var size = 0
+            var isLast = true
+            try transaction.documents(of: query.collection, after: start, through: nil) { id, state in
+                let document = try DocumentReader(state)
+                let record = DocumentRecord(id: id, document: document)
+                guard document.isLive, try query.matches(record) else { return true }
+                guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
+                    isLast = false
+                    return false
+                }
+                let vector = try document.vector()
+                size += id.bytes.count + 16 * vector.entries.count
+                page.append((id, vector))
+                return true
+            }
+            return (page, isLast)
+        }
+    }
+}

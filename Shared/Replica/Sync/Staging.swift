@@ -1,0 +1,164 @@
+import CRDT
+import GRDB
+
+/// Pages of catch-ups that are durable and not visible yet, and how far they reach.
+enum Staged {
+    static func discard(_ subscription: [UInt8], _ database: Database) throws {
+        for table in ["staged", "resumption"] {
+            let statement = try RawStatement(
+                cached: "DELETE FROM \(table) WHERE subscription = ?", database)
+            statement.bind(1, subscription)
+            try statement.run()
+        }
+    }
+
+    static func insert(
+        _ update: DocumentUpdate, _ bytes: [UInt8], isGone: Bool, for subscription: [UInt8],
+        _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO staged (subscription, number, collection, id, state, gone) VALUES
+                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1),
+                ?2, ?3, ?4, ?5)
+                """, database)
+        statement.bind(1, subscription)
+        statement.bind(2, update.key.collection)
+        statement.bind(3, update.key.id.bytes)
+        statement.bind(4, bytes)
+        statement.bind(5, isGone ? 1 : 0)
+        try statement.run()
+    }
+
+    static func note(_ token: [UInt8], for subscription: [UInt8], _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR REPLACE INTO resumption (subscription, token) VALUES (?, ?)", database)
+        statement.bind(1, subscription)
+        statement.bind(2, token)
+        try statement.run()
+    }
+
+    /// Whether a staged state of the document lacks something that the vector covers.
+    static func lacks(
+        _ vector: VersionVector, of key: DocumentKey, for subscription: [UInt8], _ database: Database
+    ) throws -> Bool {
+        let statement = try RawStatement(
+            cached: """
+                SELECT state FROM staged WHERE subscription = ? AND collection = ? AND id = ? AND NOT gone
+                ORDER BY number DESC LIMIT 1
+                """, database)
+        statement.bind(1, subscription)
+        statement.bind(2, key.collection)
+        statement.bind(3, key.id.bytes)
+        guard try statement.step() else { return false }
+        return try !DocumentReader(statement.blob(0)).vector().covers(vector)
+    }
+}
+
+extension Replica {
+    /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription; and
+    /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind
+    /// this page in a later session; nil leaves what there is.
+    public func stage(
+        _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
+        hiding hidden: [DocumentKey] = []
+    ) throws {
+        try committing { database, state in
+            for update in updates {
+                switch update.content {
+                case .state(let bytes):
+                    // Checked now, so that publishing cannot fail on what somebody sent.
+                    if let latest = try Document(decoding: bytes).vector.greatestTime {
+                        try state.observe(latest)
+                    }
+                    try Staged.insert(update, bytes, isGone: false, for: subscription, database)
+                case .gone(let vector):
+                    _ = try VersionVector(decoding: vector)
+                    try Staged.insert(update, vector, isGone: true, for: subscription, database)
+                case .delta: preconditionFailure("a catch-up page holds no deltas")
+                }
+            }
+            if let resume { try Staged.note(resume, for: subscription, database) }
+            guard !hidden.isEmpty else { return ((), nil) }
+            var merger = Merger(database: database, state: state)
+            try merger.hide(hidden)
+            guard !merger.changed.isEmpty else { return ((), nil) }
+            state.head += 1
+            return (
+                (), Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
+            )
+        }
+    }
+
+    /// Forgets what was staged, for a subscription or for all: a catch-up that starts over.
+    public func discardStaged(for subscription: [UInt8]? = nil) throws {
+        try committing { database, _ in
+            if let subscription {
+                try Staged.discard(subscription, database)
+            } else {
+                try RawStatement(cached: "DELETE FROM staged", database).run()
+                try RawStatement(cached: "DELETE FROM resumption", database).run()
+            }
+            return ((), nil)
+        }
+    }
+
+    /// Forgets what was staged where no later session can go on behind it: it has no token, or its
+    /// subscription is none of these.
+    public func discardStaged(but kept: [[UInt8]]) throws {
+        try committing { database, _ in
+            let all = try RawStatement(
+                fresh: """
+                    SELECT DISTINCT s.subscription, r.token IS NULL FROM staged AS s
+                    LEFT JOIN resumption AS r ON r.subscription = s.subscription
+                    UNION SELECT subscription, 0 FROM resumption
+                    """, database)
+            var doomed: [[UInt8]] = []
+            while try all.step() {
+                let key = all.bytes(0)
+                if all.int(1) != 0 || !kept.contains(key) { doomed.append(key) }
+            }
+            for key in doomed { try Staged.discard(key, database) }
+            return ((), nil)
+        }
+    }
+
+    /// What the server gave to go on behind the pages that are staged for a subscription; nil when none are.
+    public func resumption(of subscription: [UInt8]) throws -> [UInt8]? {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    cached: "SELECT token FROM resumption WHERE subscription = ?", database)
+                statement.bind(1, subscription)
+                return try statement.step() ? statement.bytes(0) : nil
+            }
+        }
+    }
+
+    /// Shows no document of a collection any more, because it may not be read here; forgets the cursor of the
+    /// subscription that brought them, and what was staged for it.
+    public func hide(collection: String, subscription: [UInt8]) throws {
+        try committing { database, state in
+            try Cursors.forget(subscription, database)
+            try Staged.discard(subscription, database)
+            var merger = Merger(database: database, state: state)
+            try merger.hide(try Self.keys(of: collection, database))
+            guard !merger.changed.isEmpty else { return ((), nil) }
+            state.head += 1
+            return (
+                (), Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
+            )
+        }
+    }
+
+    private static func keys(of collection: String, _ database: Database) throws -> [DocumentKey] {
+        var collections = Collections()
+        guard let table = try collections.number(of: collection, database) else { return [] }
+        let statement = try RawStatement(fresh: "SELECT id FROM documents_\(table)", database)
+        var keys: [DocumentKey] = []
+        while try statement.step() {
+            keys.append(DocumentKey(collection: collection, id: DocumentID(trusted: statement.bytes(0))))
+        }
+        return keys
+    }
+}

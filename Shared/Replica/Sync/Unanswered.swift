@@ -1,0 +1,93 @@
+import CRDT
+import GRDB
+
+/// Own writes that the server has, and whose answer has not come (rule 16): where the merged document is not
+/// what the writer knew, the server sends it in its stream. Documents of live subscriptions need no note,
+/// because catching up from a cursor brings them.
+enum Unanswered {
+    static func note(_ key: DocumentKey, _ offset: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO unanswered (collection, id, offset) VALUES (?1, ?2, ?3)
+                ON CONFLICT (collection, id) DO UPDATE SET offset = max(offset, ?3)
+                """, database)
+        statement.bind(1, key.collection)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: offset)
+        try statement.run()
+    }
+
+    /// The stream has passed an offset.
+    static func settle(through offset: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(cached: "DELETE FROM unanswered WHERE offset <= ?", database)
+        statement.bind(1, bits: offset)
+        try statement.run()
+    }
+}
+
+extension Replica {
+    /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
+    /// never goes beyond what this store has: an operation still to be written is not acknowledged.
+    ///
+    /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil when
+    /// they will not come, 0 when they have. Returns the documents to ask for because of that: they are
+    /// noted as wanted.
+    @discardableResult
+    public func acknowledge(
+        _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
+    ) throws -> [DocumentKey] {
+        try committing { database, state in
+            var wanted: [DocumentKey] = []
+            if offset != 0 {
+                for key in try unsubscribed(actor, through: sequence, database) {
+                    if let offset {
+                        try Unanswered.note(key, offset, database)
+                    } else {
+                        try Wanted.note(key, database)
+                        wanted.append(key)
+                    }
+                }
+            }
+            try OwnOperations.truncate(actor, through: sequence, database)
+            try OwnOperations.forgetRetired(
+                but: state.actor, keeping: ReplicaLimits.retiredActors, database)
+            return (wanted, nil)
+        }
+    }
+
+    /// The answers up to an offset will not come: the documents are wanted instead. Returns them.
+    public func wantUnanswered(through offset: UInt64) throws -> [DocumentKey] {
+        try committing { database, _ in
+            var keys: [DocumentKey] = []
+            let statement = try RawStatement(
+                fresh: "SELECT collection, id FROM unanswered WHERE offset <= ?", database)
+            statement.bind(1, Int64(clamping: offset))
+            while try statement.step() {
+                keys.append(
+                    DocumentKey(
+                        collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1))))
+            }
+            for key in keys { try Wanted.note(key, database) }
+            try Unanswered.settle(through: UInt64(Int64(clamping: offset)), database)
+            return (keys, nil)
+        }
+    }
+
+    /// The documents of operations about to be forgotten that belong to no live subscription's collection.
+    private func unsubscribed(
+        _ actor: ActorID, through sequence: UInt64, _ database: Database
+    ) throws -> Set<DocumentKey> {
+        let statement = try RawStatement(
+            cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence <= ?", database)
+        statement.bind(1, bits: actor.rawValue)
+        statement.bind(2, bits: sequence)
+        var keys: Set<DocumentKey> = []
+        while try statement.step() {
+            for change in try Operation(decoding: statement.bytes(0)).changes
+            where !isSubscribed(change.collection) {
+                keys.insert(DocumentKey(collection: change.collection, id: change.id))
+            }
+        }
+        return keys
+    }
+}

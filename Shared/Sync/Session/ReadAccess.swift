@@ -1,0 +1,46 @@
+import CRDT
+import Identity
+
+/// What the other side of a session may read, as a predicate that the session is given and that may be
+/// replaced while it runs (`Event.grantChanged`).
+///
+/// A predicate is compared by its marks only: rights with the same mark on a collection are the same rights.
+public struct ReadAccess: Sendable {
+    /// Whether anything of a collection may be read.
+    let collection: @Sendable (String) -> Bool
+    /// Whether a document may be read, its collection being readable.
+    let document: @Sendable (DocumentKey) -> Bool
+    private let number: @Sendable (String) -> UInt64
+
+    /// Rights by collection and document.
+    /// - Parameter mark: a number that stands for the rights on a collection: other rights, another number.
+    public init(
+        collection: @escaping @Sendable (String) -> Bool,
+        document: @escaping @Sendable (DocumentKey) -> Bool = { _ in true },
+        mark: @escaping @Sendable (String) -> UInt64 = { _ in 1 }
+    ) {
+        self.collection = collection
+        self.document = document
+        number = mark
+    }
+
+    /// Everything.
+    public static let everything = ReadAccess(collection: { _ in true })
+
+    /// What a grant lets its holder read.
+    public init(_ grant: Grant) {
+        self.init(collection: { grant.allowsReading(collection: $0) })
+    }
+
+    /// Whether a document may be read.
+    public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }
+
+    /// Whether anything of a collection may be read.
+    public func allows(collection name: String) -> Bool { collection(name) }
+
+    /// What stands for the rights on a collection, in eight bytes.
+    func mark(of name: String) -> [UInt8] {
+        let number = collection(name) ? number(name) : 0
+        return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
+    }
+}

@@ -1,0 +1,215 @@
+import CRDT
+import DQL
+import Sync
+
+func fuzzFrame(_ bytes: [UInt8]) {
+    guard let frame = try? Frame(decoding: bytes) else { return }
+    let encoded = frame.encoded()
+    guard let again = try? Frame(decoding: encoded) else {
+        return require(false, "what a frame is written as does not decode")
+    }
+    require(again.encoded() == encoded, "a frame is written in two ways")
+}
+
+/// Bytes as events: any of them in any state must let the session go on, or close it with a code of ours (or
+/// the one that the other side gave); the close comes last, and nothing after it.
+func fuzzSession(_ bytes: [UInt8]) {
+    var source = EventSource(bytes: bytes)
+    var session = source.session()
+    var steps = 0
+    while let event = source.next(), steps < 2_000 {
+        steps += 1
+        let wasClosed = session.isClosed
+        let actions = session.receive(event)
+        require(!wasClosed || actions.isEmpty, "a closed session does something")
+        let closes = actions.indices.filter { if case .close = actions[$0] { true } else { false } }
+        require(
+            closes.count == (session.isClosed && !wasClosed && !event.endsSilently ? 1 : 0), "closes once")
+        guard let place = closes.first, case .close(let error) = actions[place] else { continue }
+        require(place == actions.count - 1, "a close is not the last action")
+        require(!error.code.isEmpty || event.isFrame, "a close without a code")
+    }
+}
+
+extension Event {
+    /// The transport is gone: nobody is left to be told.
+    fileprivate var endsSilently: Bool { if case .disconnected = self { true } else { false } }
+    fileprivate var isFrame: Bool { if case .frame = self { true } else { false } }
+}
+
+/// Reads events from a fuzzer's bytes.
+private struct EventSource {
+    let bytes: [UInt8]
+    var place = 0
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func byte() -> UInt8 {
+        defer { place += 1 }
+        return place < bytes.count ? bytes[place] : 0
+    }
+
+    mutating func run() -> [UInt8] {
+        let length = Int(byte()) << 8 | Int(byte())
+        let start = min(place, bytes.count)
+        let end = min(start + length, bytes.count)
+        place = end
+        return Array(bytes[start..<end])
+    }
+
+    private mutating func key() -> DocumentKey {
+        guard let id = try? DocumentID(.int(Int64(byte() % 8))) else {
+            preconditionFailure("an integer is an id")
+        }
+        return DocumentKey(collection: byte() % 2 == 0 ? "cars" : "boats", id: id)
+    }
+
+    private mutating func position() -> LogPosition {
+        guard let log = LogID(bytes: Array(repeating: byte() % 2, count: LogID.byteCount)) else {
+            preconditionFailure("sixteen bytes are an id")
+        }
+        let offsets: [UInt64] = [0, 1, 299, 300, 301, UInt64(Int64.max), .max]
+        return LogPosition(logID: log, offset: offsets[Int(byte()) % offsets.count], hash: 1)
+    }
+
+    private mutating func actor() -> ActorID { ActorID(UInt64(byte() % 4)) }
+    private mutating func flag() -> Bool { byte() % 2 == 1 }
+
+    mutating func session() -> Session {
+        let kind = byte()
+        var session = Session(
+            Session.Configuration(
+                role: kind % 2 == 0 ? .peer : .server(origin: 1), databaseID: "d", peerKey: "",
+                wallMilliseconds: 5, creditBytes: kind & 4 == 0 ? 4_194_304 : 400,
+                batchBytes: kind & 8 == 0 ? 262_144 : 64,
+                access: ReadAccess(collection: { !utf8Equal($0, "hidden") })))
+        guard kind & 2 != 0 else { return session }
+        _ = session.receive(.opened)
+        if kind % 2 == 0 { _ = session.receive(.ownActors(OwnHistory())) }
+        _ = session.receive(.frame(hello))
+        if kind % 2 == 0 {
+            _ = session.receive(.seenNoted)
+        } else {
+            _ = session.receive(.frontier([], head: position(), isBehind: kind & 16 != 0))
+        }
+        return session
+    }
+
+    /// A greeting that either side takes.
+    private var hello: [UInt8] {
+        var writer = CBORWriter()
+        writer.map(count: 7)
+        for (key, number) in [(0, 1), (1, 2)] as [(UInt64, UInt64)] {
+            writer.unsigned(key)
+            writer.unsigned(number)
+        }
+        writer.unsigned(2)
+        writer.text("d")
+        writer.unsigned(3)
+        writer.text("")
+        for (key, number) in [(4, 9), (5, 2_000)] as [(UInt64, UInt64)] {
+            writer.unsigned(key)
+            writer.unsigned(number)
+        }
+        writer.unsigned(6)
+        writer.array(count: 0)
+        return writer.bytes
+    }
+
+    mutating func next() -> Event? {
+        guard place < bytes.count else { return nil }
+        switch byte() % 40 {
+        case 0...7: return .frame(run())
+        case 8: return .opened
+        case 9: return .subscribe(request())
+        case 10: return .unsubscribe(key: [byte() % 3])
+        case 11:
+            return .ownActors(
+                OwnHistory(heads: [Frame.ActorHead(actor: actor(), sequence: 7, hash: 9)], seen: position()))
+        case 12:
+            return .ownOperations(
+                actor: actor(), flag() ? [] : [(sequence: UInt64(byte()), bytes: run())])
+        case 13: return .ownOperationAdded(actor())
+        case 14...17: return .stored
+        case 18: return .wanting([key()])
+        case 19: return .outdated(flag() ? [key()] : [])
+        case 20: return .wanted([key(), key()])
+        case 21: return .returning([key()])
+        case 22: return .held(key: [byte() % 3], [candidate()], isLast: flag())
+        case 23: return .repairNeeds(flag() ? [key()] : [])
+        case 24: return .repairStaged
+        case 25: return .seenNoted
+        case 26: return .holdings([candidate()], isLast: flag())
+        default: return nextOfServer()
+        }
+    }
+
+    private mutating func nextOfServer() -> Event {
+        switch byte() % 14 {
+        case 0: return .frontier([], head: position(), isBehind: flag())
+        case 1: return .page(subscription: UInt64(byte() % 8), page())
+        case 2: return .unknownPlace(subscription: UInt64(byte() % 8))
+        case 3:
+            var answer = HeldAnswer()
+            if flag() { answer.documents = [update()] }
+            if flag() { answer.gone = [candidate()] }
+            if flag() { answer.hidden = [key()] }
+            if flag() { answer.through = key().id }
+            return .compared(subscription: UInt64(byte() % 8), answer)
+        case 4:
+            let (isOpen, mark) = (flag(), UInt64(byte() % 4))
+            return .grantChanged(ReadAccess(collection: { _ in isOpen }, mark: { _ in mark }))
+        case 5: return .operations([operation()], through: position())
+        case 6: return .lagging(position())
+        case 7:
+            return .appended([Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: UInt64(byte()))
+        case 8:
+            let codes = SyncErrorCode.allCases
+            let refusal = Frame.Refusal(
+                actor: actor(), sequence: UInt64(byte() % 4) + 1,
+                error: SyncError(codes[Int(byte()) % codes.count], "fuzzed"))
+            return .refused([], [refusal])
+        case 9: return .states([(key: key(), state: flag() ? run() : nil)], at: flag() ? position() : nil)
+        case 10: return .lacking(flag() ? [key()] : [])
+        case 11: return .statesAdmitted(position())
+        case 12: return .failed("fuzzed")
+        default: return .disconnected
+        }
+    }
+
+    private mutating func request() -> SubscriptionRequest {
+        SubscriptionRequest(
+            key: [byte() % 3], statement: flag() ? "SELECT * FROM cars" : "SELECT * FROM boats WHERE a = 1",
+            arguments: .object(ObjectValue()), cursor: flag() ? position() : nil,
+            resume: flag() ? run() : nil, holds: flag())
+    }
+
+    private mutating func candidate() -> Frame.Candidate {
+        let vector = flag() ? VersionVector([.init(actor: actor(), time: 9)]).encoded() : run()
+        return Frame.Candidate(key: key(), vector: vector)
+    }
+
+    private mutating func update() -> DocumentUpdate {
+        switch byte() % 3 {
+        case 0: DocumentUpdate(key: key(), content: .state(run()))
+        case 1: DocumentUpdate(key: key(), content: .gone(run()))
+        default: DocumentUpdate(key: key(), content: .delta(Stamp(time: 9, actor: actor()), run()))
+        }
+    }
+
+    private mutating func page() -> CatchUpPage {
+        let (head, reached) = (flag() ? position() : nil, flag() ? position() : nil)
+        return CatchUpPage(
+            documents: flag() ? [DocumentUpdate(key: key(), content: .state(run()))] : [],
+            candidates: flag() ? [candidate()] : [], offset: UInt64(byte()), head: head, reached: reached)
+    }
+
+    private mutating func operation() -> LiveOperation {
+        let change = LiveOperation.Change(
+            key: key(), delta: flag() ? run() : nil, before: flag() ? run() : nil, after: run(),
+            gone: flag() ? run() : nil)
+        return LiveOperation(
+            position: position(), stamp: Stamp(time: 1, actor: actor()), origin: flag() ? 1 : nil,
+            changes: [change])
+    }
+}

@@ -1,0 +1,258 @@
+import CRDT
+import DQL
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Replica
+
+@Suite("A store that was away")
+struct ReturnTests {
+    private func gone(_ key: DocumentKey, _ vector: VersionVector) -> DocumentUpdate {
+        DocumentUpdate(key: key, content: .gone(vector.encoded()))
+    }
+
+    private func vector(_ key: DocumentKey, _ replica: Replica) throws -> VersionVector {
+        try Document(decoding: try #require(try replica.state(key))).vector
+    }
+
+    @Test("what is gone at the server goes, its tombstone too, and the next write takes a new actor")
+    func goneDocument() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try replica.execute("DELETE FROM c WHERE _id = 2")
+            let actor = replica.actor
+            try replica.acknowledge(actor, through: 2)
+            let updates = try [one, try key("c", 2)].map { gone($0, try vector($0, replica)) }
+            #expect(try replica.receive(Reception(updates: updates)) == .stored)
+            #expect(try replica.everything().isEmpty)
+            try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
+            #expect(replica.actor == actor)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(replica.actor != actor)
+        }
+    }
+
+    @Test("what somebody wrote concurrently stays when the rest is gone")
+    func concurrent() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            var both = try document("a", 1, by: 5, at: 10)
+            both.merge(try document("b", 2, by: 6, at: 11))
+            _ = try replica.receive(
+                Reception(updates: [DocumentUpdate(key: one, content: .state(both.encoded()))]))
+            let seen = VersionVector([.init(actor: ActorID(5), time: 10)])
+            #expect(try replica.receive(Reception(updates: [gone(one, seen)])) == .stored)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+        }
+    }
+
+    @Test("a document with writes that the server does not have waits for them to be moved")
+    func returning() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+            try replica.acknowledge(replica.actor, through: 1)
+            let old = try vector(one, replica)
+            try replica.execute("UPDATE c SET b = 2")
+            let reception = Reception(updates: [gone(one, old)])
+            #expect(try replica.receive(reception) == .returning([one]))
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
+            // The repair, with a server that has nothing of the document.
+            let request = RepairRequest(admitted: [replica.actor: 1], refused: [], gone: [one], seen: nil)
+            guard case .needs([one]) = try replica.repair(request) else {
+                Issue.record("the server's state was not asked for")
+                return
+            }
+            try replica.stageRepair([(key: one, state: nil)])
+            guard case .repaired = try replica.repair(request) else {
+                Issue.record("nothing was repaired")
+                return
+            }
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+            let moved = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 1_000)
+            let operation = try Operation(decoding: try #require(moved.first).bytes)
+            let delta = try Delta(decoding: operation.changes[0].delta, stamp: operation.stamp)
+            #expect(delta.base.isEmpty)
+        }
+    }
+
+    @Test("staged pages stay for a later session only with a token, and only while somebody asks for them")
+    func resumption() throws {
+        try withPeer { replica, _ in
+            let update = DocumentUpdate(
+                key: try key("c", 1), content: .state(try document("a", 1, by: 5, at: 10).encoded()))
+            for subscription: [UInt8] in [[1], [2], [3]] {
+                try replica.stage(
+                    [update], for: subscription, resume: subscription == [3] ? nil : [9] + subscription)
+            }
+            try replica.stage([update], for: [1], resume: nil)
+            try replica.discardStaged(but: [[1], [3]])
+            #expect(try [[1], [2], [3]].map { try replica.resumption(of: $0) } == [[9, 1], nil, nil])
+            let log = TestLog()
+            let reception = Reception(
+                cursors: [([1], log.position(3))], publishes: [1], rights: [7])
+            #expect(try replica.receive(reception) == .stored)
+            #expect(try replica.rows("SELECT a FROM c") == ["{\"a\":1}"])
+            #expect(try replica.resumption(of: [1]) == nil)
+            #expect(try replica.rights(of: [1]) == [7])
+        }
+    }
+
+    @Test("an answer that did not come is asked for, where no subscription brings it")
+    func unanswered() throws {
+        try withPeer { replica, _ in
+            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c")])
+            for number in 1...4 {
+                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                try replica.execute("INSERT INTO d DOCUMENTS ({'_id': \(number)})")
+            }
+            let actor = replica.actor
+            #expect(try replica.acknowledge(actor, through: 2, offset: 10) == [])
+            #expect(try replica.acknowledge(actor, through: 4, offset: 20) == [])
+            #expect(try replica.acknowledge(actor, through: 6, offset: 0) == [])
+            // Nobody will answer these any more.
+            #expect(try replica.acknowledge(actor, through: 8, offset: nil) == [try key("d", 4)])
+            #expect(try replica.receive(Reception(streamed: 10)) == .stored)
+            #expect(try replica.wantUnanswered(through: 19) == [])
+            #expect(try replica.wantUnanswered(through: .max) == [try key("d", 2)])
+            #expect(try replica.wanted(limit: 9) == [try key("d", 2), try key("d", 4)])
+        }
+    }
+
+    @Test("a collection that may not be read any more is not shown, and its writes are still uploaded")
+    func hidden() throws {
+        try withPeer { replica, _ in
+            let log = TestLog()
+            _ = try replica.receive(Reception(cursors: [([1], log.position(3))], publishes: [1]))
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
+            try replica.stage([], for: [2], resume: [1], hiding: [try key("c", 2)])
+            #expect(try replica.rows("SELECT _id FROM c") == ["{\"_id\":1}"])
+            try replica.hide(collection: "c", subscription: [1])
+            #expect(try replica.rows("SELECT _id FROM c").isEmpty)
+            #expect(try replica.rows("SELECT _id FROM d").count == 1)
+            #expect(try replica.cursor(of: [1]) == nil)
+            #expect(try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 9_999).count == 2)
+        }
+    }
+}
+
+@Suite("What a subscriber holds, beside the fold")
+struct HeldTests {
+    /// A fold of these statements, each an operation, and its writer.
+    private func fold(_ folder: URL, _ statements: [String]) throws -> (fold: Replica, writer: Replica) {
+        let writer = try open(folder.appendingPathComponent("writer"))
+        let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+        var log = TestLog()
+        for statement in statements { log.append(try #require(try writer.execute(statement).operation)) }
+        _ = try fold.fold(log.items())
+        return (fold, writer)
+    }
+
+    private func compare(
+        _ fold: Replica, _ held: [(Value, VersionVector)], after: Value? = nil, isLast: Bool = true,
+        rows: Int = 100, mayRead: (DocumentKey) -> Bool = { _ in true }
+    ) throws -> HeldComparison {
+        let range = HeldRange(
+            documents: try held.map { (try DocumentID($0.0), $0.1) },
+            after: try after.map { try DocumentID($0) },
+            isLast: isLast, bytes: 1_000_000, rows: rows)
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
+        return try fold.read { try $0.compare(range, of: query, mayRead: mayRead) }
+    }
+
+    @Test("what is held is not sent again; what is new, newer, left or gone is told")
+    func comparison() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(
+                folder,
+                [
+                    "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 1})",
+                    "INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 1})",
+                    "INSERT INTO c DOCUMENTS ({'_id': 4, 'n': 0}), ({'_id': 5, 'n': 1})",
+                    "UPDATE c SET n = -1 WHERE _id = 3",
+                ])
+            let vectors = try (1...5).map { id -> VersionVector in
+                let key = try key("c", .int(Int64(id)))
+                return try Document(decoding: try #require(try fold.state(key))).vector
+            }
+            let first = VersionVector([.init(actor: writer.actor, time: vectors[0].entries[0].time)])
+            let found = try compare(fold, [(1, vectors[0]), (3, first), (7, first)])
+            #expect(found.documents.map(\.id) == [try DocumentID(2), try DocumentID(3), try DocumentID(5)])
+            #expect(found.gone.map(\.id) == [try DocumentID(7)])
+            #expect(found.gone.map(\.vector.entries.count) == [1])
+            #expect(found.hidden.isEmpty)
+        }
+    }
+
+    @Test("writes that the log has not seen are not gone, and what was reaped and written again is both")
+    func unseen() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})"])
+            let ours = try Document(decoding: try #require(try fold.state(try key("c", 1)))).vector
+            let time = ours.entries[0].time
+            let unseen = VersionVector([.init(actor: writer.actor, time: time + 1)])
+            let foreign = VersionVector([.init(actor: ActorID(9), time: 1)])
+            let found = try compare(fold, [(1, ours.union(foreign)), (2, unseen), (3, foreign)])
+            #expect(found.documents.isEmpty)
+            #expect(found.gone.isEmpty)
+            // Of this writer's the fold has something later elsewhere, so what it held here was removed.
+            _ = try fold.fold([])
+            let again = try compare(fold, [(1, VersionVector([.init(actor: writer.actor, time: time - 1)]))])
+            #expect(again.documents.map(\.id) == [try DocumentID(1)])
+            #expect(again.gone.isEmpty)
+        }
+    }
+
+    @Test("ids that may not be read are named back to who holds them, and to nobody else")
+    func hidden() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(
+                folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 1})"])
+            let vector = VersionVector([.init(actor: writer.actor, time: 1)])
+            let found = try compare(fold, [(1, vector), (9, vector)]) { _ in false }
+            #expect(found.documents.isEmpty && found.gone.isEmpty)
+            #expect(found.hidden == [try DocumentID(1), try DocumentID(9)])
+        }
+    }
+
+    @Test("a long range is answered in parts, none of it twice and none left out")
+    func parts() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(
+                folder, (1...9).map { "INSERT INTO c DOCUMENTS ({'_id': \($0), 'n': 1})" })
+            let old = VersionVector([.init(actor: writer.actor, time: 1)])
+            var held: [(Value, VersionVector)] = [(3, old), (20, old), (21, old)]
+            var sent: [DocumentID] = []
+            var gone: [DocumentID] = []
+            var after: Value?
+            for _ in 0..<6 {
+                let found = try compare(fold, held, after: after, rows: 2)
+                sent += found.documents.map(\.id)
+                gone += found.gone.map(\.id)
+                guard let through = found.through else { break }
+                after = through.value
+                held.removeAll { item in (try? DocumentID(item.0)).map { $0 <= through } ?? true }
+            }
+            #expect(try sent == (1...9).map { try DocumentID(.int($0)) })
+            #expect(try gone == [20, 21].map { try DocumentID(.int($0)) })
+        }
+    }
+
+    @Test("a store names what it shows as matching, by id, without tombstones")
+    func names() throws {
+        try withPeer { replica, _ in
+            try replica.execute(
+                "INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 1}), ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 0})")
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 4, 'n': 1})")
+            try replica.execute("DELETE FROM c WHERE _id = 4")
+            let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
+            let page = try replica.held(of: query, after: nil)
+            #expect(page.documents.map(\.id) == [try DocumentID(1), try DocumentID(3)])
+            #expect(page.isLast)
+            #expect(try replica.held(of: query, after: try DocumentID(1)).documents.count == 1)
+        }
+    }
+}

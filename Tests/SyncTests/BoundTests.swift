@@ -1,0 +1,181 @@
+import CRDT
+import DQL
+import Testing
+
+@testable import Sync
+
+@Suite("What a session holds for the other side is bounded in bytes")
+struct BoundTests {
+    private func subscribe(_ id: UInt64, _ statement: String = "SELECT * FROM cars") -> Event {
+        .frame(
+            Frame.subscribe(
+                Frame.Subscribe(id: id, statement: statement, arguments: .object(ObjectValue()))
+            ).encoded())
+    }
+
+    private func document(_ id: Int64, _ bytes: Int) -> DocumentUpdate {
+        DocumentUpdate(
+            key: Exemplars.key(id), content: .state([UInt8](repeating: 7, count: bytes)))
+    }
+
+    @Test("a peer that grants no credit costs one page and one run of the stream, and nothing more is read")
+    func noCredit() {
+        var server = SessionTests.openServer(theirCredit: 1)
+        _ = server.receive(subscribe(1))
+        let page = CatchUpPage(
+            documents: (0..<3).map { document($0, 250_000) }, candidates: [], offset: 200, head: nil)
+        _ = server.receive(.page(subscription: 1, page))
+        let change = LiveOperation.Change(
+            key: Exemplars.key(1), delta: nil, before: nil, after: [UInt8](repeating: 7, count: 100))
+        let operation = LiveOperation(
+            position: Exemplars.position, stamp: Stamp(time: 1, actor: Exemplars.actor), origin: nil,
+            changes: [change])
+        let asked = server.receive(.operations([operation], through: Exemplars.position))
+        #expect(!asked.contains { if case .readPage = $0 { true } else { false } })
+        #expect(!asked.contains { if case .awaitOperations = $0 { true } else { false } })
+        #expect(server.outboxBytes > 400_000 && server.outboxBytes < 600_000)
+        let freed = server.receive(.frame(Frame.credit(4 << 20).encoded()))
+        #expect(server.outboxBytes == 0)
+        #expect(freed.contains { if case .readPage = $0 { true } else { false } })
+    }
+
+    @Test("more waiting bytes than a session may hold end it")
+    func waitingBytes() {
+        var server = SessionTests.openServer(theirCredit: 1)
+        _ = server.receive(subscribe(1))
+        let page = CatchUpPage(
+            documents: (0..<8).map { document($0, 15 << 20) }, candidates: [], offset: 200, head: nil)
+        #expect(SessionTests.code(server.receive(.page(subscription: 1, page))) == "SYNC-0501")
+    }
+
+    @Test("a peer that floods a server with uploads is held by its credit, though nothing is answered")
+    func flood() {
+        var server = SessionTests.openServer(credit: 10_000)
+        let upload = Event.frame(
+            Frame.upload((0..<20).map { _ in Exemplars.operation + [UInt8](repeating: 0, count: 80) })
+                .encoded())
+        var codes: [String] = []
+        var taken = 0
+        for _ in 0..<50 where codes.isEmpty {
+            codes += [SessionTests.code(server.receive(upload))].compactMap(\.self)
+            taken += 1
+        }
+        #expect(codes == ["SYNC-0105"])
+        #expect(taken < 10)
+    }
+
+    @Test("a peer that floods a server with what it holds is held by its credit too")
+    func heldFlood() {
+        var server = SessionTests.openServer(credit: 2_000)
+        var request = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM cars", arguments: .object(ObjectValue()))
+        request.holds = true
+        let asked = SessionTests.sent(server.receive(.frame(Frame.subscribe(request).encoded())))
+        #expect(asked == [.list(id: 1)])
+        var codes: [String] = []
+        for number in 0..<20 where codes.isEmpty {
+            let candidates = (0..<20).map {
+                Frame.Candidate(key: Exemplars.key(Int64(number * 20 + $0)), vector: Exemplars.vector)
+            }
+            let frame = Frame.held(id: 1, candidates, isLast: false)
+            codes += [SessionTests.code(server.receive(.frame(frame.encoded())))].compactMap(\.self)
+        }
+        #expect(codes == ["SYNC-0105"])
+    }
+
+    @Test("a server that never acknowledges costs a peer no memory: what was sent stays in the store only")
+    func neverAcknowledged() {
+        var peer = SessionTests.openPeer()
+        _ = peer.receive(.ownOperationAdded(Exemplars.actor))
+        let bytes = [UInt8](repeating: 1, count: 100_000)
+        var sent = 0
+        for number in 1...200 as ClosedRange<UInt64> {
+            let actions = peer.receive(
+                .ownOperations(actor: Exemplars.actor, [(sequence: number, bytes: bytes)]))
+            sent += SessionTests.sent(actions).count
+            guard actions.contains(where: { if case .readOwnOperations = $0 { true } else { false } }) else {
+                break
+            }
+        }
+        // The server's first credit, one message more at most, and it reads no further.
+        #expect(sent <= 12)
+        #expect(peer.outboxBytes <= 100_100)
+    }
+
+    @Test("an answer to a want stops at its bound, and the rest is asked for again")
+    func answers() {
+        var server = SessionTests.openServer()
+        let keys = (0..<40).map { Exemplars.key($0) }
+        _ = server.receive(.frame(Frame.want(keys).encoded()))
+        let state = [UInt8](repeating: 7, count: 1 << 20)
+        let first = server.receive(
+            .states(keys.prefix(16).map { (key: $0, state: state) }, at: Exemplars.position))
+        #expect(!first.contains { if case .readStates = $0 { true } else { false } })
+        #expect(server.publisher.wants.isEmpty)
+
+        var peer = SessionTests.openPeer()
+        #expect(SessionTests.sent(peer.receive(.wanted(keys))) == [.want(keys)])
+        let part = Frame.states([(key: keys[0], state: nil)], at: nil, isPart: true)
+        let again = SessionTests.sent(peer.receive(.frame(part.encoded())))
+        #expect(again == [.want(Array(keys.dropFirst()).sorted { $0.id < $1.id })])
+    }
+
+    @Test("an answer beyond any bound closes the session")
+    func endlessAnswer() {
+        var peer = SessionTests.openPeer()
+        let keys = (0..<100).map { Exemplars.key($0) }
+        _ = peer.receive(.wanted(keys))
+        let state = [UInt8](repeating: 7, count: 1_000_000)
+        let codes = keys.compactMap { key in
+            SessionTests.code(
+                peer.receive(.frame(Frame.states([(key: key, state: state)]).encoded())))
+        }
+        #expect(codes == ["SYNC-0105"])
+    }
+
+    @Test("a peer that is up to date learns so in two round trips, whatever the database holds")
+    func roundTrips() {
+        var peer = SessionTests.session(.peer)
+        var server = SessionTests.session(.server(origin: 1))
+        _ = peer.receive(.opened)
+        _ = server.receive(.opened)
+        _ = peer.receive(
+            .subscribe(
+                SubscriptionRequest(
+                    key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()),
+                    cursor: Exemplars.position, rights: ReadAccess.everything.mark(of: "cars"), holds: true)))
+        var frames = (up: 0, down: 0)
+        func frame(_ actions: [Action]) -> Event? {
+            actions.compactMap { if case .send(let bytes) = $0 { Event.frame(bytes) } else { nil } }.first
+        }
+        guard let hello = frame(peer.receive(.ownActors(OwnHistory(seen: Exemplars.position)))) else {
+            Issue.record("no greeting")
+            return
+        }
+        frames.up += 1
+        _ = server.receive(hello)
+        guard let answer = frame(server.receive(.frontier([], head: Exemplars.position, isBehind: false)))
+        else {
+            Issue.record("no greeting back")
+            return
+        }
+        frames.down += 1
+        _ = peer.receive(answer)
+        guard let subscribe = frame(peer.receive(.seenNoted)) else {
+            Issue.record("no subscription")
+            return
+        }
+        frames.up += 1
+        _ = server.receive(subscribe)
+        let page = CatchUpPage(documents: [], candidates: [], offset: 300, head: Exemplars.position)
+        guard let end = frame(server.receive(.page(subscription: 1, page))) else {
+            Issue.record("no end of the catch-up")
+            return
+        }
+        frames.down += 1
+        _ = peer.receive(end)
+        let told = peer.receive(.stored)
+        #expect(told.contains { if case .report(.subscriptionIsLive(key: [1])) = $0 { true } else { false } })
+        #expect(frames.up == 2 && frames.down == 2)
+    }
+}
