@@ -43,7 +43,10 @@ let package = Package(
             ]),
         module(
             "Shared/ServiceKit", ["CRDT", "OperationLog", "Replica", logging],
-            sources: ["Materialization/Materializer.swift", "Limits.swift"]),
+            sources: [
+                "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
+                "Materialization/SnapshotTransfer.swift", "Limits.swift",
+            ]),
         module(
             "Services/Replicator",
             [
@@ -53,7 +56,8 @@ let package = Package(
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
                 "HeldReader.swift", "LiveStream.swift", "ServerStore.swift", "StateAdmission.swift",
-                "WriteAdmission.swift",
+                "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
+                "Housekeeping/HousekeepingOptions.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
         .target(

@@ -10,7 +10,7 @@ import ServiceKit
 /// again: a reaping is appended under the condition that nobody has written the documents since they were
 /// read, and under the lease; a truncation needs a finished snapshot. So one that was suspended for an hour
 /// does no harm.
-struct Housekeeper {
+package struct Housekeeper {
     let materializer: Materializer
     let log: any OperationLog
     let database: String
@@ -19,15 +19,28 @@ struct Housekeeper {
     /// Unix time: what tombstones' ages are measured by.
     let wallMilliseconds: @Sendable () -> UInt64
 
+    /// The housekeeping of this database.
+    package init(
+        materializer: Materializer, log: any OperationLog, database: String, options: HousekeepingOptions,
+        logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64
+    ) {
+        self.materializer = materializer
+        self.log = log
+        self.database = database
+        self.options = options
+        self.logger = logger
+        self.wallMilliseconds = wallMilliseconds
+    }
+
     /// What one turn did.
-    struct Report: Equatable {
-        var reaped = 0
-        var snapshot: UInt64?
-        var truncated: UInt64?
+    package struct Report: Equatable {
+        package var reaped = 0
+        package var snapshot: UInt64?
+        package var truncated: UInt64?
     }
 
     /// Takes the lease and does what is due; nil while another process has it.
-    func turn(reaps: Bool) async throws -> Report? {
+    package func turn(reaps: Bool) async throws -> Report? {
         guard
             let lease = try await log.lease(
                 Self.purpose, of: 1, for: Limits.housekeepingLease, in: database)

@@ -4,7 +4,8 @@ import GRDB
 /// Leases in the SQLite log. All times are Unix milliseconds of the machine's clock.
 enum LogLeases {
     static func take(
-        _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64
+        _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64,
+        drawing random: () -> Int64
     ) throws -> ActorLease? {
         let head = try LogReader.head(db, database: database)
         var free = try Row.fetchOne(
@@ -26,7 +27,7 @@ enum LogLeases {
                 arguments: [db.lastInsertedRowID])
         }
         guard let free else { preconditionFailure("a slot that was made is there") }
-        let actor = Int64.fromDatabaseValue(free[1]) ?? Int64.random(in: .min ... .max)
+        let actor = Int64.fromDatabaseValue(free[1]) ?? random()
         let lease = ActorLease(
             purpose: purpose, number: LogReader.unsigned(free, 0), actor: ActorID(UInt64(bitPattern: actor)),
             epoch: LogReader.unsigned(free, 2) + 1)

@@ -12,6 +12,8 @@ struct LogWriter: Sendable {
     let pool: DatabasePool
     /// Unix time in milliseconds: the clock of leases.
     let now: @Sendable () -> Int64
+    /// 64 random bits: names leased actors.
+    var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
 
     /// A failed transaction.
     struct Failure: Error {

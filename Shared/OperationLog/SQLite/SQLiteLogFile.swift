@@ -4,14 +4,17 @@ import GRDB
 /// The log's file without queue, threads and wake-ups: what `SQLiteOperationLog` does between them, one call
 /// after the other. For a simulation, which decides itself when what happens.
 package struct SQLiteLogFile: Sendable {
-    private let pool: DatabasePool
+    let pool: DatabasePool
     private let watching: DatabaseQueue
-    private let writer: LogWriter
+    let writer: LogWriter
 
-    /// Opens or creates the file; one process and one value at a time.
-    package init(path: String) throws {
+    /// Opens or creates the file; one process and one value at a time. `now` is the clock of leases in Unix
+    /// milliseconds, `random` names leased actors.
+    package init(
+        path: String, now: @escaping @Sendable () -> Int64, random: @escaping @Sendable () -> Int64
+    ) throws {
         (pool, watching) = try openConnections(path: path, options: SQLiteOperationLog.Options())
-        writer = LogWriter(pool: pool, now: SQLiteOperationLog.systemMilliseconds)
+        writer = LogWriter(pool: pool, now: now, random: random)
     }
 
     /// Creates a database with this log id unless there is one.

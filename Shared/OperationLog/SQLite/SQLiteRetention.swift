@@ -77,7 +77,8 @@ extension SQLiteOperationLog {
             let now = writer.now()
             return try writer.change {
                 try LogLeases.take(
-                    $0, database, purpose, slots: slots, now: now, until: now + duration.wholeMilliseconds)
+                    $0, database, purpose, slots: slots, now: now, until: now + duration.wholeMilliseconds,
+                    drawing: writer.random)
             }
         }
     }

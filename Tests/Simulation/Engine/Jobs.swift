@@ -15,11 +15,10 @@ enum Jobs {
         func enqueue(_ job: consuming ExecutorJob) { Jobs.add(UnownedJob(job)) }
     }
 
-    // All of this is touched by the one thread that runs the jobs: a job can only be enqueued by another job,
-    // or by the simulation between two of them.
-    nonisolated(unsafe) private static var ready: [UnownedJob] = []
-    nonisolated(unsafe) private static var generator = SplitMix64(seed: 0)
-    nonisolated(unsafe) private(set) static var count: UInt64 = 0
+    // A job can only be enqueued by another job, or by the simulation between two of them; `add` checks it.
+    nonisolated(unsafe) private static var ready: [UnownedJob] = []  // one thread
+    nonisolated(unsafe) private static var generator = SplitMix64(seed: 0)  // one thread
+    nonisolated(unsafe) private(set) static var count: UInt64 = 0  // one thread
     private static let executor = Inline()
     private static let thread = pthread_self()
 

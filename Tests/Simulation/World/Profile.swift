@@ -24,6 +24,8 @@ struct Faults: OptionSet, CustomStringConvertible {
     static let absences = Faults(rawValue: 256)
     /// The power goes, in the midst of any call of any disk: what was not synced is lost in part.
     static let powerCuts = Faults(rawValue: 512)
+    /// Replicators write snapshots of the log and truncate it.
+    static let truncations = Faults(rawValue: 2_048)
     /// Stores are copied, and both go on.
     static let clones = Faults(rawValue: 1_024)
 
@@ -31,7 +33,7 @@ struct Faults: OptionSet, CustomStringConvertible {
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
         (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
         (.rebuilds, "rebuilds"), (.absences, "absences"),
-        (.powerCuts, "cuts"), (.clones, "clones"),
+        (.powerCuts, "cuts"), (.clones, "clones"), (.truncations, "truncations"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.

@@ -17,7 +17,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     static let database = "simulated"
 
-    private unowned let world: World
+    unowned let world: World
     private(set) var file: SQLiteLogFile
     let folder: String
     let disk: FaultDisk
@@ -33,8 +33,17 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         self.world = world
         self.folder = folder
         self.disk = disk
-        file = try SQLiteLogFile(path: "\(folder)/log.sqlite")
+        file = try Self.open(folder, world)
         try file.createDatabase(Self.database, id: id)
+        // Whatever happens later, there is a log.
+        try file.close()
+        file = try Self.open(folder, world)
+    }
+
+    private static func open(_ folder: String, _ world: World) throws -> SQLiteLogFile {
+        try SQLiteLogFile(
+            path: "\(folder)/log.sqlite", now: { [unowned world] in Int64(world.now) },
+            random: { [unowned world] in Int64(bitPattern: world.generator.next()) })
     }
 
     /// The server's storage goes away under its callers; `change` may alter the file before it is back.
@@ -48,7 +57,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         followers = [:]
         try? file.close()
         try change()
-        file = try SQLiteLogFile(path: "\(folder)/log.sqlite")
+        file = try Self.open(folder, world)
     }
 
     func end() throws {
@@ -135,7 +144,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     }
 
     /// A read takes its time in one of four calls.
-    private func pause() async throws {
+    func pause() async throws {
         let before = lifetime
         if world.generator.chance(25) {
             await withCheckedContinuation { world.schedule(.resume($0), in: world.delay(0, 6, slow: 200)) }

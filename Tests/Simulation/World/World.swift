@@ -3,6 +3,7 @@ import FaultDisk
 import Logging
 import OperationLog
 import Replica
+import Replicator
 import Sync
 import TestSupport
 
@@ -24,6 +25,8 @@ enum Happening {
     case misfortune
     /// A replicator starts.
     case start(Instance)
+    /// A replicator writes a snapshot and truncates the log.
+    case housekeep(Instance)
     /// The log's writer commits a group.
     case commit(Int)
     /// The caller of an append hears of it.
@@ -69,7 +72,10 @@ final class World: @unchecked Sendable {
     var reference: Reference
     var restores = 0
     var statistics = Statistics()
-    var logBackup: String?
+    /// What the log once was: its files, and its entries.
+    var logBackup: (folder: String, archive: [LogEntry])?
+    /// The log's entries, also those that it has truncated.
+    var archive: [LogEntry] = []
     /// Which connections have brought an operation to a server.
     var uploads: [Stamp: Set<Int>] = [:]
     /// What was written under each stamp.
@@ -99,6 +105,9 @@ final class World: @unchecked Sendable {
             instances.append(
                 Instance(number: number, folder: "\(folder)/\(name)", disk: try disk(name)))
             schedule(.start(instances[number]), in: 0)
+            if profile.faults.contains(.truncations) {
+                schedule(.housekeep(instances[number]), in: delay(2_000, 5_000, slow: 0))
+            }
         }
         for number in 0..<profile.peers { try addPeer(number) }
         schedule(.misfortune, in: delay(200, 2_000, slow: 0))
@@ -198,6 +207,7 @@ final class World: @unchecked Sendable {
         case .lost(let link, let atServer): lose(link, atServer)
         case .misfortune: try misfortune()
         case .start(let instance): start(instance)
+        case .housekeep(let instance): housekeep(instance)
         case .commit(let lifetime):
             note(1) { "log commits" }
             try log.commitGroup(lifetime)
@@ -205,6 +215,30 @@ final class World: @unchecked Sendable {
             log.answer(continuation, result, lifetime)
         case .resume(let continuation): continuation.resume()
         case .wake(let follower, let lifetime): log.wake(follower, lifetime)
+        }
+    }
+
+    func housekeep(_ instance: Instance) {
+        guard !isHealing else { return }
+        defer { schedule(.housekeep(instance), in: delay(1_000, 6_000, slow: 0)) }
+        guard let hub = instance.hub else { return }
+        var options = HousekeepingOptions()
+        options.tombstoneTimeToLive = nil
+        options.snapshotOperations = UInt64(5 + generator.below(30))
+        options.keptOperations = UInt64(generator.below(10))
+        let housekeeper = Housekeeper(
+            materializer: hub.materializer, log: log, database: SimulatedLog.database, options: options,
+            logger: Self.logger, wallMilliseconds: { [unowned self] in now })
+        let lifetime = instance.lifetime
+        Task { [self] in
+            do {
+                _ = try await housekeeper.turn(reaps: false)
+            } catch {
+                // Its process has ended, or the log's machine has, or the other replicator was faster.
+                let isBeaten = ["LOG-0106", "LOG-0302"].contains { "\(error)".contains($0) }
+                guard instance.lifetime == lifetime, !error.isLogGone, !isBeaten else { return }
+                fail(Violation("the housekeeping of replicator \(instance.number) failed: \(error)"))
+            }
         }
     }
 
@@ -265,5 +299,6 @@ struct Statistics {
     var restarts = 0
     var cuts = 0
     var clones = 0
+    var truncations = 0
     var endings: [String: Int] = [:]
 }

@@ -59,7 +59,7 @@ extension World {
     func backUpLog() throws {
         let backup = "\(folder)/log.backup"
         try Files.copy(from: log.folder, to: backup, prefix: "log.sqlite", keepsInodes: false)
-        logBackup = backup
+        logBackup = (backup, archive)
         note(23) { "the log is backed up at \(reference.offset)" }
     }
 
@@ -72,12 +72,12 @@ extension World {
         try log.restart {
             log.disk.restart()
             try Files.remove(in: log.folder, prefix: "log.sqlite")
-            try Files.copy(from: backup, to: log.folder, prefix: "log.sqlite", keepsInodes: false)
+            try Files.copy(from: backup.folder, to: log.folder, prefix: "log.sqlite", keepsInodes: false)
         }
         restores += 1
         note(24) { "the log is restored" }
-        reference.beginAnew()
-        try committed()
+        archive = backup.archive
+        try foldAnew()
     }
 
     /// The log's machine has lost its power in the midst of a commit, and what runs there with it. What it
@@ -94,7 +94,14 @@ extension World {
                 throw Violation("the log has lost what it acknowledged at \(acknowledged.offset)")
             }
         }
+        try foldAnew()
+    }
+
+    /// The reference folds everything again, of what the log has truncated the entries that it once had.
+    private func foldAnew() throws {
+        let id = try log.file.head(of: SimulatedLog.database).logID
         reference.beginAnew()
+        for entry in archive { try reference.fold(entry, id) }
         try committed()
     }
 
@@ -107,6 +114,7 @@ extension World {
             for entry in entries {
                 trace.note(entry.hash)
                 try reference.fold(entry, id)
+                archive.append(entry)
             }
         }
     }
