@@ -263,7 +263,8 @@ public final class Replica: Sendable {
     ) throws -> (WriteResult<Value>, Commit?)? {
         let queries = shared.withLock { $0.liveQueries } ?? []
         let transaction = WriteTransaction(
-            database, state, corrected(environment), liveQueries: queries, limits: limits, indexes: indexCache)
+            database, state, corrected(environment), liveQueries: queries, limits: limits, indexes: indexCache
+        )
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {
             try database.inSavepoint {
