@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What a store has read of its indexes: so that a statement need not read definitions again while they stay as
-/// they are. Holds one version of the catalog, the one asked for last.
+/// What a store has read of its indexes: so that a statement need not read definitions again while they stay
+/// as they are. Holds one version of the catalog, the one asked for last.
 final class IndexCache: Sendable {
     private struct Held {
         var version: Int64 = 0

@@ -23,8 +23,9 @@ enum IndexRows {
         return indexes
     }
 
-    /// Another number whenever an index appears, becomes complete or inexact, or vanishes. Drawn by SQLite, so
-    /// that a transaction that is rolled back and the one after it never give the same to different catalogs.
+    /// Another number whenever an index appears, becomes complete or inexact, or vanishes. Drawn by SQLite,
+    /// so that a transaction that is rolled back and the one after it never give the same to different
+    /// catalogs.
     static func version(_ database: Database) throws -> Int64 {
         let statement = try RawStatement(reused: "SELECT version FROM index_version", database)
         return try statement.step() ? statement.int(0) : 0
