@@ -20,9 +20,10 @@ test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/setup build postgres system compose
 	@scripts/with-postgres scripts/test
 
-bench: ## Documents beside Yrs, Automerge and Loro, log and system beside bare SQLite: release, medians
+bench: ## Documents, queries, the log and the system beside what one would use instead: release, medians
 	@scripts/setup build postgres system
 	@scripts/bench-documents
+	@scripts/bench-queries
 	@scripts/with-postgres scripts/bench-log
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py

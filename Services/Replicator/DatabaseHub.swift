@@ -134,7 +134,11 @@ package actor DatabaseHub {
                     origin: origins.removeValue(forKey: key),
                     changes: operation.changes.map {
                         LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
-                    })
+                    }
+                        + operation.reaped.map {
+                            LiveOperation.Change(
+                                key: $0.key, delta: nil, before: nil, after: [], gone: $0.vector.encoded())
+                        })
             })
     }
 }

@@ -70,11 +70,13 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case invalidPattern = "DQL-0220"
     /// An index without a usable name, or with a key that is `_id` or stands there twice.
     case invalidIndex = "DQL-0221"
+    /// Two sources of one name.
+    case duplicateSource = "DQL-0222"
+    /// A field that does not say of which of several sources it is.
+    case ambiguousField = "DQL-0223"
 
-    /// A statement that is part of the language and not supported yet.
-    case unsupportedStatement = "DQL-0301"
-    /// A clause or operator that is part of the language and not supported yet, or of SQL and not of this
-    /// language.
+    /// A clause or operator that is of SQL, or of a later version, and not of this language. (0301, a whole
+    /// statement, is no longer raised.)
     case unsupportedClause = "DQL-0302"
     /// A write to a field of a declared type that cannot be written yet.
     case unsupportedType = "DQL-0303"
@@ -131,6 +133,10 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unknownIndex = "DQL-0614"
     /// CREATE INDEX or DROP INDEX where there are no indexes or only documents can be changed.
     case indexStatement = "DQL-0615"
+    /// A join whose right side is reached neither by its id nor by an index.
+    case joinWithoutIndex = "DQL-0616"
+    /// A subquery used as a value that gave several rows.
+    case severalRows = "DQL-0617"
 
     /// A statement that cannot be a subscription.
     case unsupportedSubscription = "DQL-0701"

@@ -42,6 +42,8 @@ public enum DQLLimits {
     public static let materializedRows = 1_000_000
     /// About how many bytes of rows a sort holds in memory before it goes on on disk, where there is one.
     public static let sortBytes = 67_108_864
+    /// How many bytes those may take, about: a million rows can be anything from 16 MB to 5 TB.
+    public static let materializedBytes = 268_435_456
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
     /// statement was cancelled: asking reads a clock.
     static let stepsBetweenChecks = 256
@@ -93,4 +95,15 @@ public enum DQLLimits {
     /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection
     /// is scanned.
     static let heldNumbers = 4_194_304
+    /// How many bytes of encoded group keys a GROUP BY keeps to know them again without reading them as
+    /// values. Beyond it groups are found by their values, as all of them could be.
+    static let groupKeyBytes = 16_777_216
+    /// How deep subqueries nest, in levels: the analyzer goes through many frames for each.
+    public static let subqueryDepth = 8
+    /// How many subqueries a statement has at most: each is run when the statement begins.
+    public static let subqueries = 64
+    /// How many ranges or ids EXPLAIN shows of one scan; it says how many there are.
+    static let explainedValues = 16
+    /// How many equalities ADVISE puts before the last key of an index: more hardly make it find less.
+    static let advisedEqualities = 3
 }

@@ -8,6 +8,10 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
 let package = Package(
     name: "benchmarks",
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    ],
     targets: [
         .target(
             name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
@@ -19,6 +23,17 @@ let package = Package(
         .executableTarget(
             name: "documents", dependencies: ["CRDT", "DQL", "CAllocations", "CSQLite"],
             path: "Tests/Benchmarks/Documents", swiftSettings: strict),
+        .target(
+            name: "Replica",
+            dependencies: [
+                "CRDT", "DQL", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ], path: "Shared/Replica", exclude: ["README.md"], swiftSettings: strict),
+        .executableTarget(
+            name: "queries",
+            dependencies: ["CRDT", "DQL", "Replica", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/Benchmarks/Queries", swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -39,8 +39,10 @@ struct ErrorTests {
         (.reservedCollection, "DELETE FROM __c"),
         (.notAField, "SELECT conflicts(a + 1) FROM c"),
         (.invalidPattern, "SELECT * FROM c WHERE a SIMILAR TO '(a'"),
-        (.unsupportedStatement, "EXPLAIN SELECT * FROM c"),
-        (.unsupportedClause, "SELECT * FROM c JOIN d ON c.a = d.a"),
+        (.unsupportedClause, "SELECT * FROM c, d"),
+        (.duplicateSource, "SELECT * FROM c JOIN c ON c.a = 1"),
+        (.ambiguousField, "SELECT a FROM c JOIN d ON c.a = d._id"),
+        (.joinWithoutIndex, "SELECT * FROM c JOIN d ON c.a = d.a"),
         (.unsupportedType, "INSERT INTO COLLECTION c (n COUNTER) DOCUMENTS ({'n': 'x'})"),
         (.invalidPattern, "SELECT regexp_like(a, '(') FROM c"),
         (.statementTooLong, "SELECT '" + String(repeating: "x", count: 1_048_576) + "' FROM c"),
@@ -104,7 +106,7 @@ struct ErrorTests {
         let elsewhere: Set<DQLErrorCode> = [
             .idConflict, .readOnly, .unreadableDocument, .unstorableValue, .unsupportedSubscription,
             // In ExecutionLimitTests and the corpus.
-            .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes,
+            .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes, .severalRows,
             .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))

@@ -57,6 +57,25 @@ struct ExecutionLimitTests {
         #expect(error?.message.contains("DQL_REQUEST_TIMEOUT_SECONDS") == true)
     }
 
+    @Test(
+        "what a statement holds is limited in bytes too",
+        arguments: [
+            "SELECT DISTINCT b FROM c", "SELECT b, COUNT(*) FROM c GROUP BY b",
+            "INSERT INTO d SELECT b FROM c",
+            "UPDATE c SET x = 1 RETURNING b", "SELECT * FROM c WHERE b IN (SELECT RAW b FROM c)",
+        ])
+    func bytesHeld(_ statement: String) throws {
+        let store = MemoryStore()
+        let documents: [Value] = (0..<20).map {
+            ["_id": .int(Int64($0)), "b": .string(String(repeating: "x", count: 1_000) + "\($0)")]
+        }
+        _ = try store.execute("INSERT INTO c DOCUMENTS (:all)", ["all": .array(documents)])
+        var options = ExecutionOptions()
+        #expect(failure(statement, store, options)?.code != .tooManyRows)
+        options.materializedBytes = 10_000
+        #expect(failure(statement, store, options)?.code == .tooManyRows, "\(statement)")
+    }
+
     @Test("a statement that is let go on gives all of its rows")
     func goesOn() throws {
         var options = ExecutionOptions()

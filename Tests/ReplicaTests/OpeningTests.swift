@@ -94,7 +94,6 @@ struct OpeningTests {
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
                     "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
-                    "DROP TABLE outside",
                     "DROP TABLE document_index",
                     "DROP INDEX documents_1_dead",
                     "PRAGMA user_version = 1",

@@ -63,7 +63,7 @@ actor Projection {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: UInt64?
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
-        guard statement.kind != .evict else { throw QueryError(.evictIsLocal) }
+        guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
         where !identity.grant.allowsReading(collection: collection) {
@@ -214,7 +214,11 @@ extension Touch {
     /// write different documents of one collection do not hinder each other.)
     fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
-        guard statement.kind == .insert else { return documents }
-        return documents + statement.collectionsRead.map { Touch.collection($0) }
+        // An INSERT copies what it reads; a subquery reads what the statement does not write.
+        let copied = statement.collectionsRead.filter { collection in
+            statement.kind == .insert
+                || !statement.collectionsWritten.contains { utf8Equal($0, collection) }
+        }
+        return documents + copied.map { Touch.collection($0) }
     }
 }

@@ -31,13 +31,13 @@ public struct DocumentReader {
 /// A MAP read in place.
 public struct MapReader {
     /// How many fields are encoded, invisible ones included.
-    private let slots: Int
+    let slots: Int
     /// The greatest stamp beneath, as its index in the stamp table (indexes compare like stamps), plus one.
     let greatest: Int
-    private let bytes: UnsafeRawBufferPointer
-    private let width: Int
-    private let table: Int
-    private let fields: Int
+    let bytes: UnsafeRawBufferPointer
+    let width: Int
+    let table: Int
+    let fields: Int
 
     init(_ start: ByteReader) throws(CRDTError) {
         var reader = start

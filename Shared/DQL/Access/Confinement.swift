@@ -205,7 +205,7 @@ indirect enum Confinement: Equatable, Sendable {
 
 extension BinaryOperator {
     /// The comparison with its sides exchanged.
-    fileprivate var mirrored: BinaryOperator {
+    var mirrored: BinaryOperator {
         switch self {
         case .less: .greater
         case .lessOrEqual: .greaterOrEqual

@@ -12,6 +12,9 @@ struct Analyzer {
         /// `x IN (:p)`: worth a warning when the argument turns out to be an array.
         let listedParameters: [ListedParameter]
         let warnings: [DQLWarning]
+        let collectionsRead: [String]
+        let subqueries: [BoundSubquery]
+        let collectionParameters: Set<Int>
     }
 
     static func analyze(_ statement: Statement, _ source: SourceText) throws(DQLError) -> Result {
@@ -19,7 +22,9 @@ struct Analyzer {
         let plan = try analyzer.plan(statement)
         return Result(
             plan: plan, parameters: analyzer.binder.parameters,
-            listedParameters: analyzer.binder.listedParameters, warnings: analyzer.binder.warnings)
+            listedParameters: analyzer.binder.listedParameters, warnings: analyzer.binder.warnings,
+            collectionsRead: analyzer.binder.collectionsRead, subqueries: analyzer.binder.subqueries,
+            collectionParameters: analyzer.binder.collectionParameters)
     }
 
     private mutating func plan(_ statement: Statement) throws(DQLError) -> StatementPlan {
@@ -27,29 +32,14 @@ struct Analyzer {
         case .select(let select): .select(try plan(select))
         case .insert(let insert): .insert(try plan(insert))
         case .update(let update): .update(try plan(update))
-        case .delete(let removal): .delete(try plan(removal))
+        case .delete(let removal): try plan(delete: removal)
         case .evict(let removal): .evict(try plan(removal))
         case .alterSystem(let alter): .alterSystem(try plan(alter.action))
         case .show(let show): .show(try plan(show))
         case .createIndex(let create): .index(try plan(create))
         case .dropIndex(let drop): .index(try plan(drop))
-        case .explain(let explain): throw unsupported(Self.name(explain.kind))
+        case .explain(let explain): .explain(explain.kind, try plan(explain.statement))
         }
-    }
-
-    private static func name(_ kind: ExplainKind) -> String {
-        switch kind {
-        case .explain: "EXPLAIN"
-        case .profile: "PROFILE"
-        case .advise: "ADVISE"
-        }
-    }
-
-    private func unsupported(_ what: String) -> DQLError {
-        DQLError(
-            .unsupportedStatement, "\(what) is not supported yet",
-            position: SourcePosition(line: 1, column: 1),
-            token: what)
     }
 
     // MARK: System statements
@@ -60,6 +50,7 @@ struct Analyzer {
             try checkParameter(name)
             guard let value else { return .set(name, .standard, persists: persists) }
             binder.scope.aggregatesRefused = "ALTER SYSTEM"
+            binder.scope.subqueriesRefused = "ALTER SYSTEM"
             return .set(name, .value(try binder.bind(value), value.span), persists: persists)
         case .reset(let name):
             try checkParameter(name)
@@ -75,6 +66,7 @@ struct Analyzer {
             return .parameter(name)
         case .all(let pattern, let ignoresCase):
             binder.scope.aggregatesRefused = "SHOW"
+            binder.scope.subqueriesRefused = "SHOW"
             var bound: BoundExpression?
             if let pattern { bound = try binder.bind(pattern) }
             return .all(

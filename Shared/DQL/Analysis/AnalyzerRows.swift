@@ -10,50 +10,100 @@ extension Analyzer {
         binder.scope.aggregatesRefused = "ORDER BY of this statement"
         return OrderedRows(
             rows: rows, order: try terms(selection.order), bounds: try bounds(selection),
-            types: binder.scope.sources.map(\.types))
+            types: binder.scope.sources.map(\.types), hint: IndexHint(written),
+            directives: written.directives?.values)
     }
 
-    /// The documents of a source that a condition lets through.
+    /// The documents of a source, or the pairs of several, that a condition lets through.
     mutating func documents(
-        _ written: SourceSyntax, _ condition: ExpressionSyntax?
+        _ written: SourceSyntax, _ condition: ExpressionSyntax?, _ directives: DirectivesSyntax? = nil
     ) throws(DQLError) -> RowPlan {
-        if let join = written.joins.first {
-            throw source.error(.unsupportedClause, "JOIN is not supported yet", at: join.span)
+        let most = Directives(ObjectValue(), directives?.values).joins
+        guard written.joins.count <= most else {
+            throw source.error(
+                .tooManyTerms, "a statement has at most \(most) joins", at: written.joins[most].span)
         }
-        let collection = written.collection
-        binder.scope.aggregatesRefused = "USE IDS"
-        var ids: IDList?
-        switch written.ids {
-        case nil: break
-        case .list(let list): ids = .list(try binder.bind(list))
-        case .array(let array): ids = .array(try binder.bind(array), array.span)
+        let sources = [written] + written.joins.map(\.source)
+        var ids: [IDList?] = []
+        for one in sources { ids.append(try self.ids(one)) }
+        var bindings: [SourceBinding] = []
+        for (index, one) in sources.enumerated() { bindings.append(try binding(one, index, among: bindings)) }
+        // A RIGHT JOIN comes first and is a LEFT JOIN with its sides exchanged.
+        let isSwapped = written.joins.first?.kind == .right
+        var conditions: [BoundExpression] = []
+        for (index, join) in written.joins.enumerated() {
+            binder.scope.sources = Array(bindings[...(index + 1)])
+            binder.scope.aggregatesRefused = "ON"
+            conditions.append(try binder.bind(join.condition))
         }
-        let name = collection.name.text
-        binder.scope.sources = [
-            SourceBinding(
-                index: 0, name: written.alias?.text ?? name, isAlias: written.alias != nil, collection: name,
-                types: try TypeResolver.resolve(collection.fields, source))
-        ]
+        binder.scope.sources = bindings
         var bound: BoundExpression?
         if let condition {
             binder.scope.aggregatesRefused = "WHERE"
             bound = try binder.bind(condition)
         }
-        var rows: RowPlan
-        if collection.isSystem {
-            rows = try systemRows(collection, ids)
-        } else if let ids = ids ?? bound.flatMap({ AccessPath.ids(in: $0, source: 0) }) {
-            rows = .idScan(collection: name, source: 0, ids: ids)
-        } else {
-            rows = .scan(collection: name, source: 0)
+        let first = isSwapped ? 1 : 0
+        var rows = try leaf(sources[first], first, ids[first], bound)
+        for (index, join) in written.joins.enumerated() {
+            let joined = index == 0 && isSwapped ? 0 : index + 1
+            let one = sources[joined]
+            rows = .join(
+                rows,
+                JoinPlan(
+                    collection: one.collection.isSystem
+                        ? .system(try systemName(one.collection)) : .documents(one.collection.name.text),
+                    source: joined, isOuter: join.kind != .inner, condition: conditions[index],
+                    hint: IndexHint(one), ids: ids[joined], span: one.collection.name.span))
         }
         if let bound { rows = .filter(rows, bound) }
         return rows
     }
 
-    private func systemRows(_ collection: CollectionSyntax, _ ids: IDList?) throws(DQLError) -> RowPlan {
+    private mutating func ids(_ written: SourceSyntax) throws(DQLError) -> IDList? {
+        binder.scope.sources = []
+        binder.scope.aggregatesRefused = "USE IDS"
+        switch written.ids {
+        case nil: return nil
+        case .list(let list): return .list(try binder.bind(list))
+        case .array(let array): return .array(try binder.bind(array), array.span)
+        }
+    }
+
+    private mutating func binding(
+        _ written: SourceSyntax, _ index: Int, among known: [SourceBinding]
+    ) throws(DQLError) -> SourceBinding {
+        let collection = written.collection
+        let name = written.alias?.text ?? collection.name.text
+        if known.contains(where: { utf8Equal($0.name, name) }) {
+            throw source.error(
+                .duplicateSource, "two sources are called \(name): give one of them an alias",
+                at: (written.alias ?? collection.name).span)
+        }
+        binder.reads(collection.qualifiedName)
+        return SourceBinding(
+            index: index, name: name, isAlias: written.alias != nil, collection: collection.name.text,
+            types: try TypeResolver.resolve(collection.fields, source))
+    }
+
+    private func leaf(
+        _ written: SourceSyntax, _ index: Int, _ ids: IDList?, _ condition: BoundExpression?
+    ) throws(DQLError) -> RowPlan {
+        let collection = written.collection
+        if collection.isSystem {
+            let name = try systemName(collection)
+            if utf8Equal(name.text.lowercased(), SystemCollection.dual.rawValue) { return .single }
+            return .system(collection: name, source: index, ids: ids)
+        }
+        let name = collection.name.text
+        if let ids = ids ?? condition.flatMap({ AccessPath.ids(in: $0, source: index) }) {
+            return .idScan(collection: name, source: index, ids: ids)
+        }
+        return .scan(collection: name, source: index)
+    }
+
+    /// The name of a `system:` collection that exists.
+    private func systemName(_ collection: CollectionSyntax) throws(DQLError) -> NameSyntax {
         let name = collection.name.text.lowercased()
-        if name == SystemCollection.dual.rawValue { return .single }
         guard SystemCollection(rawValue: name) != nil else {
             let known = SystemCollection.allCases.map(\.rawValue)
             throw source.error(
@@ -61,7 +111,7 @@ extension Analyzer {
                 at: collection.name.span,
                 suggestion: Suggestion.closest(to: name, among: known).map { "system:\($0)" })
         }
-        return .system(collection: collection.name, source: 0, ids: ids)
+        return collection.name
     }
 
     mutating func terms(_ order: [OrderSyntax]) throws(DQLError) -> [SortTerm] {

@@ -3,7 +3,7 @@ import CRDT
 /// SELECT and what projects like it.
 extension Analyzer {
     mutating func plan(_ select: SelectStatement) throws(DQLError) -> SelectPlan {
-        var rows = try documents(select.source, select.selection.condition)
+        var rows = try documents(select.source, select.selection.condition, select.directives)
         if let grouping = try groupScope(select) {
             binder.scope.grouping = grouping
         }
@@ -24,7 +24,9 @@ extension Analyzer {
         return SelectPlan(
             input: OrderedRows(
                 rows: rows, order: order, bounds: try bounds(select.selection),
-                types: binder.scope.sources.map(\.types)),
+                types: binder.scope.sources.map(\.types), hint: IndexHint(select.source),
+                directives: Self.directives(of: select),
+                names: binder.scope.sources.count > 1 ? binder.scope.sources.map(\.name) : []),
             projection: projection, isDistinct: select.isDistinct)
     }
 
@@ -41,6 +43,13 @@ extension Analyzer {
             projection: projection,
             grouping: binder.scope.grouping.map { Grouping(keys: [], aggregates: $0.aggregates) },
             types: [binding.types])
+    }
+
+    /// The statement's directives: hints at SELECT, then those at its first source.
+    private static func directives(of select: SelectStatement) -> ObjectValue? {
+        guard var all = select.directives?.values else { return select.source.directives?.values }
+        for entry in select.source.directives?.values.entries ?? [] { all[entry.key] = entry.value }
+        return all
     }
 
     // MARK: Groups
@@ -69,6 +78,10 @@ extension Analyzer {
         switch written {
         case .all(let span):
             try refuseGroups("*", span)
+            if binder.scope.sources.count > 1 {
+                return .elements(
+                    binder.scope.sources.map { .named($0.name, .document(source: $0.index)) })
+            }
             return .all(source: 0)
         case .raw(let value):
             binder.scope.grouping?.term = .projection("$1")
@@ -92,17 +105,18 @@ extension Analyzer {
                 .mixedStar, "unqualified * with other projection elements is not supported", at: span,
                 suggestion: "\(binder.scope.sources[0].name).*")
         case .allFields(let name):
-            let binding = binder.scope.sources[0]
-            guard utf8Equal(name.text, binding.name) else {
+            let bindings = binder.scope.sources
+            guard let binding = bindings.first(where: { utf8Equal($0.name, name.text) }) else {
                 throw source.error(
                     .unknownSource, "\(name.text) is not a source of this statement", at: name.span,
-                    suggestion: Suggestion.closest(to: name.text, among: [binding.name]))
+                    suggestion: Suggestion.closest(to: name.text, among: bindings.map(\.name)))
             }
             try refuseGroups("\(name.text).*", name.span)
-            return .allFields(source: 0)
+            return .allFields(source: binding.index)
         case .missing(let path):
             var names = path.map(\.text)
-            if names.count > 1, utf8Equal(names[0], binder.scope.sources[0].name) { names.removeFirst() }
+            let isQualified = binder.scope.sources.contains { utf8Equal($0.name, names[0]) }
+            if names.count > 1, isQualified { names.removeFirst() }
             return .missing(names)
         case .expression(let value, let alias):
             let name = Self.name(of: value, alias, at: index)

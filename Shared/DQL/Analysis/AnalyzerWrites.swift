@@ -6,6 +6,7 @@ extension Analyzer {
         try checkWritable(insert.collection)
         let types = try TypeResolver.resolve(insert.collection.fields, source)
         let documents: InsertPlan.Source
+        binder.scope.sources = []
         switch insert.source {
         case .documents(let written):
             binder.scope.aggregatesRefused = "DOCUMENTS"
@@ -43,6 +44,20 @@ extension Analyzer {
         return UpdatePlan(
             collection: update.source.collection.name.text, targets: targets, changes: changes,
             returning: try plan(update.returning, over: binding))
+    }
+
+    /// DELETE and TOMBSTONE.
+    mutating func plan(delete removal: RemovalStatement) throws(DQLError) -> StatementPlan {
+        let collection = removal.source.collection
+        guard collection.isSystem, let known = SystemCollection(rawValue: collection.name.text.lowercased()),
+            known.takesDelete
+        else { return .delete(try plan(removal)) }
+        let targets = try targets(removal.source, removal.selection)
+        return .deleteRequests(
+            known,
+            RemovalPlan(
+                collection: known.rawValue, targets: targets,
+                returning: try plan(removal.returning, over: binder.scope.sources[0])))
     }
 
     mutating func plan(_ removal: RemovalStatement) throws(DQLError) -> RemovalPlan {

@@ -8,6 +8,14 @@ struct Binder {
     /// Where a parameter stands in `parameters`, by its name's bytes.
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
+    /// The collections whose documents are read, each once.
+    private(set) var collectionsRead: [String] = []
+    /// The parameters that are right sides of IN, by their places.
+    private(set) var collectionParameters: Set<Int> = []
+    /// The subqueries, inner ones before those around them.
+    private(set) var subqueries: [BoundSubquery] = []
+    /// How many subqueries are around what is bound.
+    private var subqueryDepth = 0
     /// The parameters that stand alone in a list of IN.
     private(set) var listedParameters: [ListedParameter] = []
 
@@ -67,10 +75,12 @@ struct Binder {
             return try bindComprehension(array.binding, nil, array.result, array.condition)
         case .objectComprehension(let object):
             return try bindComprehension(object.binding, object.key, object.value, object.condition)
-        case .subquery, .exists, .inSubquery:
-            throw source.error(
-                .unsupportedClause, "a subquery is not supported yet",
-                at: expression.span)
+        case .subquery(let select): return try bindSubquery(select, .value, expression.span)
+        case .exists(let select): return try bindSubquery(select, .exists, expression.span)
+        case .inSubquery(let value, let select, let negated):
+            let bound = try bind(value)
+            let list = try bindSubquery(select, .list, expression.span)
+            return negated ? .not(.inCollection(bound, list)) : .inCollection(bound, list)
         default: return try bindPredicate(expression)
         }
     }
@@ -82,7 +92,9 @@ struct Binder {
         case .between(let value, let low, let high, let negated):
             let bound = try bind(value)
             let (from, to) = (try bind(low), try bind(high))
-            warnAboutComparison(bound, [from, to], at: expression.span)
+            // Beside one bound that is null, NOT BETWEEN can be true by the other.
+            let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
+            warnAboutComparison(bound, others, at: expression.span)
             predicate = .between(bound, low: from, high: to)
             isNegated = negated
         case .inList(let value, let elements, let negated):
@@ -95,7 +107,10 @@ struct Binder {
             predicate = .inList(bound, list).prepared
             isNegated = negated
         case .inCollection(let value, let collection, let negated):
-            predicate = .inCollection(try bind(value), try bind(collection)).prepared
+            let bound = try bind(value)
+            let boundCollection = try bind(collection)
+            if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
+            predicate = .inCollection(bound, boundCollection).prepared
             isNegated = negated
         case .like(let value, let pattern, let escape, let ignoresCase, let negated):
             let bound = try bind(value)
@@ -154,6 +169,47 @@ struct Binder {
         return .conditional(operand: boundOperand, branches: boundBranches, otherwise: boundOtherwise)
     }
 
+    // MARK: Subqueries
+
+    mutating func reads(_ collection: String) {
+        if !collectionsRead.contains(where: { utf8Equal($0, collection) }) {
+            collectionsRead.append(collection)
+        }
+    }
+
+    /// A subquery stands for an argument that is worked out when the statement begins. Bound once, however
+    /// often the expression around it is.
+    private mutating func bindSubquery(
+        _ select: SelectStatement, _ use: BoundSubquery.Use, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        if let known = subqueries.first(where: { $0.span.start == span.start && $0.span.end == span.end }) {
+            return .parameter(known.place)
+        }
+        if let refused = scope.subqueriesRefused {
+            throw source.error(.unsupportedClause, "a subquery cannot stand in \(refused)", at: span)
+        }
+        guard subqueryDepth < DQLLimits.subqueryDepth else {
+            throw source.error(
+                .nestingTooDeep, "subqueries nest more than \(DQLLimits.subqueryDepth) levels", at: span)
+        }
+        guard subqueries.count < DQLLimits.subqueries else {
+            throw source.error(
+                .tooManyTerms, "a statement has at most \(DQLLimits.subqueries) subqueries", at: span)
+        }
+        let outer = scope
+        subqueryDepth += 1
+        var analyzer = Analyzer(source: source, binder: self)
+        analyzer.binder.scope = Scope(outerNames: outer.outerNames + outer.sources.map(\.name))
+        let plan = try analyzer.plan(select)
+        self = analyzer.binder
+        scope = outer
+        subqueryDepth -= 1
+        parameters.append(NameSyntax(text: "subquery \(subqueries.count + 1)", span: span))
+        let place = parameters.count - 1
+        subqueries.append(BoundSubquery(place: place, plan: plan, use: use, span: span))
+        return .parameter(place)
+    }
+
     // MARK: Parameters
 
     private mutating func parameter(_ name: String, _ span: SourceSpan) -> Int {
@@ -178,6 +234,24 @@ struct Binder {
             return known.count == entries.count ? .constant(.object(ObjectValue(known))) : expression
         default: return expression
         }
+    }
+}
+
+/// A subquery: worked out once, when the statement begins, and read as an argument.
+struct BoundSubquery: Sendable {
+    /// Its place among the statement's parameters.
+    let place: Int
+    let plan: SelectPlan
+    let use: Use
+    let span: SourceSpan
+
+    enum Use {
+        /// The value of its one row; of several it is an error, of none null.
+        case value
+        /// Whether there is a row.
+        case exists
+        /// The values of all rows.
+        case list
     }
 }
 

@@ -39,24 +39,22 @@ extension Binder {
         return bound
     }
 
-    /// A field of the statement's document; the first name may be the source's.
+    /// A field of one of the statement's documents; the first name may be the source's.
     private mutating func bindField(
         _ first: String, _ steps: ArraySlice<PathStep>, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
-        let binding = scope.sources[0]
         var names = [first]
         var rest = steps
         while case .key(let key)? = rest.first {
             names.append(key)
             rest = rest.dropFirst()
         }
-        if utf8Equal(first, binding.name), names.count > 1 || binding.isAlias {
-            names.removeFirst()
-        } else if binding.isAlias, utf8Equal(first, binding.collection), names.count > 1 {
-            warn(
-                .hiddenName,
-                "\(first) is called \(binding.name) here; \(first).\(names[1]) reads a field \(first)",
-                at: span)
+        guard let binding = try binding(&names, span) else {
+            // `_id` of a join: those of all sides.
+            let ids = scope.sources.map {
+                BoundExpression.Entry(key: $0.name, value: .documentID(source: $0.index))
+            }
+            return try apply((names.dropFirst().map { PathStep.key($0) } + rest)[...], to: .object(ids))
         }
         guard let field = names.first else { return try apply(rest, to: .document(source: binding.index)) }
         if utf8Equal(field, documentIDField) {
@@ -64,6 +62,38 @@ extension Binder {
             return try apply((parts + rest)[...], to: .documentID(source: binding.index))
         }
         return try apply(rest, to: .field(access(names, binding)))
+    }
+
+    /// The source that a path is of, its name taken from the path; nil for the `_id` of several.
+    private mutating func binding(
+        _ names: inout [String], _ span: SourceSpan
+    ) throws(DQLError) -> SourceBinding? {
+        let first = names[0]
+        if scope.sources.count == 1 {
+            let binding = scope.sources[0]
+            if utf8Equal(first, binding.name), names.count > 1 || binding.isAlias {
+                names.removeFirst()
+            } else if names.count > 1, scope.outerNames.contains(where: { utf8Equal($0, first) }) {
+                throw source.error(
+                    .unsupportedClause,
+                    "a subquery cannot read \(first), a source of the statement around it", at: span)
+            } else if binding.isAlias, utf8Equal(first, binding.collection), names.count > 1 {
+                warn(
+                    .hiddenName,
+                    "\(first) is called \(binding.name) here; \(first).\(names[1]) reads a field \(first)",
+                    at: span)
+            }
+            return binding
+        }
+        if let binding = scope.sources.first(where: { utf8Equal($0.name, first) }) {
+            names.removeFirst()
+            return binding
+        }
+        if utf8Equal(first, documentIDField) { return nil }
+        throw source.error(
+            .ambiguousField, "Ambiguous reference to field: \(first)", at: span,
+            suggestion: Suggestion.closest(to: first, among: scope.sources.map(\.name))
+                ?? "\(scope.sources[0].name).\(first)")
     }
 
     private func access(_ names: [String], _ binding: SourceBinding) -> FieldAccess {

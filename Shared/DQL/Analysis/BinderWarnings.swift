@@ -89,7 +89,7 @@ extension Binder {
         (type == .array || type == .object ? "an " : "a ") + type.rawValue
     }
 
-    private static func absence(_ literal: BoundExpression) -> String? {
+    static func absence(_ literal: BoundExpression) -> String? {
         switch literal {
         case .constant(nil): "MISSING"
         case .constant(.null?): "NULL"

@@ -2,8 +2,12 @@ import CRDT
 
 /// What the names of a statement can mean.
 struct Scope {
-    /// The documents in reach, by their place among the sources. Empty in INSERT; one until joins.
+    /// The documents in reach, by their place among the sources. Empty in INSERT.
     var sources: [SourceBinding] = []
+    /// What the sources of the statements around a subquery are called: none of it is in reach.
+    var outerNames: [String] = []
+    /// Why a subquery cannot stand here; nil where it can.
+    var subqueriesRefused: String?
     /// ORDER BY sees what SELECT names.
     var projected: [(name: String, value: ExpressionSyntax)] = []
     /// Those that ORDER BY referred to.

@@ -3,7 +3,7 @@ import CRDT
 /// One aggregate of one group, fed row by row (spec 2.9).
 struct Accumulator {
     private let kind: AggregateKind
-    private let isStar: Bool
+    private let isDistinct: Bool
     private var seen: Set<ValueKey>?
     private var count: Int64 = 0
     private var sum = Sum()
@@ -14,19 +14,36 @@ struct Accumulator {
 
     init(_ aggregate: BoundAggregate) {
         kind = aggregate.kind
-        isStar = aggregate.argument == nil
+        isDistinct = aggregate.isDistinct
         seen = aggregate.isDistinct ? [] : nil
     }
 
     /// How many values it holds.
     var held: Int { numbers.count + (seen?.count ?? 0) }
 
-    /// Adds a row's argument; of COUNT(*) the value does not matter.
-    mutating func add(_ value: Value?) {
-        if isStar {
+    /// Adds a row to COUNT(*).
+    mutating func addRow() { count += 1 }
+
+    /// Adds a row's argument in place, where no value has to be kept; false when `add` has to do it.
+    mutating func add(inPlace content: EncodedValue.Content) -> Bool {
+        guard !isDistinct else { return false }
+        switch (kind, content) {
+        case (_, .null), (.count, .bool(false)): return true
+        case (.count, _): count += 1
+        case (.sum, .int(let number)), (.avg, .int(let number)):
             count += 1
-            return
+            sum.add(number)
+        case (.sum, .double(let number)), (.avg, .double(let number)):
+            count += 1
+            sum.add(number)
+        case (.sum, _), (.avg, _): return true
+        default: return false
         }
+        return true
+    }
+
+    /// Adds a row's argument.
+    mutating func add(_ value: Value?) {
         guard let value, isCounted(value) else { return }
         if seen != nil, seen?.insert(ValueKey(value)).inserted == false { return }
         count += 1
@@ -92,15 +109,21 @@ struct Sum {
 
     mutating func add(_ value: Value) {
         switch value {
-        case .int(let number):
-            let (total, overflow) = low.addingReportingOverflow(number)
-            low = total
-            if overflow { wraps += number > 0 ? 1 : -1 }
-        case .double(let number):
-            floats += number
-            hasFloats = true
+        case .int(let number): add(number)
+        case .double(let number): add(number)
         default: break
         }
+    }
+
+    mutating func add(_ number: Int64) {
+        let (total, overflow) = low.addingReportingOverflow(number)
+        low = total
+        if overflow { wraps += number > 0 ? 1 : -1 }
+    }
+
+    mutating func add(_ number: Double) {
+        floats += number
+        hasFloats = true
     }
 
     var value: Value { hasFloats || wraps != 0 ? .double(double) : .int(low) }

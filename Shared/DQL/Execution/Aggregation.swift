@@ -1,57 +1,216 @@
 import CRDT
 
 /// The groups of a GROUP BY, in the order of their first row.
+///
+/// Keys are known again by their encodings: a document's group is found by hashing bytes in place.
+/// Encodings of equal values may differ (`1` and `1.0`), so each new one is looked up once by its value.
 struct GroupTable {
     private let grouping: Grouping
     private let meter: ExecutionMeter
     private var places: [ValueKey: Int] = [:]
-    private var groups: [(keys: [Value?], accumulators: [Accumulator])] = []
-    /// Groups and the values that aggregates hold.
+    private var keys: [[Value?]] = []
+    /// Those of all groups, one group after the other.
+    private var accumulators: [Accumulator] = []
+    /// The values that aggregates hold.
     private var held = 0
+    private var keyBytes = 0
+    private let inPlace: KeysInPlace?
+    private var known = EncodedKeys()
+    /// Where arguments of aggregates are found in place, by their places.
+    private let cursors: [FieldCursor?]
 
-    init(_ grouping: Grouping, _ meter: ExecutionMeter) {
+    /// `readsInPlace`: whether rows are documents of source 0, read as undeclared ones.
+    init(_ grouping: Grouping, _ meter: ExecutionMeter, readsInPlace: Bool = false) {
         self.grouping = grouping
         self.meter = meter
-        // Without keys there is one group, also of no rows.
-        if grouping.keys.isEmpty {
-            groups.append((keys: [], accumulators: grouping.aggregates.map(Accumulator.init)))
+        inPlace = readsInPlace ? KeysInPlace(grouping.keys) : nil
+        cursors = grouping.aggregates.map { aggregate in
+            readsInPlace ? aggregate.argument.flatMap { DocumentTest.cursor($0, 0) } : nil
         }
+        // Without keys there is one group, also of no rows.
+        if grouping.keys.isEmpty { _ = newGroup([]) }
     }
 
     mutating func add(_ row: borrowing Row, _ evaluator: Evaluator) throws {
-        let place = try place(of: row, evaluator)
-        for (index, aggregate) in grouping.aggregates.enumerated() {
-            let value: Value? =
-                if let argument = aggregate.argument { try evaluator.evaluate(argument, row) } else { nil }
-            let before = groups[place].accumulators[index].held
-            groups[place].accumulators[index].add(value)
-            held += groups[place].accumulators[index].held - before
+        let first = try place(of: row, evaluator) * grouping.aggregates.count
+        for index in cursors.indices {
+            let aggregate = grouping.aggregates[index]
+            guard let argument = aggregate.argument else {
+                accumulators[first + index].addRow()
+                continue
+            }
+            if let cursor = cursors[index], let record = row.documents[0] {
+                switch cursor.find(in: record.document) {
+                case .missing: continue
+                case .value(let value):
+                    if accumulators[first + index].add(inPlace: value.content) { continue }
+                case .other: break
+                }
+            }
+            let value = try evaluator.evaluate(argument, row)
+            let before = accumulators[first + index].held
+            accumulators[first + index].add(value)
+            held += accumulators[first + index].held - before
         }
-        try meter.hold(held + (grouping.keys.isEmpty ? 0 : groups.count))
+        try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
+    }
+
+    private mutating func newGroup(_ values: [Value?]) -> Int {
+        keys.append(values)
+        for aggregate in grouping.aggregates { accumulators.append(Accumulator(aggregate)) }
+        return keys.count - 1
     }
 
     private mutating func place(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {
         guard !grouping.keys.isEmpty else { return 0 }
-        var keys: [Value?] = []
+        guard let inPlace, let record = row.documents[0], let bytes = inPlace.find(in: record.document) else {
+            return try placeByValue(of: row, evaluator)
+        }
+        let hash = hash64(bytes)
+        if let place = known.lookup(bytes, hash) { return place }
+        let place = try placeByValue(of: row, evaluator)
+        known.insert(bytes, hash, place)
+        return place
+    }
+
+    private mutating func placeByValue(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {
+        var values: [Value?] = []
         var bytes = ValueKey()
         for key in grouping.keys {
             let value = try evaluator.evaluate(key, row)
-            keys.append(value)
+            values.append(value)
             bytes.append(value)
         }
         if let known = places[bytes] { return known }
-        places[bytes] = groups.count
-        groups.append((keys: keys, accumulators: grouping.aggregates.map(Accumulator.init)))
-        return groups.count - 1
+        places[bytes] = keys.count
+        keyBytes += 2 * bytes.bytes.count + grouping.aggregates.count * MemoryLayout<Accumulator>.stride
+        try meter.hold(bytes: keyBytes)
+        return newGroup(values)
     }
 
     /// Visits one row a group, keys and then aggregates in its slots. Returns false when a visit ended it.
     func forEachRow(_ visit: (borrowing Row) throws -> Bool) throws -> Bool {
-        for group in groups {
+        let width = grouping.aggregates.count
+        for place in keys.indices {
             try meter.step()
-            let slots = group.keys + group.accumulators.map(\.result)
-            guard try visit(Row(documents: [nil], slots: slots, meter: meter)) else { return false }
+            let results = accumulators[(place * width)..<((place + 1) * width)].map(\.result)
+            let row = Row(documents: [nil], slots: keys[place] + results, meter: meter)
+            guard try visit(row) else { return false }
         }
         return true
+    }
+}
+
+/// The encodings of a group's keys in a document.
+private final class KeysInPlace {
+    private let cursors: [FieldCursor]
+    private var joined: [UInt8] = []
+
+    /// Stands for MISSING; no value begins so.
+    private static let missing: UInt8 = 0x3F
+    private static let missingAlone: StaticString = "?"
+
+    /// nil unless every key is a field.
+    init?(_ keys: [BoundExpression]) {
+        cursors = keys.compactMap { DocumentTest.cursor($0, 0) }
+        guard cursors.count == keys.count, !keys.isEmpty else { return nil }
+    }
+
+    /// The keys of a document, valid until the next one; nil when they have to be worked out.
+    func find(in document: DocumentReader) -> UnsafeRawBufferPointer? {
+        if cursors.count == 1 {
+            switch cursors[0].find(in: document) {
+            case .missing: return UnsafeRawBufferPointer(start: Self.missingAlone.utf8Start, count: 1)
+            case .value(let value): return value.bytes
+            case .other: return nil
+            }
+        }
+        joined.removeAll(keepingCapacity: true)
+        for cursor in cursors {
+            switch cursor.find(in: document) {
+            case .missing: joined.append(Self.missing)
+            case .value(let value): joined.append(contentsOf: value.bytes)
+            case .other: return nil
+            }
+        }
+        copy.take(joined)
+        return copy.bytes
+    }
+
+    private let copy = Scratch()
+}
+
+/// Bytes at a place that stays while they are looked at.
+private final class Scratch {
+    private var place = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 1)
+    private var count = 0
+
+    deinit { place.deallocate() }
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: place[0..<count]) }
+
+    func take(_ bytes: [UInt8]) {
+        if bytes.count > place.count {
+            place.deallocate()
+            place = .allocate(byteCount: bytes.count * 2, alignment: 1)
+        }
+        place.copyBytes(from: bytes)
+        count = bytes.count
+    }
+}
+
+/// Groups by the encodings of their keys: open addressing over bytes in one run.
+struct EncodedKeys {
+    private struct Entry {
+        var hash: UInt64 = 0
+        /// Where its bytes begin; -1 is an empty place.
+        var start = -1
+        var count = 0
+        var place = 0
+    }
+
+    private var entries = [Entry](repeating: Entry(), count: 64)
+    private var used = 0
+    private var bytes: [UInt8] = []
+
+    func lookup(_ key: UnsafeRawBufferPointer, _ hash: UInt64) -> Int? {
+        let mask = entries.count - 1
+        var at = Int(truncatingIfNeeded: hash) & mask
+        while entries[at].start >= 0 {
+            let entry = entries[at]
+            if entry.hash == hash, entry.count == key.count, isEqual(entry, key) { return entry.place }
+            at = (at + 1) & mask
+        }
+        return nil
+    }
+
+    private func isEqual(_ entry: Entry, _ key: UnsafeRawBufferPointer) -> Bool {
+        bytes.withUnsafeBytes { all in
+            compareBytes(UnsafeRawBufferPointer(rebasing: all[entry.start..<entry.start + entry.count]), key)
+                == 0
+        }
+    }
+
+    /// Adds a key that is not there. Beyond `DQLLimits.groupKeyBytes` it is not kept, and found by its value.
+    mutating func insert(_ key: UnsafeRawBufferPointer, _ hash: UInt64, _ place: Int) {
+        guard bytes.count + key.count <= DQLLimits.groupKeyBytes else { return }
+        if (used + 1) * 2 > entries.count { grow() }
+        put(Entry(hash: hash, start: bytes.count, count: key.count, place: place))
+        bytes.append(contentsOf: key)
+    }
+
+    private mutating func put(_ entry: Entry) {
+        let mask = entries.count - 1
+        var at = Int(truncatingIfNeeded: entry.hash) & mask
+        while entries[at].start >= 0 { at = (at + 1) & mask }
+        entries[at] = entry
+        used += 1
+    }
+
+    private mutating func grow() {
+        let old = entries
+        entries = [Entry](repeating: Entry(), count: old.count * 2)
+        used = 0
+        for entry in old where entry.start >= 0 { put(entry) }
     }
 }

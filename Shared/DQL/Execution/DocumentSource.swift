@@ -2,14 +2,26 @@ import CRDT
 
 /// One live document, valid only during the visit that hands it out.
 public struct DocumentRecord {
-    /// The document's id.
-    public let id: DocumentID
+    /// The id's bytes, until somebody asks for the id: scans that only count make none.
+    private let place: UnsafeRawBufferPointer
+    private let known: DocumentID?
     /// The document, read in place.
     public let document: DocumentReader
 
+    /// The document's id.
+    public var id: DocumentID { known ?? DocumentID(trusted: [UInt8](place)) }
+
     /// A document as a store shows it.
     public init(id: DocumentID, document: DocumentReader) {
-        self.id = id
+        known = id
+        place = UnsafeRawBufferPointer(start: nil, count: 0)
+        self.document = document
+    }
+
+    /// A document as a store shows it, with its id's bytes as this process stored them, in place too.
+    public init(idInPlace bytes: UnsafeRawBufferPointer, document: DocumentReader) {
+        known = nil
+        place = bytes
         self.document = document
     }
 }

@@ -219,7 +219,11 @@ struct Evaluator: Sendable {
             pattern = LikePattern(text, escape: scalar, ignoresCase: ignoresCase)
         }
         switch value {
-        case .string(let text)?: return .bool(pattern.matches(text))
+        case .string(let text)?:
+            // Before it begins: a match that is going on asks nobody.
+            let bytes = text.utf8.count
+            if bytes >= DQLLimits.stepBytes { try row.meter?.work(bytes: pattern.work(textBytes: bytes)) }
+            return .bool(pattern.matches(text))
         case .null?: return .null
         default: return nil
         }

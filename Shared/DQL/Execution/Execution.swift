@@ -1,5 +1,15 @@
 import CRDT
 
+extension SelectPlan {
+    /// Whether each row has one named column.
+    fileprivate var hasOneColumn: Bool {
+        guard case .elements(let elements) = projection, elements.count == 1, input.names.isEmpty,
+            case .named = elements[0]
+        else { return false }
+        return true
+    }
+}
+
 /// Executing prepared statements. Errors of the language and of documents that cannot be read are `DQLError`;
 /// what a source or writer throws passes through unchanged.
 extension PreparedStatement {
@@ -13,12 +23,21 @@ extension PreparedStatement {
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), _ body: (Value) throws -> Bool
     ) throws -> [DQLWarning] {
-        let context = ExecutionContext(source, options, try bind(arguments))
+        if case .explain(let kind, let inner) = plan, kind != .profile {
+            guard !provisions else { throw indexStatement }
+            _ = try body(try readable { try explained(kind, inner, arguments, options, documents) })
+            return warnings + unusedArguments(arguments)
+        }
+        let context = try readable { try begun(arguments, options, documents) }
         switch plan {
+        case .explain(_, .select(let plan)):
+            try readable { try profile(plan, documents, context, body) }
         case .select(let plan):
             try readable { try SelectExecutor(plan, documents, context).run(body) }
         case .show(let shown):
             _ = try body(.object(row(shown, options.parameters, context.arguments)))
+        case .deleteRequests(let collection, let plan):
+            try readable { try deleteRequests(collection, plan, documents, context, body) }
         case .alterSystem: throw systemStatement
         case .index: throw indexStatement
         default:
@@ -57,7 +76,7 @@ extension PreparedStatement {
             }
             return result
         }
-        let context = ExecutionContext(source, options, try bind(arguments))
+        let context = try readable { try begun(arguments, options, writer) }
         var result = try readable { try mutate(writer, context, idGenerator) }
         result.warnings = warnings + argumentWarnings(arguments, context.arguments) + result.warnings
         return result
@@ -66,8 +85,19 @@ extension PreparedStatement {
     private func mutate(
         _ writer: any DocumentWriter, _ context: ExecutionContext, _ idGenerator: () throws -> DocumentID
     ) throws -> StatementResult {
+        if case .explain(_, let inner) = plan {
+            return try profiled(inner, writer, context) { try mutate(inner, writer, context, idGenerator) }
+        }
+        return try mutate(plan, writer, context, idGenerator)
+    }
+
+    private func mutate(
+        _ plan: StatementPlan, _ writer: any DocumentWriter, _ context: ExecutionContext,
+        _ idGenerator: () throws -> DocumentID
+    ) throws -> StatementResult {
         switch plan {
-        case .select, .show: preconditionFailure("SELECT and SHOW do not write")
+        case .select, .show, .explain, .deleteRequests:
+            preconditionFailure("SELECT, SHOW and EXPLAIN do not write")
         case .alterSystem: throw systemStatement
         case .index: throw indexStatement
         case .insert(let plan):
@@ -80,20 +110,94 @@ extension PreparedStatement {
         }
     }
 
+    /// The arguments of an execution, subqueries worked out in the statement's own snapshot.
+    private func begun(
+        _ arguments: ObjectValue, _ options: ExecutionOptions, _ documents: any DocumentSource
+    ) throws -> ExecutionContext {
+        var context = ExecutionContext(source, options, try bind(arguments))
+        for subquery in subqueries {
+            var values = context.arguments
+            values[subquery.place] = try value(of: subquery, documents, context)
+            context = context.replacing(arguments: values)
+        }
+        return context
+    }
+
+    private func value(
+        of subquery: BoundSubquery, _ documents: any DocumentSource, _ context: ExecutionContext
+    ) throws -> Value {
+        var rows: [Value] = []
+        var bytes = 0
+        let isNamed = subquery.plan.hasOneColumn
+        try SelectExecutor(subquery.plan, documents, context).run { row in
+            // A row of one column is its value; a row without it is null.
+            if isNamed, case .object(let object) = row {
+                rows.append(object.entries.first?.value ?? .null)
+            } else {
+                rows.append(row)
+            }
+            bytes += row.heldBytes
+            try context.meter.hold(rows.count)
+            try context.meter.hold(bytes: bytes)
+            return subquery.use == .list || rows.count < (subquery.use == .exists ? 1 : 2)
+        }
+        switch subquery.use {
+        case .exists: return .bool(!rows.isEmpty)
+        case .list: return .array(rows)
+        case .value:
+            guard rows.count < 2 else {
+                throw source.error(
+                    .severalRows, "a subquery that is used as a value gave more than one row",
+                    at: subquery.span)
+            }
+            return rows.first ?? .null
+        }
+    }
+
     private var systemStatement: DQLError {
         DQLError(
             .systemStatement, "ALTER SYSTEM cannot be executed in a transaction",
             position: SourcePosition(line: 1, column: 1))
     }
 
-    private var indexStatement: DQLError {
+    /// DELETE FROM system:active_requests and system:request_history: no document is written, so it needs no
+    /// write transaction and waits for none.
+    private func deleteRequests(
+        _ collection: SystemCollection, _ plan: RemovalPlan, _ documents: any DocumentSource,
+        _ context: ExecutionContext, _ body: (Value) throws -> Bool
+    ) throws {
+        let targets = plan.targets.specialized(context.arguments)
+        var gone: [DocumentID] = []
+        var rows: [Value] = []
+        let runner = context.runner(documents, targets.types)
+        let window = try Window(targets.bounds, context)
+        let projector = plan.returning.map {
+            Projector(
+                projection: $0.specialized(context.arguments).projection, evaluator: runner.evaluator)
+        }
+        var skipped = 0
+        try runner.run(targets.rows) { row in
+            guard let record = row.documents[0], gone.count < window.limit else { return false }
+            if skipped < window.offset {
+                skipped += 1
+                return true
+            }
+            gone.append(record.id)
+            if let projector, let value = try projector.value(row) { rows.append(value) }
+            return true
+        }
+        try context.options.system?.remove(gone, from: collection)
+        for row in rows where try !body(row) { return }
+    }
+
+    var indexStatement: DQLError {
         DQLError(
             .indexStatement, "CREATE INDEX and DROP INDEX cannot be executed here",
             position: SourcePosition(line: 1, column: 1))
     }
 
     /// A document whose bytes cannot be read is an error of this module; see `unreadableDocument`.
-    private func readable<Result>(_ body: () throws -> Result) throws -> Result {
+    func readable<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as CRDTError {

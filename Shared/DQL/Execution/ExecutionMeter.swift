@@ -6,12 +6,14 @@ final class ExecutionMeter {
     private let interruption: (@Sendable () -> Interruption?)?
     /// How many rows may be held at a time.
     let heldLimit: Int
+    private let bytesLimit: Int
     private var stepsLeft: Int
     private var stepsUntilCheck = DQLLimits.stepsBetweenChecks
 
     init(_ options: ExecutionOptions) {
         interruption = options.interruption
         heldLimit = options.materializedRows
+        bytesLimit = options.materializedBytes
         stepsLeft = .max
     }
 
@@ -19,6 +21,7 @@ final class ExecutionMeter {
     init(steps: Int) {
         interruption = nil
         heldLimit = DQLLimits.materializedRows
+        bytesLimit = DQLLimits.materializedBytes
         stepsLeft = steps
     }
 
@@ -38,6 +41,11 @@ final class ExecutionMeter {
         case .object(let object)?: bytes = object.count * DQLLimits.elementBytes
         default: return
         }
+        try work(bytes: bytes)
+    }
+
+    /// The work that so many bytes are. Throws as `step`.
+    func work(bytes: Int) throws(DQLError) {
         guard bytes >= DQLLimits.stepBytes else { return }
         stepsUntilCheck -= bytes / DQLLimits.stepBytes
         if stepsUntilCheck <= 0 { try check() }
@@ -68,5 +76,30 @@ final class ExecutionMeter {
             .tooManyRows,
             "more than \(heldLimit) rows have to be held in memory for this statement; narrow the condition "
                 + "or add a LIMIT")
+    }
+
+    /// Checks how many bytes of rows are held at a time. Throws `tooManyRows`.
+    func hold(bytes: Int) throws(DQLError) {
+        guard bytes > bytesLimit else { return }
+        throw DQLError(
+            .tooManyRows,
+            "more than \(bytesLimit) bytes of rows have to be held in memory for this statement; narrow the "
+                + "condition or add a LIMIT")
+    }
+}
+
+extension Value {
+    /// About how many bytes it takes in memory.
+    var heldBytes: Int {
+        switch self {
+        case .string(let text): DQLLimits.elementBytes + text.utf8.count
+        case .binary(let run): DQLLimits.elementBytes + run.count
+        case .array(let elements): elements.reduce(DQLLimits.elementBytes) { $0 + $1.heldBytes }
+        case .object(let object):
+            object.entries.reduce(DQLLimits.elementBytes) {
+                $0 + $1.key.utf8.count + DQLLimits.elementBytes + $1.value.heldBytes
+            }
+        default: DQLLimits.elementBytes
+        }
     }
 }

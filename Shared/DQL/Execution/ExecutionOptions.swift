@@ -17,10 +17,14 @@ public struct ExecutionOptions: Sendable {
     public var system: (any SystemCollections)?
     /// Asked every so many steps whether to go on; nil is never.
     public var interruption: (@Sendable () -> Interruption?)?
+    /// Nanoseconds since some moment, for PROFILE; without it times are 0.
+    public var nanoseconds: (@Sendable () -> UInt64)?
     /// Whether indexes are used. Without them every answer is the same.
     public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
     public var materializedRows: Int
+    /// How many bytes of them, about.
+    public var materializedBytes: Int
 
     /// Settings of a store, strict throughout or not at all.
     public init(strictMode: Bool = false, context: FunctionContext = FunctionContext()) {
@@ -31,8 +35,10 @@ public struct ExecutionOptions: Sendable {
         parameters = SystemParameters()
         system = nil
         interruption = nil
+        nanoseconds = nil
         usesIndexes = true
         materializedRows = DQLLimits.materializedRows
+        materializedBytes = DQLLimits.materializedBytes
     }
 
     /// What system parameters say.

@@ -58,9 +58,12 @@ struct InsertExecutor {
                 for element in elements { documents.append(try document(element, span, makeID)) }
             }
         case .query(let query, let span):
+            var bytes = 0
             try SelectExecutor(query, writer, context).run { row in
                 documents.append(try document(row, span, makeID))
+                bytes += row.heldBytes
                 try context.meter.hold(documents.count)
+                try context.meter.hold(bytes: bytes)
                 return true
             }
         }

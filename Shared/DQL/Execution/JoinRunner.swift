@@ -33,7 +33,9 @@ extension RowRunner {
                 }
                 break
             }
-            let known = try known(join.condition, left, join.source)
+            let known = try join.condition.settled(for: join.source) { expression, _ in
+                try evaluator.evaluate(expression, left)
+            }
             let path = try accessPath(join, collection, known)
             guard let indexed = source as? any IndexedSource else {
                 try reach(path, collection, pair)
@@ -61,15 +63,13 @@ extension RowRunner {
         }
     }
 
-    /// How the right side is reached for one row. Throws `joinWithoutIndex` when that would be a scan of the
-    /// collection that nobody asked for.
+    /// How the right side is reached for one row.
     private func accessPath(
         _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
     ) throws -> AccessPath {
         let usesIndexes = context.options.usesIndexes && !context.options.strictReads
-        let catalog =
-            try (source as? any IndexedSource).flatMap { usesIndexes ? try $0.catalog(of: collection) : nil }
-            ?? IndexCatalog(version: 0, indexes: [])
+        let catalog = try catalogs.catalog(
+            of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(context.options.parameters.defaultDirectives, nil),
             hint: join.hint)
@@ -78,40 +78,87 @@ extension RowRunner {
             AccessPlanner.Request(collection: collection, source: join.source, confinement: confinement)
         ).path
     }
+}
 
-    /// A condition with everything worked out that does not depend on a source.
-    private func known(
-        _ condition: BoundExpression, _ row: borrowing Row, _ source: Int
-    ) throws -> BoundExpression {
-        switch condition {
-        case .and(let operands): return .and(try operands.map { try known($0, row, source) })
-        case .or(let operands): return .or(try operands.map { try known($0, row, source) })
-        case .not(let operand): return .not(try known(operand, row, source))
-        case .comparison(let symbol, let first, let second):
-            return .comparison(
-                symbol, try settled(first, row, source), try settled(second, row, source))
-        case .between(let value, let low, let high):
-            return .between(
-                try settled(value, row, source), low: try settled(low, row, source),
-                high: try settled(high, row, source))
-        case .inCollection(let value, let list):
-            return BoundExpression.inCollection(
-                try settled(value, row, source), try settled(list, row, source)
-            ).prepared
-        case .inList(let value, let elements):
-            return BoundExpression.inList(
-                try settled(value, row, source), try elements.map { try settled($0, row, source) }
-            ).prepared
-        default: return condition
+/// The indexes of the collections that one execution joins: they do not change during it.
+final class KnownCatalogs {
+    private var known: [String: IndexCatalog] = [:]
+
+    func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
+        if let catalog = known[collection] { return catalog }
+        let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
+        known[collection] = catalog
+        return catalog
+    }
+}
+
+extension RowPlanner {
+    /// Throws `joinWithoutIndex` for a join whose right side is reached by a scan of its collection that
+    /// nobody asked for. Checked before there is a row, with a text in place of what is not known yet.
+    func checkJoins(of rows: RowPlan, _ source: SourceText) throws {
+        switch rows {
+        case .filter(let inner, _), .group(let inner, _): try checkJoins(of: inner, source)
+        case .join(let left, let join):
+            try checkJoins(of: left, source)
+            guard case .documents(let collection) = join.collection, join.ids == nil, !join.hint.asksForScan
+            else { return }
+            guard try joinPath(join, collection) == .collection else { return }
+            throw source.error(
+                .joinWithoutIndex,
+                "Joining to \"\(collection)\" disallowed without appropriate index support. "
+                    + "Please run ADVISE for recommendations.", at: join.span)
+        default: break
         }
     }
+}
 
-    private func settled(
-        _ expression: BoundExpression, _ row: borrowing Row, _ source: Int
-    ) throws -> BoundExpression {
-        if case .constant = expression { return expression }
-        guard !expression.readsSource(source) else { return expression }
-        return .constant(try evaluator.evaluate(expression, row))
+extension RowPlanner {
+    /// How the right side of a join is reached, as far as that is known before there is a row.
+    func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
+        let catalog =
+            options.strictReads ? nil : try (documents as? any IndexedSource)?.catalog(of: collection)
+        let planner = AccessPlanner(
+            catalog: catalog ?? IndexCatalog(version: 0, indexes: []), directives: Directives(),
+            hint: join.hint)
+        return planner.choose(
+            AccessPlanner.Request(
+                collection: collection, source: join.source, confinement: join.probe)
+        ).path
+    }
+}
+
+extension JoinPlan {
+    /// What the condition confines the right side to, with a text in place of what is not known yet.
+    var probe: Confinement {
+        Confinement(
+            condition.settled(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
+    }
+}
+
+extension BoundExpression {
+    /// A condition with the operands replaced that do not depend on a source: by what `value` says of them,
+    /// given whether they are the right side of IN.
+    func settled(
+        for source: Int, _ value: (BoundExpression, _ isList: Bool) throws -> Value?
+    ) rethrows -> BoundExpression {
+        func settle(_ operand: BoundExpression, isList: Bool = false) throws -> BoundExpression {
+            if case .constant = operand { return operand }
+            return operand.readsSource(source) ? operand : .constant(try value(operand, isList))
+        }
+        switch self {
+        case .and(let operands): return .and(try operands.map { try $0.settled(for: source, value) })
+        case .or(let operands): return .or(try operands.map { try $0.settled(for: source, value) })
+        case .not(let operand): return .not(try operand.settled(for: source, value))
+        case .comparison(let symbol, let first, let second):
+            return .comparison(symbol, try settle(first), try settle(second))
+        case .between(let value, let low, let high):
+            return .between(try settle(value), low: try settle(low), high: try settle(high))
+        case .inCollection(let value, let list):
+            return .inCollection(try settle(value), try settle(list, isList: true)).prepared
+        case .inList(let value, let elements):
+            return .inList(try settle(value), try elements.map { try settle($0) }).prepared
+        default: return self
+        }
     }
 }
 

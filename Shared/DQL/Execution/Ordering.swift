@@ -38,7 +38,7 @@ struct TopRows<Payload> {
     private let meter: ExecutionMeter
     private var rows: [(keys: [Value?], payload: Payload)] = []
     /// The keys of the last row that is still in, once there are `capacity` rows.
-    private var threshold: [Value?]?
+    private(set) var threshold: [Value?]?
 
     init(_ ordering: Ordering, capacity: Int, _ meter: ExecutionMeter) {
         self.ordering = ordering
@@ -93,5 +93,43 @@ struct TopRows<Payload> {
     mutating func finish() throws -> [Payload] {
         try sort()
         return rows.prefix(capacity).map(\.payload)
+    }
+}
+
+/// Tells in place, by the first term alone, that a row sorts behind the last one that is still in: most
+/// rows of a long scan do. Belongs to one execution on one thread.
+final class SortCutoff {
+    private let cursor: FieldCursor
+    private let source: Int
+    private let isDescending: Bool
+
+    /// nil unless the first term is a field.
+    init?(_ terms: [SortTerm]) {
+        guard let first = terms.first, first.nullsFirst == nil, case .field(let access) = first.expression,
+            let cursor = DocumentTest.cursor(first.expression, access.source)
+        else { return nil }
+        self.cursor = cursor
+        source = access.source
+        isDescending = first.isDescending
+    }
+
+    /// Whether a row surely sorts behind keys that begin with a value.
+    func isBehind(_ last: Value?, _ row: borrowing Row) -> Bool {
+        guard let record = row.documents[source], case .value(let value) = cursor.find(in: record.document)
+        else { return false }
+        let order: Int
+        switch (value.content, last) {
+        case (.int(let number), .int?), (.int(let number), .double?):
+            order = ValueOrder.collate(.int(number), last)
+        case (.double(let number), .int?), (.double(let number), .double?):
+            order = ValueOrder.collate(.double(number), last)
+        case (.text(let text), .string(let other)?):
+            order =
+                other.utf8.withContiguousStorageIfAvailable {
+                    compareBytes(text, UnsafeRawBufferPointer($0))
+                } ?? 0
+        default: return false
+        }
+        return isDescending ? order < 0 : order > 0
     }
 }

@@ -20,6 +20,12 @@ public enum StatementKind: String, Sendable {
     case createIndex
     /// Removes an index.
     case dropIndex
+    /// Shows a plan.
+    case explain
+    /// Runs a statement and shows what it took. What changes documents is of its own kind.
+    case profile
+    /// Recommends indexes.
+    case advise
 }
 
 /// A statement that was parsed and analyzed once and can be executed any number of times, on any thread.
@@ -42,11 +48,34 @@ public struct PreparedStatement: Sendable {
     let parameters: [NameSyntax]
     /// Parameters that stand alone in a list of IN.
     private let listedParameters: [ListedParameter]
+    /// Subqueries, whose values stand among the arguments.
+    let subqueries: [BoundSubquery]
+    /// The parameters that are right sides of IN.
+    private let collectionParameters: Set<Int>
 
     /// The text it was prepared from.
     public var text: String { source.text }
     /// Whether it changes nothing.
-    public var isReadOnly: Bool { kind == .select || kind == .show }
+    public var isReadOnly: Bool {
+        switch kind {
+        case .select, .show, .explain, .advise: true
+        case .profile: collectionsWritten.isEmpty
+        case .delete: deletesRequests
+        default: false
+        }
+    }
+    /// Whether it runs an EVICT, by itself or under PROFILE.
+    public var evicts: Bool {
+        guard kind == .evict || kind == .profile else { return false }
+        if case .evict = explainedStatement { return true }
+        return false
+    }
+    private var deletesRequests: Bool { if case .deleteRequests = plan { true } else { false } }
+    /// Whether it asks for the indexes that it recommends (ADVISE AND PROVISION): its owner creates those
+    /// that `adviceAfterProvisioning` is told of.
+    public var provisions: Bool {
+        if case .explain(.advise(provision: true), _) = plan { true } else { false }
+    }
     /// The collections it touches.
     public var collections: [String] {
         collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
@@ -66,31 +95,61 @@ public struct PreparedStatement: Sendable {
         parameters = analysis.parameters
         listedParameters = analysis.listedParameters
         warnings = analysis.warnings
-        parameterNames = parameters.map(\.text)
-        switch statement {
-        case .select(let select):
-            (kind, collectionsRead, collectionsWritten) = (
-                .select, [select.source.collection.qualifiedName], []
-            )
-        case .insert(let insert):
-            var read: [String] = []
-            if case .query(let select) = insert.source { read = [select.source.collection.qualifiedName] }
-            // What is written comes back merged with what was there.
-            if insert.returning != nil { read.append(insert.collection.qualifiedName) }
-            (kind, collectionsRead, collectionsWritten) = (.insert, read, [insert.collection.qualifiedName])
-        case .update(let update):
-            let name = update.source.collection.qualifiedName
-            (kind, collectionsRead, collectionsWritten) = (.update, [name], [name])
-        case .delete(let removal), .evict(let removal):
-            let name = removal.source.collection.qualifiedName
-            (collectionsRead, collectionsWritten) = ([name], [name])
-            if case .delete = statement { kind = .delete } else { kind = .evict }
-        case .alterSystem: (kind, collectionsRead, collectionsWritten) = (.alterSystem, [], [])
-        case .show: (kind, collectionsRead, collectionsWritten) = (.show, [], [])
-        case .createIndex: (kind, collectionsRead, collectionsWritten) = (.createIndex, [], [])
-        case .dropIndex: (kind, collectionsRead, collectionsWritten) = (.dropIndex, [], [])
-        case .explain: preconditionFailure("the analyzer refuses it")
+        let hidden = Set(analysis.subqueries.map(\.place))
+        parameterNames = parameters.indices.filter { !hidden.contains($0) }.map {
+            analysis.parameters[$0].text
         }
+        subqueries = analysis.subqueries
+        collectionParameters = analysis.collectionParameters
+        (kind, collectionsRead, collectionsWritten) = Self.facts(of: statement, analysis.collectionsRead)
+    }
+
+    /// What a statement does, and the collections it reads and writes.
+    private static func facts(
+        of statement: Statement, _ read: [String]
+    ) -> (kind: StatementKind, read: [String], written: [String]) {
+        switch statement {
+        case .select: return (.select, read, [])
+        case .insert(let insert):
+            let name = insert.collection.qualifiedName
+            // What is written comes back merged with what was there.
+            let isRead = insert.returning == nil || read.contains { utf8Equal($0, name) }
+            return (.insert, isRead ? read : read + [name], [name])
+        case .update(let update): return (.update, read, [update.source.collection.qualifiedName])
+        case .delete(let removal): return (.delete, read, [removal.source.collection.qualifiedName])
+        case .evict(let removal): return (.evict, read, [removal.source.collection.qualifiedName])
+        case .alterSystem: return (.alterSystem, [], [])
+        case .show: return (.show, [], [])
+        case .createIndex: return (.createIndex, [], [])
+        case .dropIndex: return (.dropIndex, [], [])
+        case .explain(let explain):
+            let inner = facts(of: explain.statement, read)
+            switch explain.kind {
+            case .profile: return (.profile, inner.read, inner.written)
+            // Who may not read a collection learns nothing of its indexes.
+            case .explain: return (.explain, inner.read + inner.written, [])
+            case .advise: return (.advise, inner.read + inner.written, [])
+            }
+        }
+    }
+
+    /// As `bind`, with a word in place of what was not given: for plans, which need no argument.
+    func bindForPlan(_ arguments: ObjectValue) throws(DQLError) -> [Value] {
+        var all = arguments
+        for name in parameterNames where all[name] == nil { all[name] = .string(":" + name) }
+        var values = try bind(all)
+        for place in collectionParameters where arguments[parameters[place].text] == nil {
+            values[place] = .array([.string(":" + parameters[place].text)])
+        }
+        for subquery in subqueries {
+            values[subquery.place] =
+                switch subquery.use {
+                case .list: .array(["(subquery)"])
+                case .exists: true
+                case .value: "(subquery)"
+                }
+        }
+        return values
     }
 
     /// The arguments in the order of the parameters. Throws `missingArgument`.
@@ -99,7 +158,12 @@ public struct PreparedStatement: Sendable {
         var byName: [[UInt8]: Value] = [:]
         for entry in arguments.entries { byName[Array(entry.key.utf8)] = entry.value }
         var values: [Value] = []
-        for parameter in parameters {
+        let hidden = Set(subqueries.map(\.place))
+        for (place, parameter) in parameters.enumerated() {
+            if hidden.contains(place) {
+                values.append(.null)
+                continue
+            }
             guard let value = byName[Array(parameter.text.utf8)] else {
                 throw source.error(
                     .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span,
@@ -112,7 +176,9 @@ public struct PreparedStatement: Sendable {
 
     /// What is suspicious about the arguments of one execution; `values` are those bound.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
-        let arrays = listedParameters.lazy.filter { values[$0.place].arrayValue != nil }
+        let arrays = listedParameters.lazy.filter { listed in
+            values[listed.place].arrayValue != nil && !subqueries.contains { $0.place == listed.place }
+        }
         let inLists = arrays.prefix(DQLLimits.warnings).map { listed in
             let name = parameters[listed.place].text
             return source.warning(

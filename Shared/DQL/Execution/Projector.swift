@@ -18,8 +18,15 @@ struct Projector {
                     if let value = try evaluator.evaluate(value, row) {
                         entries.append((key: name, value: value))
                     }
-                case .allFields(let source): entries += try document(source, row).entries
+                case .allFields(let source):
+                    // What MISSING names is not among a document's fields, wherever they stand.
+                    var document = try document(source, row)
+                    for case .missing(let path) in elements {
+                        document = Self.removing(path[...], from: document)
+                    }
+                    entries += document.entries
                 case .missing(let path):
+                    // Of what is named, only what stands before it.
                     entries = Self.removing(path[...], from: ObjectValue(entries)).entries
                 }
             }

@@ -7,6 +7,7 @@ struct ReturningExecutor {
     private let context: ExecutionContext
     private var groups: GroupTable?
     private var rows: [Value] = []
+    private var bytes = 0
 
     init(_ plan: ReturningPlan?, _ context: ExecutionContext) {
         let plan = plan?.specialized(context.arguments)
@@ -28,7 +29,9 @@ struct ReturningExecutor {
                 try groups?.add(row, projector.evaluator)
             } else if let value = try projector.value(row) {
                 rows.append(value)
+                bytes += value.heldBytes
                 try context.meter.hold(rows.count)
+                try context.meter.hold(bytes: bytes)
             }
         }
     }

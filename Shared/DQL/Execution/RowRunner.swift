@@ -5,6 +5,8 @@ struct RowRunner {
     let source: any DocumentSource
     let evaluator: Evaluator
     let context: ExecutionContext
+    /// The indexes of joined collections, asked for once.
+    let catalogs = KnownCatalogs()
 
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
     @discardableResult
@@ -20,44 +22,18 @@ struct RowRunner {
             return try visit(
                 Row(documents: [nil], slots: Array(repeating: number, count: slots), meter: context.meter))
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
-        case .access(let collection, let place, let path):
-            guard let indexed = source as? any IndexedSource else {
-                preconditionFailure("planned on indexes")
-            }
-            var row = row()
-            var goesOn = true
-            let access = AccessRunner(source: indexed, collection: collection, meter: context.meter)
-            try access.run(path) { record in
-                try context.meter.step()
-                row.documents[place] = record
-                goesOn = try visit(row)
-                return goesOn
-            }
-            return goesOn
         case .join(let left, let join):
             return try run(left) { row in try self.join(row, join, visit) }
-        case .scan(let collection, let place):
+        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _):
             var row = row()
             var goesOn = true
-            try source.scan(collection) { record in
-                try context.meter.step()
+            try forEachDocument(of: plan) { record in
                 row.documents[place] = record
+                context.statistics?.rows += 1
                 goesOn = try visit(row)
                 return goesOn
             }
             return goesOn
-        case .idScan(let collection, let place, let ids):
-            var row = row()
-            for id in try documentIDs(ids) {
-                var goesOn = true
-                try context.meter.step()
-                try source.lookup(collection, id) { record in
-                    row.documents[place] = record
-                    goesOn = try visit(row)
-                }
-                if !goesOn { return false }
-            }
-            return true
         case .system(let collection, let place, let ids):
             var row = row()
             var goesOn = true
@@ -72,14 +48,78 @@ struct RowRunner {
             }
             return goesOn
         case .filter(let input, let condition):
+            if let place = input.documentPlace { return try filter(input, place, condition, visit) }
             return try run(input) { row in try evaluator.isTrue(condition, row) ? try visit(row) : true }
         case .group(let input, let grouping):
-            var table = GroupTable(grouping, context.meter)
+            var table = GroupTable(
+                grouping, context.meter, readsInPlace: input.readsDocuments && !context.options.strictReads)
             try run(input) { row in
                 try table.add(row, evaluator)
                 return true
             }
             return try table.forEachRow(visit)
+        }
+    }
+
+    /// The documents of a leaf for which a condition holds. What can be said of them in place is said before
+    /// there is a row.
+    private func filter(
+        _ leaf: RowPlan, _ place: Int, _ condition: BoundExpression, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
+        let (test, rest) =
+            context.options.strictReads ? (nil, condition) : DocumentTest.split(condition, source: place)
+        var row = row()
+        var goesOn = true
+        // Not counted as used for each document; `withExtendedLifetime` keeps it.
+        let asking = test.map { Unmanaged.passUnretained($0) }
+        defer { withExtendedLifetime(test) {} }
+        try forEachDocument(of: leaf) { record in
+            let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
+            if holds == false { return true }
+            row.documents[place] = record
+            if holds == nil {
+                if try !evaluator.isTrue(condition, row) { return true }
+            } else if let rest, try !evaluator.isTrue(rest, row) {
+                return true
+            }
+            context.statistics?.rows += 1
+            goesOn = try visit(row)
+            return goesOn
+        }
+        return goesOn
+    }
+
+    /// Visits the documents of a leaf until a visit returns false.
+    private func forEachDocument(of leaf: RowPlan, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let meter = context.meter
+        let statistics = context.statistics
+        switch leaf {
+        case .scan(let collection, _):
+            try source.scan(collection) { record in
+                try meter.step()
+                statistics?.documents += 1
+                return try visit(record)
+            }
+        case .idScan(let collection, _, let ids):
+            for id in try documentIDs(ids) {
+                var goesOn = true
+                try meter.step()
+                try source.lookup(collection, id) { record in
+                    statistics?.documents += 1
+                    goesOn = try visit(record)
+                }
+                if !goesOn { return }
+            }
+        case .access(let collection, _, let path):
+            guard let indexed = source as? any IndexedSource else {
+                preconditionFailure("planned on indexes")
+            }
+            try AccessRunner(source: indexed, collection: collection, meter: meter).run(path) { record in
+                try meter.step()
+                statistics?.documents += 1
+                return try visit(record)
+            }
+        default: preconditionFailure("not a leaf of documents")
         }
     }
 
@@ -124,18 +164,48 @@ struct RowRunner {
     }
 }
 
+extension RowPlan {
+    /// The source of a leaf that reads stored documents.
+    fileprivate var documentPlace: Int? {
+        switch self {
+        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _): place
+        default: nil
+        }
+    }
+
+    /// Whether its rows are documents of one source.
+    fileprivate var readsDocuments: Bool {
+        if case .filter(let input, _) = self { return input.readsDocuments }
+        return documentPlace != nil
+    }
+}
+
 /// What the parts of one execution share.
 struct ExecutionContext {
     let source: SourceText
     let options: ExecutionOptions
     let arguments: [Value]
     let meter: ExecutionMeter
+    /// Set by PROFILE.
+    var statistics: ExecutionStatistics?
 
     init(_ source: SourceText, _ options: ExecutionOptions, _ arguments: [Value]) {
         self.source = source
         self.options = options
         self.arguments = arguments
         meter = ExecutionMeter(options)
+    }
+
+    private init(_ context: ExecutionContext, arguments: [Value]) {
+        source = context.source
+        options = context.options
+        meter = context.meter
+        statistics = context.statistics
+        self.arguments = arguments
+    }
+
+    func replacing(arguments: [Value]) -> ExecutionContext {
+        ExecutionContext(self, arguments: arguments)
     }
 
     func runner(_ documents: any DocumentSource, _ types: [TypeDefinition]) -> RowRunner {

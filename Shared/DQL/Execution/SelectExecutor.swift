@@ -11,7 +11,9 @@ struct SelectExecutor {
     init(_ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
         let plan = plan.specialized(context.arguments)
         window = try Window(plan.input.bounds, context)
-        let planned = try RowPlanner(documents: documents, options: context.options).plan(
+        let planner = RowPlanner(documents: documents, options: context.options)
+        try planner.checkJoins(of: plan.input.rows, context.source)
+        let planned = try planner.plan(
             plan.input, plan.projection, isLimited: plan.input.bounds.limit != nil && !plan.isDistinct)
         self.plan = SelectPlan(
             input: planned.input, projection: planned.projection, isDistinct: plan.isDistinct)
@@ -59,7 +61,10 @@ struct SelectExecutor {
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
         var rows = RowSorter(ordering, window, runner.source, runner.context.meter)
+        let cutoff =
+            plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
         try runner.run(plan.input.rows) { row in
+            if let cutoff, let last = rows.threshold?.first, cutoff.isBehind(last, row) { return true }
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
                 let value = try projector.value(row)
@@ -76,14 +81,18 @@ struct SelectExecutor {
 /// The rows of a DISTINCT.
 private struct DistinctRows {
     private var seen: Set<ValueKey> = []
+    private var bytes = 0
     private let meter: ExecutionMeter
 
     init(_ meter: ExecutionMeter) { self.meter = meter }
 
     /// Whether the row is new.
     mutating func insert(_ value: Value?) throws -> Bool {
-        guard seen.insert(ValueKey(value)).inserted else { return false }
+        let key = ValueKey(value)
+        guard seen.insert(key).inserted else { return false }
+        bytes += key.bytes.count
         try meter.hold(seen.count)
+        try meter.hold(bytes: bytes)
         return true
     }
 }

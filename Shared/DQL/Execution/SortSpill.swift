@@ -48,16 +48,20 @@ struct RowSorter {
         top = TopRows(ordering, capacity: window.capacity, meter)
     }
 
+    /// The keys of the last row that is still in, once there are as many as the window asks for.
+    var threshold: [Value?]? { top.threshold }
+
     mutating func add(_ keys: [Value?], _ row: () throws -> Value?) throws {
         if let spill { return try spill.add(keys, row()) }
         var bytes = 0
         try top.add(keys, holds: source == nil) {
             let row = try row()
-            bytes = keys.reduce(Self.bytes(row)) { $0 + Self.bytes($1) }
+            bytes = keys.reduce(row?.heldBytes ?? 0) { $0 + ($1?.heldBytes ?? DQLLimits.elementBytes) }
             return row
         }
         top.bytes += bytes
-        guard let source, top.bytes > DQLLimits.sortBytes || top.count >= meter.heldLimit else { return }
+        guard let source else { return try meter.hold(bytes: top.bytes) }
+        guard top.bytes > DQLLimits.sortBytes || top.count >= meter.heldLimit else { return }
         let order = ordering.terms.map {
             SortDirection(isDescending: $0.isDescending, nullsFirst: $0.nullsFirst)
         }
@@ -81,19 +85,6 @@ struct RowSorter {
             place += 1
             guard place > window.offset else { return true }
             return try visit(row) && place < window.capacity
-        }
-    }
-
-    /// About how much memory a value takes.
-    private static func bytes(_ value: Value?) -> Int {
-        let own = MemoryLayout<Value?>.stride
-        switch value {
-        case .string(let text)?: return own + text.utf8.count
-        case .binary(let run)?: return own + run.count
-        case .array(let elements)?: return elements.reduce(own) { $0 + bytes($1) }
-        case .object(let object)?:
-            return object.entries.reduce(own) { $0 + $1.key.utf8.count + own + bytes($1.value) }
-        default: return own
         }
     }
 }

@@ -31,6 +31,23 @@ public protocol SystemCollections: Sendable {
     /// The rows of a collection; nil when it is not offered here. Each row becomes a document: `_id` is its
     /// id (its place when there is none), objects are MAPs.
     func rows(of collection: SystemCollection) throws -> [ObjectValue]?
+
+    /// Carries out a DELETE: cancels requests that run, forgets some that ran. Asked for no other collection.
+    func remove(_ ids: [DocumentID], from collection: SystemCollection) throws
+}
+
+extension SystemCollections {
+    /// Where nothing can be deleted.
+    public func remove(_ ids: [DocumentID], from collection: SystemCollection) throws {
+        throw DQLError(
+            .readOnlyCollection, "system:\(collection.rawValue) cannot be written here",
+            position: SourcePosition(line: 1, column: 1))
+    }
+}
+
+extension SystemCollection {
+    /// Whether DELETE means something: a request is cancelled, or forgotten.
+    var takesDelete: Bool { self == .activeRequests || self == .requestHistory }
 }
 
 /// Rows as documents in place, so that statements read them like any other.

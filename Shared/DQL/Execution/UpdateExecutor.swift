@@ -56,7 +56,10 @@ struct UpdateExecutor {
     ) throws(DQLError) -> Bool {
         writes.span = change.span
         switch (change.action, value) {
-        case (.unset, _): try writes.unset(change.path, change.declaration?.kind)
+        // In strict mode what is not declared is a REGISTER, and nothing else is seen or removed.
+        case (.unset, _):
+            try writes.unset(
+                change.path, change.declaration?.kind ?? (context.options.strictMode ? .register : nil))
         case (.reset, _): try writes.reset(change.path, change.declaration)
         case (_, nil): return false
         case (.set, let value?): try writes.set(change.path, value, change.declaration)

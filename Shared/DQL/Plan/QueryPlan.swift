@@ -135,9 +135,12 @@ enum StatementPlan: Sendable {
     case update(UpdatePlan)
     case delete(RemovalPlan)
     case evict(RemovalPlan)
+    /// DELETE of requests that run or ran.
+    case deleteRequests(SystemCollection, RemovalPlan)
     case alterSystem(AlterSystemPlan)
     case show(ShowPlan)
     case index(IndexPlan)
+    indirect case explain(ExplainKind, StatementPlan)
 }
 
 /// A plan of CREATE INDEX or DROP INDEX.

@@ -70,6 +70,27 @@ struct LikePattern: Equatable, Sendable {
         for byte in String(ignoresCase ? Self.folded(scalar) : scalar).utf8 { parts.append(.byte(byte)) }
     }
 
+    /// How many bytes of text a match may look at, for a text of so many: where there is a `_` between two
+    /// `%` it goes back, and may look at each byte as often as that part is long.
+    func work(textBytes: Int) -> Int {
+        var longest = 1
+        var length = 0
+        var hasWildcard = false
+        var isAfterRun = false
+        for part in parts {
+            switch part {
+            case .anyRun, .runThrough, .runToEnd:
+                isAfterRun = true
+                (length, hasWildcard) = (0, false)
+            case .anyCharacter: hasWildcard = true
+            case .byte: break
+            }
+            length += 1
+            if isAfterRun, hasWildcard { longest = max(longest, length) }
+        }
+        return textBytes.multipliedReportingOverflow(by: longest).overflow ? .max : textBytes * longest
+    }
+
     /// Where the texts lie that can match: those that begin as the pattern does.
     var range: KeyRange {
         guard !ignoresCase else { return .whole(.string) }

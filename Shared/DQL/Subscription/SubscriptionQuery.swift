@@ -53,6 +53,7 @@ public struct SubscriptionQuery: Sendable {
         }
         try Self.check(select, isRestricted)
         self.statement = try PreparedStatement(statement, of: text)
+        guard self.statement.subqueries.isEmpty else { throw Self.unsupported("Subquery") }
         guard case .select(let plan) = self.statement.plan else {
             preconditionFailure("a SELECT is planned as one")
         }

@@ -34,6 +34,9 @@ public enum StatementPrinter {
             + " FROM " + source(select.source) + selection(select.selection, grouping: grouping)
     }
 
+    /// What a SELECT makes of its rows, as it is written after the word SELECT.
+    static func print(_ projection: ProjectionSyntax) -> String { Self.projection(projection) }
+
     private static func projection(_ projection: ProjectionSyntax) -> String {
         switch projection {
         case .all: "*"

@@ -41,9 +41,10 @@ public enum ParameterTable {
         .flag("dql_use_legacy_projection", true, "How projections are worked out inside."),
         .flag("dql_enable_preview_mode", false, "Lets statements use what is not released."),
         ParameterDefinition(
-            "dql_default_directives", .object, .object(ObjectValue()), "Directives of every statement."),
+            "dql_default_directives", .object, .object(ObjectValue()), works: true,
+            "Directives of every statement."),
         .flag(
-            "dql_index_default_include_missing", true,
+            "dql_index_default_include_missing", true, works: true,
             "Whether an index holds the documents that lack its key."),
     ]
 
@@ -55,13 +56,16 @@ public enum ParameterTable {
             "dql_statement_cache_size", 4_096, in: 0...1_048_576, works: true,
             "How many prepared statements are kept; 0 keeps none."),
         .count(
-            "dql_slow_request_warn_seconds", 60, "From how many seconds on a statement is logged as slow."),
+            "dql_slow_request_warn_seconds", 60, works: true,
+            "From how many seconds on a statement is logged as slow; 0 is never."),
         .count(
             "dql_concurrent_request_limit", 0, "How many statements may run at a time; 0 is no limit."),
         .count(
             "dql_concurrent_request_wait_timeout_ms", 60_000,
             "How long a statement waits for its turn, in milliseconds."),
-        .count("dql_request_history_size", 4_096, "How many requests system:request_history holds."),
+        .count(
+            "dql_request_history_size", 4_096, in: 0...1_048_576, works: true,
+            "How many requests system:request_history holds."),
         ParameterDefinition(
             "dql_request_history_qualifiers", .object, .object(ObjectValue()),
             "Which requests system:request_history holds."),

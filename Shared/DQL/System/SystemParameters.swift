@@ -135,6 +135,13 @@ extension SystemParameters {
         }
     }
 
+    /// `dql_request_history_size`.
+    public var requestHistorySize: Int { Int(number("dql_request_history_size")) }
+    /// `dql_slow_request_warn_seconds`; nil is never.
+    public var slowRequest: Duration? {
+        let seconds = number("dql_slow_request_warn_seconds")
+        return seconds > 0 ? .seconds(seconds) : nil
+    }
     /// `dql_index_default_include_missing`.
     public var indexesIncludeMissing: Bool { flag("dql_index_default_include_missing") }
     /// `dql_default_directives`.

@@ -45,13 +45,15 @@ package enum OriginalCode: String, Sendable, CaseIterable {
     init(_ code: DQLErrorCode) {
         self =
             switch code {
-            case .unsupportedStatement, .unsupportedClause, .unsupportedType, .unsupportedSubscription:
+            case .unsupportedClause, .unsupportedType, .unsupportedSubscription:
                 .queryUnsupported
             case .missingArgument, .invalidArgument: .queryArgumentsInvalid
             case .idConflict, .duplicateIDs, .invalidDocument, .unstorableValue, .cancelled, .timeout,
-                .tooManyRows, .invalidAmount, .collectionNotOffered:
+                .tooManyRows, .invalidAmount, .collectionNotOffered, .indexExists, .unknownIndex,
+                .tooManyIndexes,
+                .severalRows:
                 .queryExecution
-            case .systemStatement: .queryUnsupported
+            case .systemStatement, .indexStatement, .joinWithoutIndex: .queryUnsupported
             case .invalidDocumentID: .storeDocumentID
             case .readOnly: .storeTransactionReadOnly
             case .unreadableDocument: .storeBackend

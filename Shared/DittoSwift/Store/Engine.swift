@@ -22,6 +22,7 @@ final class Engine: Sendable {
     private let held: Mutex<Replica?>
     private let foreign = Mutex(Foreign())
     let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
+    private let indexer = BlockingExecutor(label: "ditto.indexes", isSerial: true)
     // Writers wait for each other anyway; in a queue they do it without a thread each.
     let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
 
@@ -80,23 +81,38 @@ final class Engine: Sendable {
         foreign.withLock { $0.lastUpdate = now }
     }
 
-    /// Prepares and runs one statement. Throws the errors of the modules below.
+    /// Prepares and runs one statement. Throws the errors of the modules below. Ends with `DQL-0610` when the
+    /// task that waits for it is cancelled.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
         let statement = try settings.prepare(text)
         let replica = try replica()
-        guard !statement.isSystem else {
+        return try await recorded(text, statement.kind) { running in
+            try await run(statement, arguments, replica, running)
+        }
+    }
+
+    private func run(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ running: RequestRegistry.Request
+    ) async throws -> StatementOutcome {
+        if statement.isSystem {
             return try await writer.run { try self.executeSystem(statement, arguments, replica) }
         }
-        guard !statement.isReadOnly else {
-            return try await readers.run { try self.read(statement, arguments, replica) }
+        if statement.indexChange(settings.parameters) != nil || statement.provisions {
+            // A queue of its own: building an index takes as long as it takes, and hinders no writer.
+            return try await indexer.run { try self.changeIndexes(statement, arguments, replica) }
         }
-        return try await writer.run { try self.write(statement, arguments, replica) }
+        guard !statement.isReadOnly else {
+            return try await readers.run { try self.read(statement, arguments, replica, running) }
+        }
+        return try await writer.run { try self.write(statement, arguments, replica, running) }
     }
 
     private func write(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ running: RequestRegistry.Request?
     ) throws -> StatementOutcome {
-        let request = request(statement, arguments)
+        let request = try request(statement, arguments, running)
         let written = try replica.write(limits: documentLimits) { transaction in
             let outcome = try request.run(in: transaction, environment.generateDocumentID)
             return (outcome: outcome, oversized: transaction.warnings)
@@ -116,13 +132,14 @@ final class Engine: Sendable {
 
     /// Runs a SELECT on the current state. For threads that may block.
     func read(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> StatementOutcome {
-        try read(statement, arguments, replica())
+        try read(statement, arguments, replica(), nil)
     }
 
     private func read(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ running: RequestRegistry.Request?
     ) throws -> StatementOutcome {
-        let request = request(statement, arguments)
+        let request = try request(statement, arguments, running)
         return try replica.read { transaction in
             try request.read(from: transaction, transaction.collectionNames)
                 .with(oversized: [], commit: try transaction.head())
@@ -138,18 +155,26 @@ final class Engine: Sendable {
 
     /// A statement that begins now. Asked for before its transaction: some of what it is told is read from
     /// the store.
-    func request(_ statement: PreparedStatement, _ arguments: ObjectValue) -> StatementRequest {
+    func request(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ running: RequestRegistry.Request? = nil
+    ) throws -> StatementRequest {
         let parameters = settings.parameters
         var options = ExecutionOptions(parameters)
         options.context = FunctionContext(
             now: Int64(clamping: environment.wallMilliseconds()), timeZones: SystemTimeZones())
-        if let timeout = parameters.requestTimeout {
-            let deadline = ContinuousClock.now + timeout
-            options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
+        options.nanoseconds = { Engine.nanoseconds() }
+        let deadline = parameters.requestTimeout.map { ContinuousClock.now + $0 }
+        if running != nil || deadline != nil {
+            options.interruption = {
+                if running?.isCancelled ?? false { return .cancelled }
+                return deadline.map { ContinuousClock.now < $0 } ?? true ? nil : .timeout
+            }
         }
+        let indexes = statement.reads(.indexes) ? try replica().indexes().map(\.row) : []
         let peers = statement.reads(.dataSyncInfo) ? syncInformation() : []
         return StatementRequest(
-            engine: self, statement: statement, arguments: arguments, options: options, peers: peers)
+            engine: self, statement: statement, arguments: arguments, options: options, peers: peers,
+            indexes: indexes)
     }
 }
 

@@ -10,6 +10,8 @@ struct EngineSystemCollections: SystemCollections {
     let names: [String]
     /// The rows of `system:data_sync_info`.
     let peers: [ObjectValue]
+    /// The rows of `system:indexes`.
+    let indexes: [ObjectValue]
 
     func rows(of collection: SystemCollection) -> [ObjectValue]? {
         switch collection {
@@ -21,8 +23,19 @@ struct EngineSystemCollections: SystemCollections {
         case .dataSyncInfo: peers
         case .systemInfo: systemInformation()
         case .sharedStatements: engine.settings.sharedStatements
-        case .indexes: []
-        case .activeRequests, .requestHistory, .vitals, .metrics, .transportsInfo: nil
+        case .indexes: indexes
+        case .activeRequests: engine.settings.requests.activeRows(nanoseconds: Engine.nanoseconds())
+        case .requestHistory: engine.settings.requests.historyRows
+        case .vitals, .metrics, .transportsInfo: nil
+        }
+    }
+
+    func remove(_ ids: [DocumentID], from collection: SystemCollection) throws {
+        let numbers = ids.compactMap(\.value.intValue)
+        if collection == .activeRequests {
+            for number in numbers { engine.settings.requests.cancel(number) }
+        } else {
+            engine.settings.requests.forget(Set(numbers))
         }
     }
 

@@ -12,6 +12,8 @@ struct StatementRequest: Sendable {
     let options: ExecutionOptions
     /// The rows of `system:data_sync_info`.
     let peers: [ObjectValue]
+    /// The rows of `system:indexes`.
+    let indexes: [ObjectValue]
 
     /// Runs any statement but ALTER SYSTEM and SHOW. The commit is the transaction's owner's to say.
     func run(
@@ -47,7 +49,8 @@ struct StatementRequest: Sendable {
     private func options(_ collectionNames: () throws -> [String]) rethrows -> ExecutionOptions {
         var options = options
         options.system = EngineSystemCollections(
-            engine: engine, names: statement.reads(.collections) ? try collectionNames() : [], peers: peers)
+            engine: engine, names: statement.reads(.collections) ? try collectionNames() : [], peers: peers,
+            indexes: indexes)
         return options
     }
 }

@@ -14,6 +14,8 @@ final class StoreSettings: Sendable {
     private let file: ProtectedFile
     private let statements: PreparedStatements
     private let current: Mutex<SystemParameters>
+    /// The statements that run and those that ran.
+    let requests: RequestRegistry
 
     /// Settings from the environment and from what was persisted.
     /// - Throws: `DQLError` for a variable that says something its parameter cannot be; `SDK-0403` for a file
@@ -28,6 +30,7 @@ final class StoreSettings: Sendable {
                 "persisted system parameters are not of this version", metadata: ["names": "\(unknown)"])
         }
         current = Mutex(parameters)
+        requests = RequestRegistry(historySize: parameters.requestHistorySize)
         statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
@@ -47,6 +50,7 @@ final class StoreSettings: Sendable {
         if let change = result.persistentChange { try persist(change) }
         current.withLock { $0 = parameters }
         statements.resize(to: parameters.statementCacheSize)
+        requests.resize(to: parameters.requestHistorySize)
         return result
     }
 

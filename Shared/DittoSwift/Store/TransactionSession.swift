@@ -58,10 +58,10 @@ final class TransactionSession: Sendable {
         guard statement.isReadOnly || !isReadOnly else {
             throw SDKError(.transactionReadOnly, "the transaction reads only, the statement writes")
         }
+        let request = try engine.request(statement, arguments)
         return try await withCheckedThrowingContinuation { continuation in
             let step = Step(
-                request: engine.request(statement, arguments), ids: GeneratedIDs(engine.environment),
-                answer: continuation)
+                request: request, ids: GeneratedIDs(engine.environment), answer: continuation)
             if !put(.run(step), isLast: false) { continuation.resume(throwing: Self.ended) }
         }
     }

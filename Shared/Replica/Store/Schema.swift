@@ -133,8 +133,7 @@ enum Schema {
         """ + sessionsOfFormat3
 
     /// What a peer keeps from one session to the next: the rights that a cursor was given under, how far a
-    /// catch-up has come, own writes whose answer is still to come (rule 16), documents outside the server's
-    /// scope with their vector from before.
+    /// catch-up has come, own writes whose answer is still to come (rule 16).
     private static let sessionsOfFormat3 = """
 
         ALTER TABLE subscription ADD COLUMN rights BLOB NOT NULL DEFAULT x'';
@@ -143,9 +142,6 @@ enum Schema {
         CREATE TABLE resumption (subscription BLOB PRIMARY KEY, token BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE unanswered (
             collection TEXT NOT NULL, id BLOB NOT NULL, offset INTEGER NOT NULL,
-            PRIMARY KEY (collection, id)) WITHOUT ROWID;
-        CREATE TABLE outside (
-            collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL,
             PRIMARY KEY (collection, id)) WITHOUT ROWID;
         """
 

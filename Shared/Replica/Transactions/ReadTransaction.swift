@@ -87,7 +87,7 @@ enum Scanner {
             reused: "SELECT id, state FROM documents_\(table) WHERE live", database)
         while try statement.step() {
             let record = DocumentRecord(
-                id: DocumentID(trusted: statement.bytes(0)), document: try DocumentReader(statement.blob(1)))
+                idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1)))
             guard try visit(record) else { return }
         }
     }

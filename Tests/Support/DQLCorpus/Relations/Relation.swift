@@ -18,7 +18,7 @@ public struct Relation: Sendable {
     public static let all: [Relation] =
         PartitionRelations.all + LogicRelations.all + PredicateRelations.all + OrderRelations.all
         + WordingRelations.all + StatementRelations.all + ReferenceRelations.all
-        + CollectionRelations.all
+        + CollectionRelations.all + JoinRelations.all
 }
 
 /// One relation on one store: asks, compares and remembers what was asked.

@@ -1,0 +1,170 @@
+/// Finds one path in document after document, in place and without allocating: for scans.
+///
+/// Documents of a collection mostly have the same keys, so a key is first looked for where the last document
+/// had it. Only what nearly every field is, one REGISTER below MAPs, is answered; of everything else, damaged
+/// bytes included, it says `other`, and `MapReader.field` has the answer or the error.
+///
+/// Belongs to one thread. What it finds is valid as long as the document's bytes are.
+public final class FieldCursor {
+    /// What a document has at the path.
+    public enum Found {
+        /// No field.
+        case missing
+        /// A REGISTER with one value.
+        case value(EncodedValue)
+        /// Something that has to be read with care.
+        case other
+    }
+
+    private struct Step {
+        let key: UnsafeRawBufferPointer
+        /// Where the last document had it.
+        var place = 0
+    }
+
+    private let steps: UnsafeMutableBufferPointer<Step>
+
+    /// A cursor for a path of at least one key.
+    public init(path: [String]) {
+        precondition(!path.isEmpty, "a path has a key")
+        steps = .allocate(capacity: path.count)
+        for (index, name) in path.enumerated() {
+            let key = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, name.utf8.count), alignment: 1)
+            key.copyBytes(from: name.utf8)
+            let used = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(key)[0..<name.utf8.count])
+            steps.initializeElement(at: index, to: Step(key: used))
+        }
+    }
+
+    deinit {
+        for step in steps { UnsafeMutableRawPointer(mutating: step.key.baseAddress)?.deallocate() }
+        steps.deallocate()
+    }
+
+    /// What a document has at the path, read as an undeclared field.
+    public func find(in document: DocumentReader) -> Found {
+        var map = document.root
+        for index in 0..<steps.count {
+            let slot = map.slot(steps[index].key, &steps[index].place)
+            guard slot != MapReader.noSlot else { return .missing }
+            var reader = ByteReader(map.bytes, at: slot)
+            guard slot > 0, let head = try? reader.byte() else { return .other }
+            let isLast = index == steps.count - 1
+            switch head & SlotBits.kinds {
+            case SlotBits.register where isLast && head & SlotBits.severalValues == 0:
+                if head & SlotBits.inheritsStamp == 0, (try? reader.varint()) == nil { return .other }
+                return EncodedValue(reader).map { .value($0) } ?? .other
+            case SlotBits.map where !isLast:
+                guard (try? reader.count()) != nil, let below = try? MapReader(reader) else { return .other }
+                guard below.isVisible else { return .missing }
+                map = below
+            default: return .other
+            }
+        }
+        return .other
+    }
+}
+
+extension MapReader {
+    static let noSlot = -1
+    private static let damaged = -2
+
+    /// Where the slot of a key begins, `noSlot`, or `damaged`. `place` is where the key is expected, and then
+    /// where it is.
+    @inline(__always)
+    fileprivate func slot(_ key: UnsafeRawBufferPointer, _ place: inout Int) -> Int {
+        if place < slots {
+            let (order, slot) = compare(key, at: place)
+            if order == 0 { return slot }
+        }
+        var low = 0
+        var high = slots
+        while low < high {
+            let middle = (low + high) / 2
+            let (order, slot) = compare(key, at: middle)
+            if order == 0 {
+                place = middle
+                return slot
+            }
+            guard slot >= 0 else { return Self.damaged }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return Self.noSlot
+    }
+
+    /// How the key of a field stands to another one, and where its slot begins; `damaged` for a place.
+    @inline(__always)
+    private func compare(_ key: UnsafeRawBufferPointer, at index: Int) -> (order: Int, slot: Int) {
+        var offsets = ByteReader(bytes, at: table + index * width)
+        guard let offset = try? offsets.fixed(width: width), fields + offset <= bytes.count else {
+            return (1, Self.damaged)
+        }
+        var reader = ByteReader(bytes, at: fields + offset)
+        guard let length = try? reader.count(), let found = try? reader.run(length) else {
+            return (1, Self.damaged)
+        }
+        return (compareBytes(found, key), reader.place)
+    }
+}
+
+/// A value in its encoding.
+public struct EncodedValue {
+    /// The encoding: equal bytes are equal values of one type.
+    public let bytes: UnsafeRawBufferPointer
+
+    /// The value at a reader; nil when there is none.
+    @inline(__always)
+    init?(_ start: ByteReader) {
+        var reader = start
+        let place = reader.place
+        guard (try? reader.skipValue()) != nil else { return nil }
+        bytes = UnsafeRawBufferPointer(rebasing: start.bytes[place..<reader.place])
+    }
+
+    /// What can be told of a value in place.
+    public enum Content {
+        /// null.
+        case null
+        /// true or false.
+        case bool(Bool)
+        /// A whole number.
+        case int(Int64)
+        /// A float.
+        case double(Double)
+        /// The UTF-8 bytes of a text.
+        case text(UnsafeRawBufferPointer)
+        /// A collection or binary.
+        case other
+    }
+
+    /// What it is.
+    @inline(__always)
+    public var content: Content {
+        let tag = bytes[0]
+        switch tag {
+        case 0x80...0xFF: return .int(Int64(tag - 0x80))
+        case 0x40...0x7F: return .text(UnsafeRawBufferPointer(rebasing: bytes[1...]))
+        case 0x00: return .null
+        case 0x01, 0x02: return .bool(tag == 0x02)
+        case 0x04:
+            return .double(
+                Double(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: UInt64.self)))
+            )
+        case 0x03:
+            var reader = ByteReader(bytes, at: 1)
+            guard let zigzag = try? reader.varint() else { return .other }
+            return .int(Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1))
+        case 0x05:
+            var reader = ByteReader(bytes, at: 1)
+            guard let length = try? reader.count(), let text = try? reader.run(length) else { return .other }
+            return .text(text)
+        default: return .other
+        }
+    }
+
+    /// The value. Throws for damaged bytes.
+    public func value() throws(CRDTError) -> Value {
+        var reader = ByteReader(bytes)
+        return try reader.value(depth: 0)
+    }
+}

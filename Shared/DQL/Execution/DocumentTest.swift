@@ -1,0 +1,258 @@
+import CRDT
+
+/// A condition, or the part of one that comes down to fields and known values, prepared to be asked of
+/// document after document in place: no value is made, nothing is allocated. It says true, false, or nil
+/// where the evaluator has to say it.
+///
+/// Belongs to one execution on one thread.
+class DocumentTest {
+    func holds(_ document: DocumentReader) -> Bool? { preconditionFailure("each kind of test answers") }
+
+    /// The test of a condition on the documents of a source; nil when it has to be left to the evaluator.
+    static func prepare(_ condition: BoundExpression, source: Int) -> DocumentTest? {
+        switch condition {
+        case .and(let operands):
+            let tests = operands.compactMap { prepare($0, source: source) }
+            return tests.count == operands.count ? AllTests(tests) : nil
+        case .or(let operands):
+            let tests = operands.compactMap { prepare($0, source: source) }
+            return tests.count == operands.count ? AnyTest(tests) : nil
+        case .comparison(let symbol, let field, .constant(let value?)):
+            return comparison(symbol, field, value, source)
+        case .comparison(let symbol, .constant(let value?), let field):
+            return comparison(symbol.mirrored, field, value, source)
+        case .between(let field, .constant(let low?), .constant(let high?)):
+            guard let from = comparison(.greaterOrEqual, field, low, source),
+                let to = comparison(.lessOrEqual, field, high, source)
+            else { return nil }
+            return AllTests([from, to])
+        case .isMissing(let field): return cursor(field, source).map { PresenceTest($0, wanted: .missing) }
+        case .isNull(let field): return cursor(field, source).map { PresenceTest($0, wanted: .null) }
+        case .not(.isMissing(let field)):
+            return cursor(field, source).map { PresenceTest($0, wanted: .missing, isNegated: true) }
+        case .not(.isNull(let field)):
+            return cursor(field, source).map { PresenceTest($0, wanted: .null, isNegated: true) }
+        case .field: return cursor(condition, source).map { BooleanTest($0, .equal, true) }
+        default: return nil
+        }
+    }
+
+    /// The test of as many operands of a condition as can be had, and what is left of it.
+    static func split(
+        _ condition: BoundExpression, source: Int
+    ) -> (test: DocumentTest?, rest: BoundExpression?) {
+        if let test = prepare(condition, source: source) { return (test, nil) }
+        guard case .and(let operands) = condition else { return (nil, condition) }
+        var tests: [DocumentTest] = []
+        var rest: [BoundExpression] = []
+        for operand in operands {
+            if let test = prepare(operand, source: source) {
+                tests.append(test)
+            } else {
+                rest.append(operand)
+            }
+        }
+        return (tests.isEmpty ? nil : AllTests(tests), rest.count == 1 ? rest[0] : .and(rest))
+    }
+
+    /// A cursor for a field that is read as an undeclared one.
+    static func cursor(_ expression: BoundExpression, _ source: Int) -> FieldCursor? {
+        Confinement.field(expression, source).map(FieldCursor.init(path:))
+    }
+
+    private static func comparison(
+        _ symbol: BinaryOperator, _ field: BoundExpression, _ value: Value, _ source: Int
+    ) -> DocumentTest? {
+        guard let cursor = cursor(field, source) else { return nil }
+        switch value {
+        case .string(let text): return TextTest(cursor, symbol, text)
+        case .int, .double: return NumberTest(cursor, symbol, value)
+        case .bool(let flag): return BooleanTest(cursor, symbol, flag)
+        default: return nil
+        }
+    }
+}
+
+/// Tests that are asked without being counted as used each time: that costs as much as a test.
+private final class TestList {
+    // Kept alive by `owned`, as long as this list is.
+    private let tests: UnsafeMutableBufferPointer<Unmanaged<DocumentTest>>
+    private let owned: [DocumentTest]
+
+    init(_ tests: [DocumentTest]) {
+        owned = tests
+        self.tests = .allocate(capacity: tests.count)
+        _ = self.tests.initialize(from: tests.map { Unmanaged.passUnretained($0) })
+    }
+
+    deinit { tests.deallocate() }
+
+    var count: Int { tests.count }
+
+    @inline(__always)
+    func holds(_ index: Int, _ document: DocumentReader) -> Bool? {
+        tests[index]._withUnsafeGuaranteedRef { $0.holds(document) }
+    }
+}
+
+/// All of them hold.
+private final class AllTests: DocumentTest {
+    private let tests: TestList
+
+    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        var isKnown = true
+        for index in 0..<tests.count {
+            guard let holds = tests.holds(index, document) else {
+                isKnown = false
+                continue
+            }
+            if !holds { return false }
+        }
+        return isKnown ? true : nil
+    }
+}
+
+/// One of them holds.
+private final class AnyTest: DocumentTest {
+    private let tests: TestList
+
+    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        var isKnown = true
+        for index in 0..<tests.count {
+            guard let holds = tests.holds(index, document) else {
+                isKnown = false
+                continue
+            }
+            if holds { return true }
+        }
+        return isKnown ? false : nil
+    }
+}
+
+/// Which orders of two values a comparison lets through.
+struct OrderTest {
+    private let less: Bool
+    private let equal: Bool
+    private let greater: Bool
+
+    init(_ symbol: BinaryOperator) {
+        less = Truth.holds(symbol, -1)
+        equal = Truth.holds(symbol, 0)
+        greater = Truth.holds(symbol, 1)
+    }
+
+    @inline(__always)
+    func holds(_ order: Int) -> Bool { order < 0 ? less : order == 0 ? equal : greater }
+}
+
+/// A field beside a text.
+private final class TextTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let order: OrderTest
+    private let text: UnsafeRawBufferPointer
+    private let isEquality: Bool
+
+    init(_ cursor: FieldCursor, _ symbol: BinaryOperator, _ text: String) {
+        self.cursor = cursor
+        order = OrderTest(symbol)
+        isEquality = symbol == .equal
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, text.utf8.count), alignment: 1)
+        copy.copyBytes(from: text.utf8)
+        self.text = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(copy)[0..<text.utf8.count])
+    }
+
+    deinit { UnsafeMutableRawPointer(mutating: text.baseAddress)?.deallocate() }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        switch cursor.find(in: document) {
+        case .missing: return false
+        case .other: return nil
+        case .value(let value):
+            guard case .text(let found) = value.content else { return false }
+            if isEquality, found.count != text.count { return false }
+            return order.holds(compareBytes(found, text))
+        }
+    }
+}
+
+/// A field beside a number.
+private final class NumberTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let order: OrderTest
+    private let number: Value
+    private let int: Int64
+    private let isInt: Bool
+
+    init(_ cursor: FieldCursor, _ symbol: BinaryOperator, _ number: Value) {
+        self.cursor = cursor
+        order = OrderTest(symbol)
+        self.number = number
+        int = number.intValue ?? 0
+        isInt = number.intValue != nil
+    }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        switch cursor.find(in: document) {
+        case .missing: return false
+        case .other: return nil
+        case .value(let value):
+            switch value.content {
+            case .int(let found):
+                if isInt { return order.holds(found < int ? -1 : found > int ? 1 : 0) }
+                return order.holds(ValueOrder.collate(.int(found), number))
+            case .double(let found): return order.holds(ValueOrder.collate(.double(found), number))
+            default: return false
+            }
+        }
+    }
+}
+
+/// A field beside true or false.
+private final class BooleanTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let order: OrderTest
+    private let flag: Bool
+
+    init(_ cursor: FieldCursor, _ symbol: BinaryOperator, _ flag: Bool) {
+        self.cursor = cursor
+        order = OrderTest(symbol)
+        self.flag = flag
+    }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        switch cursor.find(in: document) {
+        case .missing: return false
+        case .other: return nil
+        case .value(let value):
+            guard case .bool(let found) = value.content else { return false }
+            return order.holds((found ? 1 : 0) - (flag ? 1 : 0))
+        }
+    }
+}
+
+/// IS NULL and IS MISSING.
+private final class PresenceTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let wanted: ValueClass
+    private let isNegated: Bool
+
+    init(_ cursor: FieldCursor, wanted: ValueClass, isNegated: Bool = false) {
+        self.cursor = cursor
+        self.wanted = wanted
+        self.isNegated = isNegated
+    }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        switch cursor.find(in: document) {
+        case .missing: return (wanted == .missing) != isNegated
+        case .other: return nil
+        case .value(let value):
+            guard wanted == .null, case .null = value.content else { return isNegated }
+            return !isNegated
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import CRDT
+
+/// EXPLAIN, PROFILE and ADVISE.
+extension PreparedStatement {
+    /// The one row of EXPLAIN or ADVISE. Nothing is executed; arguments that are not given are not needed.
+    func explained(
+        _ kind: ExplainKind, _ inner: StatementPlan, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        _ documents: any DocumentSource
+    ) throws -> Value {
+        guard case .explain = kind else {
+            return try advice(in: documents, arguments: arguments, options: options).row
+        }
+        let operators = try PlanDescription(documents: documents, options: options).operators(
+            inner, explainedStatement, try bindForPlan(arguments))
+        return ["plan": PlanDescription.sequence(operators)]
+    }
+
+    /// The statement that EXPLAIN, PROFILE or ADVISE is about.
+    var explainedStatement: Statement {
+        guard case .explain(let explain) = statement else { return statement }
+        return explain.statement
+    }
+
+    /// Runs a SELECT and gives what it took as the last row.
+    func profile(
+        _ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext,
+        _ body: (Value) throws -> Bool
+    ) throws {
+        var context = context
+        let statistics = ExecutionStatistics()
+        context.statistics = statistics
+        let start = context.options.nanoseconds?() ?? 0
+        var goesOn = true
+        try SelectExecutor(plan, documents, context).run { row in
+            statistics.results += 1
+            goesOn = try body(row)
+            return goesOn
+        }
+        statistics.nanoseconds = (context.options.nanoseconds?() ?? 0) - start
+        guard goesOn else { return }
+        _ = try body(try profileRow(.select(plan), documents, context))
+    }
+
+    /// Runs a statement that writes and adds what it took to its rows.
+    func profiled(
+        _ plan: StatementPlan, _ writer: any DocumentWriter, _ context: ExecutionContext,
+        _ run: () throws -> StatementResult
+    ) throws -> StatementResult {
+        var context = context
+        let statistics = ExecutionStatistics()
+        context.statistics = statistics
+        let start = context.options.nanoseconds?() ?? 0
+        // What it changes may change its plan.
+        var description = PlanDescription(documents: writer, options: context.options)
+        description.statistics = nil
+        let operators = try description.operators(plan, explainedStatement, context.arguments)
+        var result = try run()
+        statistics.nanoseconds = (context.options.nanoseconds?() ?? 0) - start
+        statistics.results = result.mutatedDocumentIDs.count
+        result.rows.append(profileRow(operators, statistics, context))
+        return result
+    }
+
+    private func profileRow(
+        _ plan: StatementPlan, _ documents: any DocumentSource, _ context: ExecutionContext
+    ) throws -> Value {
+        var description = PlanDescription(documents: documents, options: context.options)
+        description.statistics = context.statistics
+        let operators = try description.operators(plan, explainedStatement, context.arguments)
+        return profileRow(operators, context.statistics ?? ExecutionStatistics(), context)
+    }
+
+    private func profileRow(
+        _ operators: [Value], _ statistics: ExecutionStatistics, _ context: ExecutionContext
+    ) -> Value {
+        let elapsed = Value.int(Int64(clamping: statistics.nanoseconds))
+        let kind: StatementKind =
+            switch explainedStatement {
+            case .insert: .insert
+            case .update: .update
+            case .delete: .delete
+            case .evict: .evict
+            default: .select
+            }
+        return [
+            "~request_profile": [
+                "plan": PlanDescription.sequence(operators), "queryType": .string(kind.rawValue),
+                "resultCount": .int(Int64(statistics.results)), "state": "completed",
+                "times": ["elapsed": elapsed, "parse": 0, "plan": 0],
+            ]
+        ]
+    }
+}

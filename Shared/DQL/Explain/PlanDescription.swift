@@ -1,0 +1,322 @@
+import CRDT
+
+/// A plan as EXPLAIN shows it: operators in the order in which rows pass them.
+struct PlanDescription {
+    let documents: any DocumentSource
+    let options: ExecutionOptions
+    /// What PROFILE counted; nil for EXPLAIN.
+    var statistics: ExecutionStatistics?
+
+    /// `{"#operator": "sequence", "children": […]}`.
+    static func sequence(_ children: [Value]) -> Value {
+        [operatorKey: "sequence", "children": .array(children)]
+    }
+
+    private static let operatorKey = "#operator"
+
+    private static func `operator`(_ name: String, _ entries: [(String, Value?)]) -> Value {
+        var object = ObjectValue([(key: operatorKey, value: .string(name))])
+        for (key, value) in entries { if let value { object[key] = value } }
+        return .object(object)
+    }
+
+    /// The operators of a statement with its arguments.
+    func operators(_ plan: StatementPlan, _ statement: Statement, _ arguments: [Value]) throws -> [Value] {
+        switch (plan, statement) {
+        case (.select(let plan), .select(let select)):
+            return try operators(plan.specialized(arguments), select)
+        case (.insert(let plan), .insert(let insert)):
+            var children: [Value] = []
+            if case .query(let query, _) = plan.source, case .query(let select) = insert.source {
+                children = try operators(query.specialized(arguments), select)
+            }
+            return children + [Self.operator("insert", [("collection", .string(plan.collection))])]
+        case (.update(let plan), .update(let update)):
+            return try targets(plan.targets.specialized(arguments), update.source, update.selection)
+                + [Self.operator("update", [("collection", .string(plan.collection))])]
+        case (.delete(let plan), .delete(let removal)), (.evict(let plan), .evict(let removal)):
+            let isDelete = if case .delete = statement { true } else { false }
+            return try targets(plan.targets.specialized(arguments), removal.source, removal.selection)
+                + [Self.operator(isDelete ? "delete" : "evict", [("collection", .string(plan.collection))])]
+        case (.index(let plan), _):
+            switch plan.change {
+            case .create(let index, _):
+                return [
+                    Self.operator(
+                        "createIndex",
+                        [("collection", .string(index.collection)), ("index", .string(index.name))])
+                ]
+            case .drop(let collection, let name, _):
+                return [
+                    Self.operator(
+                        "dropIndex", [("collection", .string(collection)), ("index", .string(name))])
+                ]
+            }
+        case (.explain(_, let inner), .explain(let explain)):
+            return [
+                Self.operator(
+                    "advise", [("plan", Self.sequence(try operators(inner, explain.statement, arguments)))])
+            ]
+        default: return []
+        }
+    }
+
+    // MARK: Statements
+
+    private func operators(_ plan: SelectPlan, _ select: SelectStatement) throws -> [Value] {
+        let planner = RowPlanner(documents: documents, options: options)
+        let planned = try planner.plan(
+            plan.input, plan.projection, isLimited: select.selection.limit != nil && !plan.isDistinct)
+        var texts = Texts(select)
+        var children = try rows(planned.input.rows, &texts)
+        if plan.isDistinct { children.append(Self.operator("distinct", [])) }
+        children += tail(select.selection, planned)
+        children.append(
+            Self.operator(
+                "projection", [("projection", .string(StatementPrinter.print(select.projection)))]))
+        children.append(
+            Self.operator("finalProjection", [("#stats", statistics?.stats(in: \.rows, out: \.results))]))
+        return children
+    }
+
+    private func targets(
+        _ targets: OrderedRows, _ source: SourceSyntax, _ selection: SelectionSyntax
+    ) throws -> [Value] {
+        let planned = try RowPlanner(documents: documents, options: options).plan(
+            targets, isLimited: selection.limit != nil)
+        var texts = Texts(source, selection)
+        return try rows(planned.input.rows, &texts) + tail(selection, planned)
+    }
+
+    private func tail(_ selection: SelectionSyntax, _ planned: RowPlanner.Planned) -> [Value] {
+        var children: [Value] = []
+        if !selection.order.isEmpty, !planned.isOrdered {
+            let terms = selection.order.map { term -> Value in
+                .string(term.expression.text + (term.isDescending ? " DESC" : ""))
+            }
+            children.append(Self.operator("sort", [("terms", .array(terms))]))
+        }
+        if selection.limit != nil || selection.offset != nil {
+            children.append(
+                Self.operator(
+                    "limit",
+                    [
+                        ("limit", selection.limit.map { .string($0.text) }),
+                        ("offset", selection.offset.map { .string($0.text) }),
+                    ]))
+        }
+        return children
+    }
+
+    /// The conditions as they were written, in the order in which a plan's filters are met from below.
+    private struct Texts {
+        var conditions: [String]
+        var joins: [JoinSyntax]
+        let groupKeys: [String]
+        let sources: [SourceSyntax]
+
+        init(_ source: SourceSyntax, _ selection: SelectionSyntax) {
+            conditions = selection.condition.map { [$0.text] } ?? []
+            joins = source.joins
+            groupKeys = []
+            sources = [source] + source.joins.map(\.source)
+        }
+
+        init(_ select: SelectStatement) {
+            conditions = [select.selection.condition, select.having].compactMap { $0?.text }
+            joins = select.source.joins
+            groupKeys = select.groupKeys.map(\.text)
+            sources = [select.source] + select.source.joins.map(\.source)
+        }
+
+        func alias(_ source: Int) -> Value? {
+            sources.indices.contains(source) ? sources[source].alias.map { .string($0.text) } : nil
+        }
+    }
+
+    // MARK: Rows
+
+    private func rows(_ plan: RowPlan, _ texts: inout Texts) throws -> [Value] {
+        switch plan {
+        case .single: return [Self.operator("scan", [("collection", "system:dual")])]
+        case .scan(let collection, let source):
+            return [scan(collection, texts.alias(source))]
+        case .system(let name, let source, _):
+            return [
+                Self.operator(
+                    "scan", [("collection", .string("system:\(name.text)")), ("alias", texts.alias(source))])
+            ]
+        case .idScan(let collection, let source, let ids):
+            return [idScan(collection, ids, texts.alias(source)), fetch(collection)]
+        case .access(let collection, let source, let path):
+            return access(path, collection, texts.alias(source))
+        case .covering(let scan, _): return [indexScan(scan, covers: true)]
+        case .count(let collection, _):
+            return [Self.operator("countScan", [("collection", .string(collection))])]
+        case .filter(let inner, _):
+            let below = try rows(inner, &texts)
+            let condition = texts.conditions.isEmpty ? nil : texts.conditions.removeFirst()
+            return below + [
+                Self.operator(
+                    "filter",
+                    [
+                        ("condition", condition.map { .string($0) }),
+                        ("#stats", statistics?.stats(in: \.documents, out: \.rows)),
+                    ])
+            ]
+        case .group(let inner, let grouping):
+            let below = try rows(inner, &texts)
+            return below + [
+                Self.operator(
+                    "group",
+                    [
+                        ("keys", .array(texts.groupKeys.map { .string($0) })),
+                        ("aggregates", .int(Int64(grouping.aggregates.count))),
+                    ])
+            ]
+        case .join(let left, let join):
+            let below = try rows(left, &texts)
+            return below + [try self.join(join, &texts)]
+        }
+    }
+
+    private func join(_ join: JoinPlan, _ texts: inout Texts) throws -> Value {
+        let written = texts.joins.isEmpty ? nil : texts.joins.removeFirst()
+        let children: [Value]
+        switch join.collection {
+        case .system(let name):
+            children = [Self.operator("scan", [("collection", .string("system:\(name.text)"))])]
+        case .documents(let collection):
+            if let ids = join.ids {
+                children = [idScan(collection, ids, texts.alias(join.source)), fetch(collection)]
+            } else {
+                let path = try RowPlanner(documents: documents, options: options).joinPath(join, collection)
+                children = access(path, collection, texts.alias(join.source))
+            }
+        }
+        return Self.operator(
+            "nlJoin",
+            [
+                ("type", .string(join.isOuter ? "left" : "inner")),
+                ("on", written.map { .string($0.condition.text) }),
+                ("child", Self.sequence(children)),
+            ])
+    }
+
+    private func access(_ path: AccessPath, _ collection: String, _ alias: Value?) -> [Value] {
+        switch path {
+        case .collection: return [scan(collection, alias)]
+        case .nothing:
+            return [
+                Self.operator(
+                    "scan",
+                    [
+                        ("collection", .string(collection)), ("alias", alias),
+                        ("empty", true), ("reason", "the condition can never be true"),
+                    ])
+            ]
+        case .union, .intersection, .index, .ids: return [scan(of: path, collection), fetch(collection)]
+        }
+    }
+
+    private func scan(of path: AccessPath, _ collection: String) -> Value {
+        switch path {
+        case .index(let scan): indexScan(scan, covers: false)
+        case .ids(let ids): idScan(collection, .list(ids.map { .constant($0.value) }), nil)
+        case .union(let paths):
+            Self.operator("unionScan", [("scans", .array(paths.map { scan(of: $0, collection) }))])
+        case .intersection(let scans):
+            Self.operator(
+                "intersectScan", [("scans", .array(scans.map { indexScan($0, covers: false) }))])
+        case .collection, .nothing: scan(collection, nil)
+        }
+    }
+
+    private func scan(_ collection: String, _ alias: Value?) -> Value {
+        Self.operator(
+            "scan",
+            [
+                ("collection", .string(collection)), ("alias", alias),
+                ("#stats", statistics?.stats(in: nil, out: \.documents)),
+            ])
+    }
+
+    private func fetch(_ collection: String) -> Value {
+        Self.operator(
+            "fetch",
+            [
+                ("collection", .string(collection)),
+                ("#stats", statistics?.stats(in: \.documents, out: \.documents)),
+            ])
+    }
+
+    private func idScan(_ collection: String, _ ids: IDList, _ alias: Value?) -> Value {
+        var shown: Value?
+        switch ids {
+        case .list(let values):
+            shown = .array(
+                values.prefix(DQLLimits.explainedValues).compactMap {
+                    if case .constant(let value?) = $0 { value } else { nil }
+                })
+        case .array(.constant(let value), _): shown = value
+        case .array: break
+        }
+        return Self.operator(
+            "idScan", [("collection", .string(collection)), ("alias", alias), ("ids", shown)])
+    }
+
+    private func indexScan(_ scan: IndexScan, covers: Bool) -> Value {
+        let shown = scan.ranges.prefix(DQLLimits.explainedValues).map { self.range($0) }
+        return Self.operator(
+            "indexScan",
+            [
+                ("collection", .string(scan.index.collection)), ("index", .string(scan.index.name)),
+                ("ranges", .array(shown)),
+                ("rangeCount", .int(Int64(scan.ranges.count))),
+                ("direction", scan.isReversed ? "backward" : "forward"),
+                ("covers", covers ? true : nil),
+            ])
+    }
+
+    private func range(_ range: IndexRange) -> Value {
+        var object = ObjectValue()
+        if !range.equal.isEmpty { object["equal"] = .array(range.equal.map { $0 ?? "MISSING" }) }
+        if let next = range.next {
+            object["from"] = Self.shown(next.lower)
+            object["to"] = Self.shown(next.upper)
+        }
+        return .object(object)
+    }
+
+    private static func shown(_ position: KeyPosition) -> Value {
+        switch position {
+        case .before(let value): ["before": value ?? "MISSING"]
+        case .after(let value): ["after": value ?? "MISSING"]
+        case .beforeClass(let known): ["beforeType": .string("\(known)")]
+        case .afterClass(let known): ["afterType": .string("\(known)")]
+        case .afterPrefix(let text): ["afterPrefix": .string(text)]
+        }
+    }
+}
+
+/// What PROFILE counts. Belongs to one execution on one thread.
+final class ExecutionStatistics {
+    /// Documents read.
+    var documents = 0
+    /// Rows that conditions let through.
+    var rows = 0
+    /// Rows of the result.
+    var results = 0
+    /// How long the execution took.
+    var nanoseconds: UInt64 = 0
+
+    func stats(
+        in before: KeyPath<ExecutionStatistics, Int>?, out: KeyPath<ExecutionStatistics, Int>
+    ) -> Value {
+        var object = ObjectValue()
+        if let before { object["documentsIn"] = .int(Int64(self[keyPath: before])) }
+        object["documentsOut"] = .int(Int64(self[keyPath: out]))
+        object["phaseTimes"] = ["total": .int(Int64(clamping: nanoseconds))]
+        return .object(object)
+    }
+}

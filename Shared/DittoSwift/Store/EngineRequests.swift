@@ -1,0 +1,75 @@
+import CRDT
+import DQL
+import Dispatch
+import Replica
+
+/// The engine's book of statements that run and ran, and statements about indexes.
+extension Engine {
+    /// Runs a statement that can be seen and cancelled while it runs, and is remembered when it ended.
+    func recorded(
+        _ text: String, _ kind: StatementKind,
+        _ body: (RequestRegistry.Request) async throws -> StatementOutcome
+    ) async throws -> StatementOutcome {
+        let running = settings.requests.begin(
+            text, kind, milliseconds: environment.wallMilliseconds(), nanoseconds: Self.nanoseconds())
+        do {
+            let outcome = try await withTaskCancellationHandler {
+                try await body(running)
+            } onCancel: {
+                running.cancel()
+            }
+            end(running, .completed(max(outcome.rows.count, outcome.mutatedDocumentIDs.count)))
+            return outcome
+        } catch {
+            end(running, .failed(Failure(error).code))
+            throw error
+        }
+    }
+
+    private func end(_ running: RequestRegistry.Request, _ end: RequestRegistry.End) {
+        let elapsed = settings.requests.end(running, end, nanoseconds: Self.nanoseconds())
+        guard let limit = settings.parameters.slowRequest, .nanoseconds(Int64(clamping: elapsed)) >= limit
+        else { return }
+        logger.warning(
+            "a statement was slow",
+            metadata: ["milliseconds": "\(elapsed / 1_000_000)", "request": "\(running.id)"])
+    }
+
+    /// Nanoseconds of a clock that does not jump.
+    static func nanoseconds() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    /// CREATE INDEX, DROP INDEX, ADVISE AND PROVISION. For threads that may block.
+    func changeIndexes(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+    ) throws -> StatementOutcome {
+        var rows: [Value] = []
+        if let change = statement.indexChange(settings.parameters) {
+            try replica.change(change)
+        } else {
+            rows = [try provision(statement, arguments, replica)]
+        }
+        return StatementOutcome(
+            kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
+            warnings: statement.warnings.map(StatementWarning.init), commit: replica.head)
+    }
+
+    private func provision(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+    ) throws -> Value {
+        let advice = try replica.read { transaction in
+            try statement.advice(
+                in: transaction, arguments: arguments, options: ExecutionOptions(settings.parameters))
+        }
+        var created: [String] = []
+        var failed: [(name: String, message: String)] = []
+        for suggestion in advice.suggestions {
+            do {
+                try replica.change(.create(suggestion.index, ifNotExists: false))
+                created.append(suggestion.index.name)
+            } catch {
+                failed.append((suggestion.index.name, Failure(error).message))
+            }
+        }
+        return advice.row(created: created, failed: failed)
+    }
+}

@@ -1,0 +1,128 @@
+// A store driven over standard input, one JSON object a line, one answer a line: `queries.py` measures it
+// beside other systems, alternating. `queries DIRECTORY` opens or creates the store.
+//
+//     {"load": FILE, "batch": N}                     documents of a file of JSON lines, N a transaction
+//     {"run": STATEMENT, "arguments": {}, "times": N}
+//     {"index": STATEMENT}                           CREATE INDEX or DROP INDEX
+//     {"memory": true}                               the greatest resident size so far, in bytes
+//
+// Answers: {"seconds": [...], "rows": N} or {"bytes": N}.
+
+import CRDT
+import DQL
+import Foundation
+import Logging
+import Replica
+
+/// Seconds of wall time since some moment.
+func now() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// What the store needs of the world.
+func environment() -> Environment {
+    Environment(
+        wallMilliseconds: {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            return UInt64(time.tv_sec) * 1000 + UInt64(time.tv_nsec) / 1_000_000
+        }, random: { UInt64.random(in: 0...UInt64.max) },
+        pause: { _ in usleep(10_000) })
+}
+
+/// The greatest resident size of this process, in bytes. (`getrusage` would count the parent's before it
+/// started this one.)
+func peakBytes() -> Int {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
+    return (Int(line.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "") ?? 0) * 1024
+}
+
+struct Driver {
+    let replica: Replica
+    let statements = PreparedStatements()
+
+    func answer(_ command: ObjectValue) throws -> ObjectValue {
+        if let file = command["load"]?.stringValue {
+            return times(try load(file, batch: Int(command["batch"]?.intValue ?? 1_000)), rows: 0)
+        }
+        if let text = command["run"]?.stringValue {
+            let arguments = command["arguments"]?.objectValue ?? ObjectValue()
+            return try run(text, arguments, times: Int(command["times"]?.intValue ?? 1))
+        }
+        if let text = command["index"]?.stringValue { return try index(text) }
+        return ObjectValue([(key: "bytes", value: .int(Int64(peakBytes())))])
+    }
+
+    private func times(_ seconds: [Double], rows: Int) -> ObjectValue {
+        ObjectValue([
+            (key: "seconds", value: .array(seconds.map { .double($0) })),
+            (key: "rows", value: .int(Int64(rows))),
+        ])
+    }
+
+    private func load(_ file: String, batch: Int) throws -> [Double] {
+        let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+        let documents = try lines.map { try JSONText.parse(String($0)) }
+        let statement = try statements.prepare("INSERT INTO d DOCUMENTS (:all)")
+        var seconds: [Double] = []
+        var place = 0
+        while place < documents.count {
+            let end = min(place + batch, documents.count)
+            let arguments = ObjectValue([(key: "all", value: .array(Array(documents[place..<end])))])
+            let start = now()
+            _ = try replica.write { transaction in
+                try statement.execute(in: transaction, arguments: arguments) {
+                    try DocumentID(.string("none"))
+                }
+            }
+            seconds.append(now() - start)
+            place = end
+        }
+        return seconds
+    }
+
+    private func run(_ text: String, _ arguments: ObjectValue, times: Int) throws -> ObjectValue {
+        var seconds: [Double] = []
+        var rows = 0
+        for _ in 0..<times {
+            rows = 0
+            let start = now()
+            let statement = try statements.prepare(text)
+            _ = try replica.read { transaction in
+                try statement.forEachRow(in: transaction, arguments: arguments) { _ in
+                    rows += 1
+                    return true
+                }
+            }
+            seconds.append(now() - start)
+        }
+        return self.times(seconds, rows: rows)
+    }
+
+    private func index(_ text: String) throws -> ObjectValue {
+        let start = now()
+        guard let change = try statements.prepare(text).indexChange(SystemParameters()) else {
+            return ObjectValue()
+        }
+        try replica.change(change)
+        return times([now() - start], rows: 0)
+    }
+}
+
+guard CommandLine.arguments.count == 2 else {
+    FileHandle.standardError.write(Data("usage: queries DIRECTORY\n".utf8))
+    exit(2)
+}
+let driver = Driver(
+    replica: try Replica(
+        directory: CommandLine.arguments[1], role: .peer, environment: environment(),
+        logger: Logger(label: "queries")))
+while let line = readLine() {
+    guard let command = try JSONText.parse(line).objectValue else { continue }
+    let answer = try driver.answer(command)
+    FileHandle.standardOutput.write(Data((JSONText.print(.object(answer)) + "\n").utf8))
+}
+try driver.replica.close()
