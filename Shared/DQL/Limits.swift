@@ -40,6 +40,8 @@ public enum DQLLimits {
     /// in memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
     /// narrower condition is asked for.
     public static let materializedRows = 1_000_000
+    /// About how many bytes of rows a sort holds in memory before it goes on on disk, where there is one.
+    public static let sortBytes = 67_108_864
     /// How many bytes those may take, about: a million rows can be anything from 16 MB to 5 TB.
     public static let materializedBytes = 268_435_456
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the

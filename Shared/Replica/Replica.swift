@@ -56,6 +56,7 @@ public final class Replica: Sendable {
     let environment: Environment
     let logger: Logger
     private let lock: DirectoryLock
+    private let indexCache = IndexCache()
     private let shared: Mutex<Shared>
 
     private struct Shared {
@@ -127,10 +128,19 @@ public final class Replica: Sendable {
     public func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         try checkOpen()
         do {
-            return try pool.read { try body(ReadTransaction($0)) }
+            // As the pool's own `read`, whose BEGIN and COMMIT are compiled anew each time.
+            return try pool.unsafeRead { database in
+                try RawStatement(cached: "BEGIN", database).run()
+                defer { if database.isInsideTransaction { try? Self.endReading(database) } }
+                return try body(ReadTransaction(database, indexCache))
+            }
         } catch {
             throw ReplicaError.translated(error)
         }
+    }
+
+    private static func endReading(_ database: Database) throws {
+        try RawStatement(cached: "ROLLBACK", database).run()
     }
 
     /// Runs a local write transaction; a thrown error rolls it back. The closure may run twice (see
@@ -253,7 +263,8 @@ public final class Replica: Sendable {
     ) throws -> (WriteResult<Value>, Commit?)? {
         let queries = shared.withLock { $0.liveQueries } ?? []
         let transaction = WriteTransaction(
-            database, state, corrected(environment), liveQueries: queries, limits: limits)
+            database, state, corrected(environment), liveQueries: queries, limits: limits, indexes: indexCache
+        )
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {
             try database.inSavepoint {

@@ -128,7 +128,10 @@ struct IndexBuildTests {
             try old.committing { database, _ in
                 for change in [
                     "DROP TABLE document_index", "DROP INDEX documents_1_dead", "DROP TABLE frontier",
-                    "ALTER TABLE store DROP COLUMN reap_floor", "PRAGMA user_version = 2",
+                    "DROP TABLE index_version", "ALTER TABLE store DROP COLUMN reap_floor",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
+                    "DROP TABLE outside", "PRAGMA user_version = 2",
                 ] {
                     try RawStatement(fresh: change, database).run()
                 }

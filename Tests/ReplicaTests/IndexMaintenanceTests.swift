@@ -78,6 +78,29 @@ struct IndexMaintenanceTests {
         }
     }
 
+    @Test("a part of a transaction that is undone takes along what it did to indexes")
+    func savepoint() throws {
+        try withPeer { replica, _ in
+            try replica.createIndex("a", on: "a")
+            struct Stop: Error {}
+            let long = Value.string(String(repeating: "x", count: 2_000))
+            _ = try replica.write { transaction in
+                for id in 1...2 as ClosedRange<Int64> {
+                    try? transaction.atomically {
+                        #expect(try !transaction.exists("c", DocumentID(.int(id))))
+                        try transaction.edit("c", DocumentID(.int(id))) { try $0.set(["a"], long) }
+                        if id == 1 { throw Stop() }
+                    }
+                }
+                let isThere = try transaction.exists("c", DocumentID(1))
+                #expect(!isThere)
+            }
+            #expect(try replica.description(of: "a")?.isExact == false)
+            #expect(try replica.ids("a", [IndexRange()]) == ["2"])
+            #expect(try replica.indexFaults() == [])
+        }
+    }
+
     @Test("a transaction that is rolled back leaves its indexes as they were")
     func rollback() throws {
         try withPeer { replica, _ in

@@ -4,7 +4,8 @@ import CRDT
 /// bounded. Belongs to one execution on one thread.
 final class ExecutionMeter {
     private let interruption: (@Sendable () -> Interruption?)?
-    private let heldLimit: Int
+    /// How many rows may be held at a time.
+    let heldLimit: Int
     private let bytesLimit: Int
     private var stepsLeft: Int
     private var stepsUntilCheck = DQLLimits.stepsBetweenChecks

@@ -97,7 +97,8 @@ struct InsertExecutor {
 
     /// Whether the document counts as written.
     private func write(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
-        let exists = try writer.exists(plan.collection, document.id)
+        // With FAIL none of them is there: that was looked at.
+        let exists = try plan.policy != .fail && writer.exists(plan.collection, document.id)
         if exists, plan.policy == .doNothing { return false }
         var isMutated = true
         try writer.edit(plan.collection, document.id) { editor in

@@ -46,8 +46,20 @@ struct TopRows<Payload> {
         self.meter = meter
     }
 
-    /// Adds a row; `payload` is asked for only if the row is in.
-    mutating func add(_ keys: [Value?], _ payload: () throws -> Payload) throws {
+    /// How many rows it holds.
+    var count: Int { rows.count }
+    /// About how many bytes they take, as whoever adds them counts it; of rows that were let go a share.
+    var bytes = 0
+
+    /// Takes all rows out, in an order in which those that sort alike stand as they came.
+    mutating func drain() -> [(keys: [Value?], payload: Payload)] {
+        defer { rows = [] }
+        return rows
+    }
+
+    /// Adds a row; `payload` is asked for only if the row is in. `holds`: whether how many rows are held is
+    /// limited here.
+    mutating func add(_ keys: [Value?], holds: Bool = true, _ payload: () throws -> Payload) throws {
         guard capacity > 0 else { return }
         // A later row that equals the threshold loses against it.
         if let threshold, ordering.compare(keys, threshold) >= 0 { return }
@@ -55,11 +67,12 @@ struct TopRows<Payload> {
         if capacity <= Int.max / DQLLimits.topRowsSlack, rows.count >= capacity * DQLLimits.topRowsSlack {
             try prune()
         }
-        try meter.hold(rows.count)
+        if holds { try meter.hold(rows.count) }
     }
 
     private mutating func prune() throws {
         try sort()
+        bytes = bytes / rows.count * capacity
         rows.removeLast(rows.count - capacity)
         threshold = rows[capacity - 1].keys
     }

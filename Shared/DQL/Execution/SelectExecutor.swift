@@ -60,7 +60,7 @@ struct SelectExecutor {
         let projector = projector
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
-        var rows = TopRows<Value?>(ordering, capacity: window.capacity, runner.context.meter)
+        var rows = RowSorter(ordering, window, runner.source, runner.context.meter)
         let cutoff =
             plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
         try runner.run(plan.input.rows) { row in
@@ -74,7 +74,7 @@ struct SelectExecutor {
             }
             return true
         }
-        for case let value? in try rows.finish().dropFirst(window.offset) where try !body(value) { return }
+        try rows.finish { value in try value.map(body) ?? true }
     }
 }
 

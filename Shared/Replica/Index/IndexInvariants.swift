@@ -16,7 +16,7 @@ extension Replica {
 extension ReadTransaction {
     fileprivate func indexFaults(of collection: String) throws -> [String] {
         guard let table = try collections.number(of: collection, database) else { return [] }
-        return try table.indexes(database).flatMap { index in
+        return try table.catalog(database).indexes.flatMap { index in
             let wanted = try wantedEntries(of: index, table)
             let stored = try storedEntries(of: index)
             var faults: [String] = []

@@ -23,6 +23,19 @@ enum IndexRows {
         return indexes
     }
 
+    /// Another number whenever an index appears, becomes complete or inexact, or vanishes. Drawn by SQLite,
+    /// so that a transaction that is rolled back and the one after it never give the same to different
+    /// catalogs.
+    static func version(_ database: Database) throws -> Int64 {
+        let statement = try RawStatement(reused: "SELECT version FROM index_version", database)
+        return try statement.step() ? statement.int(0) : 0
+    }
+
+    /// Gives the catalog another version.
+    static func noteChange(_ database: Database) throws {
+        try RawStatement(cached: "UPDATE index_version SET version = random()", database).run()
+    }
+
     /// Adds an index whose table is still empty, complete when its collection is.
     static func insert(
         _ index: IndexDescription, _ table: DocumentTable, _ database: Database
@@ -40,6 +53,7 @@ enum IndexRows {
         if hasDocuments { statement.bind(4, 0) }
         try statement.run()
         let number = database.lastInsertedRowID
+        try noteChange(database)
         try database.execute(
             sql: """
                 CREATE TABLE index_\(number) (
@@ -54,6 +68,7 @@ enum IndexRows {
         statement.bind(1, number)
         try statement.run()
         try database.execute(sql: "DROP TABLE index_\(number)")
+        try noteChange(database)
     }
 
     /// How far an index that is being built has come: the number of the last document that is in it. nil when
@@ -72,6 +87,7 @@ enum IndexRows {
         statement.bind(1, number)
         if let built { statement.bind(2, built) }
         try statement.run()
+        if built == nil { try noteChange(database) }
     }
 
     /// The indexes that were begun and not completed, the oldest first, each with its collection.

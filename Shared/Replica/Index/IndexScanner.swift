@@ -122,7 +122,9 @@ struct IndexScanner {
     }
 
     private func index(_ scan: IndexScan) throws -> StoredIndex? {
-        let found = try table.indexes(database).first { utf8Equal($0.description.name, scan.index.name) }
+        let found = try table.catalog(database).indexes.first {
+            utf8Equal($0.description.name, scan.index.name)
+        }
         precondition(
             found?.description.keys == scan.index.keys, "a scan is of an index that its snapshot has")
         return found

@@ -19,8 +19,8 @@ extension TableSource {
     /// The indexes of a collection as this transaction sees them.
     public func catalog(of collection: String) throws -> IndexCatalog {
         guard let table = try table(collection) else { return IndexCatalog(version: 0, indexes: []) }
-        let indexes = try table.indexes(database)
-        return IndexCatalog(version: StoredIndex.version(of: indexes), indexes: indexes.map(\.description))
+        let (version, indexes) = try table.catalog(database)
+        return IndexCatalog(version: UInt64(bitPattern: version), indexes: indexes.map(\.description))
     }
 
     /// See `IndexedSource`. Documents of one key come in the order of `scan`, also against the index's order.

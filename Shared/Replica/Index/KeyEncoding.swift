@@ -34,7 +34,14 @@ struct KeyWriter {
     /// The first place that is too far for the part being written.
     private var end = 0
 
-    init(reserving capacity: Int = 48) { bytes.reserveCapacity(capacity) }
+    /// The most bytes of a part.
+    private let limit: Int
+
+    /// A writer of keys whose parts are cut at so many bytes.
+    init(partBytes limit: Int = ReplicaLimits.indexPartBytes) {
+        self.limit = limit
+        bytes.reserveCapacity(48)
+    }
 
     /// Adds a part.
     mutating func append(_ value: Value?, isDescending: Bool) {
@@ -55,7 +62,7 @@ struct KeyWriter {
     mutating func append(tag: UInt8, isDescending: Bool) { bytes.append(isDescending ? ~tag : tag) }
 
     private mutating func begin() -> Int {
-        end = bytes.count + ReplicaLimits.indexPartBytes
+        end = bytes.count + limit
         return bytes.count
     }
 

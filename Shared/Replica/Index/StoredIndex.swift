@@ -2,16 +2,16 @@ import CRDT
 import DQL
 import GRDB
 
-/// An index as the catalog has it within one transaction.
+/// An index as the catalog has it.
 ///
 /// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes
 /// it, then the document's number, so that entries of one key follow in the order of a scan. `held` holds
 /// the values where the key does not tell them (`1.0` has the key of `1`).
-final class StoredIndex {
+final class StoredIndex: Sendable {
     /// The number in its table's name; never used again.
     let number: Int64
-    /// As a statement sees it. `isExact` ends when the first long key is cut.
-    private(set) var description: IndexDescription
+    /// As a statement sees it.
+    let description: IndexDescription
     private let fields: [IndexedField]
     private let insertion: String
     private let removal: String
@@ -22,17 +22,6 @@ final class StoredIndex {
         fields = description.keys.map { IndexedField($0.path) }
         insertion = "INSERT OR REPLACE INTO index_\(number) (key, document, held) VALUES (?, ?, ?)"
         removal = "DELETE FROM index_\(number) WHERE key = ? AND document = ?"
-    }
-
-    /// Differs wherever something differs that a plan could rest on: indexes have numbers of their own, never
-    /// used again, become ready once and inexact once.
-    static func version(of indexes: [StoredIndex]) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for index in indexes {
-            let flags: UInt64 = (index.description.isReady ? 2 : 0) + (index.description.isExact ? 1 : 0)
-            hash = (hash ^ (UInt64(bitPattern: index.number) << 2 | flags)) &* 0x0000_0100_0000_01B3
-        }
-        return hash
     }
 
     /// A document's entry.
@@ -70,7 +59,7 @@ final class StoredIndex {
         statement.bind(2, document)
         if let held = entry.held { statement.bind(3, held) }
         try statement.run()
-        if entry.isCut, description.isExact { try noteCut(database) }
+        if entry.isCut { try noteCut(database) }
     }
 
     func remove(_ entry: Entry, of document: Int64, _ database: Database) throws {
@@ -80,15 +69,14 @@ final class StoredIndex {
         try statement.run()
     }
 
-    /// From now on the index finds documents, and neither sorts nor covers.
+    /// From now on the index finds documents, and neither sorts nor covers. Said again with each entry that
+    /// is cut: a savepoint that was rolled back has taken the word with it.
     private func noteCut(_ database: Database) throws {
         let statement = try RawStatement(
-            cached: "UPDATE document_index SET exact = 0 WHERE number = ?", database)
+            cached: "UPDATE document_index SET exact = 0 WHERE number = ? AND exact", database)
         statement.bind(1, number)
         try statement.run()
-        description = IndexDescription(
-            name: description.name, collection: description.collection, keys: description.keys,
-            isReady: description.isReady, isExact: false)
+        if database.changesCount > 0 { try IndexRows.noteChange(database) }
     }
 }
 

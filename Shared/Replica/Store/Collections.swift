@@ -8,27 +8,52 @@ final class DocumentTable: CustomStringConvertible {
     let number: Int64
     /// The collection.
     let name: String
-    private var known: [StoredIndex]?
+    private let cache: IndexCache?
+    private var known: (version: Int64, indexes: [StoredIndex])?
 
-    init(_ number: Int64, _ name: String) {
+    // What is asked for once a document, put together once a transaction.
+    let liveness: String
+    let state: String
+    let insertion: String
+    let replacement: String
+
+    init(_ number: Int64, _ name: String, _ cache: IndexCache?) {
         self.number = number
         self.name = name
+        self.cache = cache
+        liveness = "SELECT live FROM documents_\(number) WHERE id = ?"
+        state = "SELECT state FROM documents_\(number) WHERE id = ?"
+        insertion = "INSERT INTO documents_\(number) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)"
+        replacement = insertion + " ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4"
     }
 
     var description: String { String(number) }
 
-    /// The indexes of the collection, those being built included.
+    /// The indexes of the collection, those being built included, in the order of their names' bytes. What
+    /// they say of themselves is as of the first call: for keeping them up, which does not depend on it.
     func indexes(_ database: Database) throws -> [StoredIndex] {
-        if let known { return known }
-        let loaded = try IndexRows.load(self, database)
-        known = loaded
-        return loaded
+        try known?.indexes ?? catalog(database).indexes
+    }
+
+    /// The indexes as they are now, and what changes whenever they do.
+    func catalog(_ database: Database) throws -> (version: Int64, indexes: [StoredIndex]) {
+        let version = try IndexRows.version(database)
+        if let known, known.version == version { return known }
+        let indexes =
+            try cache?.indexes(of: number, version) { try IndexRows.load(self, database) }
+            ?? IndexRows.load(self, database)
+        known = (version, indexes)
+        return (version, indexes)
     }
 }
 
 /// Finds a collection's table. One per transaction: names map to tables as that transaction sees them.
 struct Collections {
     private var tables: [[UInt8]: DocumentTable] = [:]
+    private let cache: IndexCache?
+
+    /// `cache`: where the store keeps what it read of indexes.
+    init(_ cache: IndexCache? = nil) { self.cache = cache }
 
     /// The table, nil when nothing was ever written to the collection.
     mutating func number(of name: String, _ database: Database) throws -> DocumentTable? {
@@ -37,7 +62,7 @@ struct Collections {
         let statement = try RawStatement(cached: "SELECT number FROM collection WHERE name = ?", database)
         statement.bind(1, name)
         guard try statement.step() else { return nil }
-        let table = DocumentTable(statement.int(0), name)
+        let table = DocumentTable(statement.int(0), name, cache)
         tables[key] = table
         return table
     }
@@ -56,7 +81,7 @@ struct Collections {
         try statement.run()
         let number = database.lastInsertedRowID
         try Schema.createDocuments(number, database)
-        let table = DocumentTable(number, name)
+        let table = DocumentTable(number, name, cache)
         tables[Array(name.utf8)] = table
         return table
     }

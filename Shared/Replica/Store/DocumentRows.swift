@@ -7,10 +7,16 @@ import GRDB
 enum DocumentRows {
     /// The encoded state of a document, tombstones included.
     static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> [UInt8]? {
-        let statement = try RawStatement(
-            cached: "SELECT state FROM documents_\(table) WHERE id = ?", database)
+        let statement = try RawStatement(cached: table.state, database)
         statement.bind(1, id.bytes)
         return try statement.step() ? statement.bytes(0) : nil
+    }
+
+    /// Whether a document is live; nil when the table does not hold it.
+    static func isLive(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> Bool? {
+        let statement = try RawStatement(cached: table.liveness, database)
+        statement.bind(1, id.bytes)
+        return try statement.step() ? statement.int(0) != 0 : nil
     }
 
     /// The commit or offset that last changed a document.
@@ -21,17 +27,14 @@ enum DocumentRows {
         return try statement.step() ? statement.bits(0) : nil
     }
 
+    /// Writes a document's state. `isNew`: the table is known not to hold the document.
     static func put(
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
-        _ database: Database
+        isNew: Bool = false, _ database: Database
     ) throws {
         let indexes = try table.indexes(database)
-        let before = indexes.isEmpty ? nil : try entries(table, id, indexes, database)
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO documents_\(table) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4
-                """, database)
+        let before = indexes.isEmpty || isNew ? nil : try entries(table, id, indexes, database)
+        let statement = try RawStatement(cached: isNew ? table.insertion : table.replacement, database)
         statement.bind(1, id.bytes)
         statement.bind(2, live ? 1 : 0)
         statement.bind(3, bits: position)

@@ -132,6 +132,9 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS document_index (
             number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
             keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
+        CREATE TABLE IF NOT EXISTS index_version (
+            one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
+        INSERT OR IGNORE INTO index_version (one, version) VALUES (1, random());
         """ + sessionsOfFormat3
 
     /// What a peer keeps from one session to the next: the rights that a cursor was given under, how far a

@@ -5,9 +5,12 @@ import GRDB
 /// A consistent snapshot of the store. Used only inside the closure it is handed to.
 public final class ReadTransaction: DocumentSource, IndexedSource {
     let database: Database
-    var collections = Collections()
+    var collections: Collections
 
-    init(_ database: Database) { self.database = database }
+    init(_ database: Database, _ cache: IndexCache? = nil) {
+        self.database = database
+        collections = Collections(cache)
+    }
 
     /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
     /// stop.

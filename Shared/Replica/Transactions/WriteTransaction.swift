@@ -11,7 +11,7 @@ import GRDB
 public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
-    var collections = Collections()
+    var collections: Collections
     private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
     private var order: [DocumentKey] = []
     private(set) var state: StoreState
@@ -26,14 +26,20 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
     private let limits: DocumentLimits
+    /// Documents that were looked for and are not in the tables, tombstones included.
+    private var absent: Set<DocumentKey> = []
+    /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
+    private var hasEvictions: Bool?
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
-        liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits()
+        liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits(),
+        indexes: IndexCache? = nil
     ) {
         self.database = database
+        collections = Collections(indexes)
         self.state = state
         self.environment = environment
         self.liveQueries = liveQueries
@@ -60,10 +66,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// Whether a live document has this id.
     public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
         guard let table = try collections.number(of: collection, database) else { return false }
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM documents_\(table) WHERE id = ? AND live", database)
-        statement.bind(1, id.bytes)
-        return try statement.step()
+        if let isLive = try DocumentRows.isLive(table, id, database) { return isLive }
+        absent.insert(DocumentKey(collection: collection, id: id))
+        return false
     }
 
     /// Edits one document, live or not, and writes its new state. A document that this transaction edited
@@ -76,7 +81,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let table = try collections.requireNumber(of: collection, database)
         // Also for one that has come back since: its state may lack what the actor had written (rule 10).
         if pending[key] == nil { try checkEviction(key) }
-        let bytes = try DocumentRows.state(table, id, database) ?? takeBack(key)
+        let isAbsent = absent.remove(key) != nil
+        let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
         var editor = DocumentEditor(document: document, pending: pending[key], stamp: try drawStamp())
         try body(&editor)
@@ -84,7 +90,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let encoded = editor.document.encoded()
         try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
         try DocumentRows.put(
-            table, id, live: editor.document.isLive, position: state.head + 1, state: encoded, database)
+            table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
+            isNew: isAbsent, database)
         if pending.updateValue(editor.pending, forKey: key) == nil { order.append(key) }
     }
 
@@ -100,6 +107,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             }
         } catch {
             (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn) = before
+            absent = []
+            hasEvictions = nil
             throw error
         }
         guard let result else { preconditionFailure("a committed savepoint left no result") }
@@ -126,7 +135,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// What has to be remembered of a document that is about to go (rule 10).
     private func noteEviction(of key: DocumentKey, _ document: DocumentReader) throws {
-        if try document.vector()[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        if try document.vector()[state.actor] != nil {
+            try Evicted.note(key, state.actor, database)
+            hasEvictions = true
+        }
         guard document.isLive else { return }
         let record = DocumentRecord(id: key.id, document: document)
         let returns = try liveQueries.contains { query in
@@ -191,6 +203,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     private func checkEviction(_ key: DocumentKey) throws {
+        if hasEvictions == nil {
+            hasEvictions = try RawStatement(cached: "SELECT 1 FROM evicted LIMIT 1", database).hasRow()
+        }
+        guard hasEvictions != false else { return }
         let statement = try RawStatement(
             cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
         statement.bind(1, key.collection)

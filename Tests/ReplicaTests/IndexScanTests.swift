@@ -1,0 +1,179 @@
+import CRDT
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DQL
+@testable import Replica
+
+/// Scans of an index against their meaning (`KeyRange.contains`, `IndexDescription.compare`).
+@Suite("Scans of indexes")
+struct IndexScanTests {
+    @Test("a scan finds what its ranges hold, in the index's order and against it", arguments: 0..<12)
+    func meaning(_ seed: Int) throws {
+        var random = SplitMix64(seed: UInt64(seed))
+        try withPeer { replica, _ in
+            var rows: [(id: Int64, values: [Value?])] = []
+            for id in 0..<80 {
+                let values = [value(rows.last?.values[0], &random), value(rows.last?.values[1], &random)]
+                let fields = zip(["a", "b"], values).compactMap { key, value in
+                    value.map { (key: key, value: $0) }
+                }
+                try replica.insert(id..<id + 1) { _ in ObjectValue(fields) }
+                rows.append((Int64(id), values))
+            }
+            let paths = [random.chance(50) ? "a" : "-a", random.chance(50) ? "b" : "-b"]
+            try replica.createIndex("i", on: paths[0], paths[1])
+            let index = try #require(try replica.description(of: "i"))
+            #expect(index.isExact)
+            for _ in 0..<120 {
+                let range = range(rows.map(\.values), &random)
+                let wanted = rows.filter { range.contains($0.values) }.sorted {
+                    let order = index.compare($0.values, $1.values)
+                    return order != 0 ? order < 0 : $0.id < $1.id
+                }
+                #expect(try replica.ids("i", [range]) == wanted.map { "\($0.id)" }, "\(range)")
+                // Against the order, but documents of one key in the order of a scan.
+                let reversed = wanted.sorted {
+                    let order = index.compare($0.values, $1.values)
+                    return order != 0 ? order > 0 : $0.id < $1.id
+                }
+                #expect(try replica.ids("i", [range], isReversed: true) == reversed.map { "\($0.id)" })
+                try expectEntries(replica, IndexScan(index: index, ranges: [range]), wanted.map(\.values))
+            }
+        }
+    }
+
+    private func expectEntries(_ replica: Replica, _ scan: IndexScan, _ wanted: [[Value?]]) throws {
+        var values: [[Value?]] = []
+        try replica.read { transaction in
+            try transaction.entries(of: scan, .values) { entry in
+                values.append(entry.values)
+                return true
+            }
+        }
+        // By content and type: `1` is not `1.0`.
+        #expect(values == wanted)
+    }
+
+    private func value(_ last: Value??, _ random: inout SplitMix64) -> Value? {
+        switch random.below(4) {
+        case 0: last ?? nil
+        case 1: RandomValues.near(last ?? nil, &random)
+        default: RandomValues.next(&random)
+        }
+    }
+
+    private func range(_ rows: [[Value?]], _ random: inout SplitMix64) -> IndexRange {
+        let row = random.pick(rows)
+        if random.chance(20) { return IndexRange(equal: row) }
+        let cuts = [cut(random.pick(rows)[0], &random), cut(random.pick(rows)[0], &random)]
+            .sorted { KeyPosition.compare($0, $1) < 0 }
+        if random.chance(50) { return IndexRange(next: KeyRange(from: cuts[0], to: cuts[1])) }
+        let second = [cut(random.pick(rows)[1], &random), cut(random.pick(rows)[1], &random)]
+            .sorted { KeyPosition.compare($0, $1) < 0 }
+        return IndexRange(equal: [row[0]], next: KeyRange(from: second[0], to: second[1]))
+    }
+
+    private func cut(_ value: Value?, _ random: inout SplitMix64) -> KeyPosition {
+        switch (random.below(5), value) {
+        case (0, .string(let text)?): .afterPrefix(String(text.unicodeScalars.prefix(1)))
+        case (0, _): .beforeClass(ValueClass(of: value))
+        case (1, _): .afterClass(ValueClass(of: value))
+        case (2, _): .before(value)
+        default: .after(value)
+        }
+    }
+
+    @Test("an index with keys that were cut finds too much, never too little, and says so")
+    func cut() throws {
+        try withPeer { replica, _ in
+            let long = String(repeating: "x", count: ReplicaLimits.indexPartBytes + 5)
+            try replica.createIndex("i", on: "a")
+            for (id, end) in ["a", "b", "c"].enumerated() {
+                try replica.insert(id..<id + 1) { _ in ["a": .string(long + end)] }
+            }
+            try replica.insert(3..<4) { _ in ["a": "x"] }
+            #expect(try replica.description(of: "i")?.isExact == false)
+            let (b, c) = (Value.string(long + "b"), Value.string(long + "c"))
+            for range in [
+                IndexRange(equal: [b]), IndexRange(next: KeyRange(from: .before(b), to: .after(b))),
+                IndexRange(next: KeyRange(from: .after(b), to: .before(c))),
+                IndexRange(next: KeyRange(from: .beforeClass(.string), to: .afterPrefix(long + "b"))),
+            ] {
+                #expect(try Set(replica.ids("i", [range])).isSuperset(of: ["0", "1", "2"]), "\(range)")
+            }
+            #expect(try replica.ids("i", [IndexRange(equal: ["x"])]) == ["3"])
+            for order in ["a", "a DESC"] {
+                let rows = try replica.rows("SELECT _id FROM c WHERE a >= '\(long)b' ORDER BY \(order)")
+                #expect(rows == (order == "a" ? [1, 2] : [2, 1]).map { "{\"_id\":\($0)}" })
+            }
+            #expect(try replica.indexFaults() == [])
+        }
+    }
+
+    @Test("documents of 5 MiB, and fields as long, are indexed")
+    func large() throws {
+        try withPeer { replica, _ in
+            try replica.createIndex("text", on: "t")
+            try replica.createIndex("list", on: "l")
+            let text = String(repeating: "é", count: 2_600_000)
+            try replica.insert(0..<1) { _ in ["t": .string(text)] }
+            try replica.insert(1..<2) { _ in ["l": .array((0..<500_000).map { .int(Int64($0)) })] }
+            try replica.createIndex("both", on: "t", "l")
+            #expect(try replica.indexFaults() == [])
+            let found = try PreparedStatement("SELECT _id FROM c WHERE t = :t")
+            #expect(
+                try replica.read { try found.rows(in: $0, arguments: arguments(("t", .string(text)))) }.count
+                    == 1)
+            try replica.execute("DELETE FROM c WHERE t LIKE 'é%' OR l > [0, 1, 2]")
+            #expect(try replica.ids("text", [IndexRange()]) == [])
+            #expect(try replica.indexFaults() == [])
+        }
+    }
+
+    @Test("a collection with all the indexes it may have is written and read; one more is refused")
+    func many() throws {
+        try withPeer { replica, _ in
+            for number in 0..<DQLLimits.indexesOfCollection {
+                try replica.createIndex("i\(number)", on: number % 2 == 0 ? "a" : "b", "c\(number)")
+            }
+            let one = index("more", on: ["a"])
+            #expect {
+                try replica.change(.create(one, ifNotExists: true))
+            } throws: {
+                ($0 as? DQLError)?.code == .tooManyIndexes
+            }
+            try replica.insert(0..<3) { ["a": .int(Int64($0)), "c7": 1] }
+            #expect(try replica.rows("SELECT _id FROM c WHERE a = 2") == ["{\"_id\":2}"])
+            try replica.execute("DELETE FROM c WHERE a = 2")
+            #expect(try replica.rows("SELECT _id FROM c WHERE a >= 1 ORDER BY a, c0") == ["{\"_id\":1}"])
+            #expect(try replica.indexFaults() == [])
+        }
+    }
+
+    @Test("scans within scans of the same index each see all")
+    func nested() throws {
+        try withPeer { replica, _ in
+            try replica.insert(0..<20) { ["a": .int(Int64($0 % 4))] }
+            try replica.createIndex("i", on: "a")
+            try replica.read { transaction in
+                let index = try transaction.catalog(of: "c").indexes[0]
+                for isReversed in [false, true] {
+                    var pairs = 0
+                    let scan = IndexScan(
+                        index: index, ranges: (0..<4).map { IndexRange(equal: [.int($0)]) },
+                        isReversed: isReversed)
+                    try transaction.documents(of: scan) { _ in
+                        try transaction.documents(of: scan) { _ in
+                            pairs += 1
+                            return true
+                        }
+                        return true
+                    }
+                    #expect(pairs == 400)
+                }
+            }
+        }
+    }
+}
