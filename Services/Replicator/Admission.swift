@@ -6,8 +6,9 @@ import Sync
 
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
-/// Coverage only grows: what a materialization covers stays covered, so checking before the append needs no
-/// lock.
+/// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
+/// checking before the append needs no lock, and what rests on a tombstone is appended on the condition that
+/// nobody touched that since.
 struct AdmissionCheck {
     let replica: Replica
     let grant: Grant
@@ -109,17 +110,22 @@ struct AdmissionCheck {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
         }
+        var reads: [Touch] = []
         for (change, delta) in zip(operation.changes, deltas) {
             guard grant.allowsWriting(collection: change.collection) else {
                 return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
             }
             let key = DocumentKey(collection: change.collection, id: change.id)
-            let (known, size) = try stored(key, transaction)
-            guard size + change.delta.count <= Limits.documentBytes else {
+            let stored = try stored(key, transaction)
+            guard stored.size + change.delta.count <= Limits.documentBytes else {
                 return .refused(
                     refusal(.documentTooLarge, "a document of \(change.collection) grows too large"))
             }
-            let vector = overlay[key] ?? known
+            // Until the append somebody may reap what this rests on: then the change would be void.
+            if stored.isTombstone, overlay[key] == nil, !delta.base.isEmpty {
+                reads.append(.document(change.collection, change.id))
+            }
+            let vector = overlay[key] ?? stored.vector
             // An honest base names the author's own last change of the document, unless the change only
             // seeds and rests on nothing (rule 7); a duplicate is covered already.
             let isOwnHistoryWhole =
@@ -130,13 +136,22 @@ struct AdmissionCheck {
             }
             overlay[key] = vector.union(delta.resultingVector)
         }
+        // An operation that was moved has a condition of its own (decision 0009).
+        let condition =
+            reads.isEmpty || operation.origin != nil
+            ? nil : AppendCondition(readAt: try transaction.head(), reads: reads)
         return .admitted(
-            AppendRequest(operation, bytes: bytes, authorKey: authorKey))
+            AppendRequest(operation, bytes: bytes, authorKey: authorKey, condition: condition))
     }
 
-    /// The vector and the encoded size of a document as folded so far.
-    private func stored(_ key: DocumentKey, _ transaction: ReadTransaction) throws -> (VersionVector, Int) {
-        guard let state = try transaction.state(of: key) else { return (VersionVector(), 0) }
-        return (try state.withUnsafeBytes { try DocumentReader($0).vector() }, state.count)
+    /// A document as folded so far: its vector, its encoded size, whether it is a tombstone.
+    private func stored(
+        _ key: DocumentKey, _ transaction: ReadTransaction
+    ) throws -> (vector: VersionVector, size: Int, isTombstone: Bool) {
+        guard let state = try transaction.state(of: key) else { return (VersionVector(), 0, false) }
+        return try state.withUnsafeBytes { bytes in
+            let reader = try DocumentReader(bytes)
+            return (try reader.vector(), bytes.count, !reader.isLive)
+        }
     }
 }

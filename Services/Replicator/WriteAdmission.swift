@@ -19,6 +19,18 @@ extension DatabaseHub {
         guard await !materializer.hasLostHistory else {
             throw SyncError(.unavailable, "the log was put back to an earlier state")
         }
+        for _ in 0..<Limits.admissionAttempts {
+            if let event = try await admitAsFolded(uploads, from: session, identity) { return event }
+            try await materializer.advance()
+        }
+        throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
+    }
+
+    /// Judges by what is folded, and appends; nil when that has changed in between. What was appended then is
+    /// a duplicate in the next attempt.
+    private func admitAsFolded(
+        _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
+    ) async throws -> Event? {
         var verdicts = try await judge(uploads, identity)
         if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
             // Another process may have appended what it rests on: fold up to the head and look again.
@@ -33,7 +45,9 @@ extension DatabaseHub {
             case .refused(let reason), .uncovered(let reason): refusals.append(reason)
             }
         }
-        var (acknowledged, rejected, offset) = try await append(requests, from: session)
+        guard let appended = try await append(requests, from: session) else { return nil }
+        let (acknowledged, offset) = (appended.acknowledged, appended.offset)
+        var rejected = appended.rejected
         // What the log found to be there under another name is refused like any other.
         let there = rejected.filter { utf8Equal($0.error.code, SyncErrorCode.alreadyThere.rawValue) }
         rejected.removeAll { refusal in there.contains { $0.actor == refusal.actor } }
@@ -62,12 +76,14 @@ extension DatabaseHub {
         }
     }
 
+    /// Nil when a condition did not hold any more.
     private func append(
         _ requests: [AppendRequest], from session: UInt64
-    ) async throws -> ([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64) {
+    ) async throws -> (acknowledged: [Frame.Acknowledgement], rejected: [Frame.Refusal], offset: UInt64)? {
         guard !requests.isEmpty else { return ([], [], 0) }
         var last: UInt64 = 0
         var isAnyOld = false
+        var isOutdated = false
         for request in requests {
             origins[OriginKey(actor: request.record.actor, sequence: request.record.sequence)] = session
         }
@@ -96,13 +112,15 @@ extension DatabaseHub {
             case .gap(let expected):
                 refusals.append(
                     refusal(record, .sequenceGap, "the log expects sequence \(expected)"))
-            case .conflict(.condition):
+            case .conflict(.condition) where request.condition?.readAt == 0:
                 refusals.append(
                     refusal(record, .alreadyThere, "the log has this write under another actor"))
+            case .conflict(.condition): isOutdated = true
             case .conflict(let conflict):
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
         }
+        guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody
         // else has written as this actor meanwhile, if only an earlier session of the same peer.
         for (actor, item) in unverified where reached[actor] ?? 0 < item.through {
