@@ -17,7 +17,7 @@ struct LogWentBackTests {
             let backup = folder.appendingPathComponent("backup.sqlite").path
             try await TestBench.serve(folder) { bench in
                 let peer = try bench.peer("early")
-                await peer.sync.start()
+                peer.sync.start()
                 let commit = try peer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
                 #expect(try await peer.isAcknowledged(commit))
                 await peer.sync.stop()
@@ -41,8 +41,8 @@ struct LogWentBackTests {
             let writer = try bench.peer("writer")
             let reader = try bench.peer("reader")
             for peer in [writer, reader] {
-                await peer.sync.start()
-                _ = try await peer.sync.subscribe(statement: "SELECT * FROM c", arguments: ObjectValue())
+                peer.sync.start()
+                _ = try peer.sync.subscribe(statement: "SELECT * FROM c", arguments: ObjectValue())
             }
             let commit = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
             #expect(try await writer.isAcknowledged(commit))
