@@ -119,7 +119,8 @@ struct BackInLineTests {
                 await writer.sync.stop()
                 try writer.replica.close()
             }
-            let backup = try Data(contentsOf: log)
+            let files = ["", "-wal", "-shm"].map { URL(fileURLWithPath: log.path + $0) }
+            let backup = files.map { try? Data(contentsOf: $0) }
             try await TestBench.serve(folder) { bench in
                 let writer = try bench.peer("writer")
                 let reader = try bench.peer("reader")
@@ -136,7 +137,10 @@ struct BackInLineTests {
                 }
             }
             try FileManager.default.removeItem(at: folder.appendingPathComponent("replicator"))
-            try backup.write(to: log)
+            for (file, bytes) in zip(files, backup) {
+                try? FileManager.default.removeItem(at: file)
+                try bytes?.write(to: file)
+            }
             // The writer never comes back; what the reader writes rests on what the server has lost.
             try await TestBench.serve(folder) { bench in
                 let reader = try bench.peer("reader")

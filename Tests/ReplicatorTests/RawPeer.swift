@@ -36,7 +36,7 @@ extension TestBench {
             subprotocols: ["mimeo.sync.1"], configuration: configuration)
         let hello = Frame.hello(
             Frame.Hello(
-                version: 1, databaseID: Self.database, peerKey: "", wallMilliseconds: 0, credit: 1 << 22,
+                version: 2, databaseID: Self.database, peerKey: "", wallMilliseconds: 0, credit: 1 << 22,
                 actors: [], head: nil)
         ).encoded()
         return try await client.run { connection in

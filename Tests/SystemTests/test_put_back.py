@@ -69,8 +69,10 @@ class PutBack(SystemTest):
             shutil.copytree(copy, peer.store)
             return
         for file in peer.store.iterdir():
-            if not (copy / file.name).exists():
+            if file.is_file() and not (copy / file.name).exists():
                 file.unlink()
         for file in copy.iterdir():
+            if not file.is_file():
+                continue  # who the peer is does not change
             with open(file, "rb") as source, open(peer.store / file.name, "wb") as target:
                 shutil.copyfileobj(source, target)

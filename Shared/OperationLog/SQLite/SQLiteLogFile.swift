@@ -56,6 +56,8 @@ package struct SQLiteLogFile: Sendable {
     /// Releases every connection.
     package func close() throws {
         try watching.close()
+        // As in `SQLiteOperationLog.close`.
+        pool.releaseMemory()
         try pool.close()
     }
 }

@@ -144,6 +144,9 @@ public final class SQLiteOperationLog: OperationLog {
         await committer.close(OperationLogError(.closed, "the log was closed"))
         hub.finish()
         await watcher.stop()
+        // GRDB closes the writer before the readers; but only a writer that closes last folds the write-ahead
+        // log into the file.
+        pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
         try? pool.close()
     }

@@ -19,7 +19,8 @@ struct StoreDump: Equatable, CustomStringConvertible {
         let tables = try String.fetchAll(
             database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         var lines: [String] = []
-        for table in tables {
+        // A random number: stores of equal content differ there.
+        for table in tables where table != "index_version" {
             let rows = try Row.fetchAll(database, sql: "SELECT * FROM \"\(table)\"")
             let texts = rows.map { row in
                 row.filter { !places.contains($0.0) }.map { "\($0.0)=\(text($0.1))" }.joined(separator: " ")
