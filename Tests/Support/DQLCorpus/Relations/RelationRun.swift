@@ -26,10 +26,10 @@ public struct RelationRun: Sendable {
                 engine = try filled(with: GeneratedDocuments(&choices, most: documents), makeEngine).engine
             }
             let choices = Choices(seed: Self.seed(number, salt: 1))
-            guard let engine, failure(Self.relation(number), on: engine, choices).message != nil else {
+            guard let engine, let seen = failure(Self.relation(number), on: engine, choices).message else {
                 continue
             }
-            reports.append(try report(number, makeEngine))
+            reports.append(try report(number, seen: seen, makeEngine))
         }
         return reports
     }
@@ -69,9 +69,9 @@ public struct RelationRun: Sendable {
     }
 
     /// The case made as simple as it gets: first its statement, then its documents, then its statement again.
-    private func report(_ number: Int, _ makeEngine: @escaping () throws -> any StatementEngine) throws
-        -> String
-    {
+    private func report(
+        _ number: Int, seen: String, _ makeEngine: @escaping () throws -> any StatementEngine
+    ) throws -> String {
         let relation = Self.relation(number)
         func result(_ documentTape: [Int], _ tape: [Int]) -> (message: String, documents: GeneratedDocuments)?
         {
@@ -94,7 +94,7 @@ public struct RelationRun: Sendable {
         let simplest = result(documentTape, tape)
         return """
             \(relation.name) does not hold in case \(number) (MIMEO_SEED=\(number)): \
-            \(simplest?.message ?? first.message ?? "not reproduced on a store of its own")
+            \(simplest?.message ?? first.message ?? "\(seen)\n(not on a store of its own)")
             documents:
             \(simplest.map { "\($0.documents)" } ?? "")
             """
