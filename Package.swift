@@ -116,7 +116,7 @@ let checks: [Target] = [
         name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk", swiftSettings: strict
     ),
     .target(
-        name: "FuzzTargets", dependencies: ["CRDT", "DQL"], path: "Tests/Fuzz/Targets",
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync"], path: "Tests/Fuzz/Targets",
         swiftSettings: strict),
     .testTarget(
         name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
