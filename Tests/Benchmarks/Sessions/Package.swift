@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The sessions' benchmark, a package of its own (see `scripts/side-package`): peer and server without sockets,
-// TLS and HTTP. Of Identity, Transport, ServiceKit and Replicator only what has no network in it.
+// The sessions' benchmark, a package of its own (see `scripts/side-package`): peer and server without
+// sockets, TLS and HTTP. Of Identity, Transport, ServiceKit and Replicator only what has no network in it.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")

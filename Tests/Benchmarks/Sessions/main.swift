@@ -2,7 +2,7 @@
 // durability, a commit for as many bytes as a session stores at a time.
 //
 //     make bench                     all benchmarks
-//     scripts/bench-sessions         this one; [--rounds 3] [--documents 100000] [--only catch-up|live|upload]
+//     scripts/bench-sessions         this one; [--rounds 3] [--documents 100000] [--only live]
 
 import Foundation
 
