@@ -5,9 +5,9 @@ import Synchronization
 /// The events that wait for a session.
 ///
 /// Bounds: a frame waits alone, since its reader waits until it is handled; answers are as many as the
-/// session has asked for. What the store tells of its own commits waits as one item, "there is something", however
-/// many there are: which actors have written, and which documents are wanted, each once, the latter at most
-/// `Limits.wantedDocuments`; what is beyond stays noted in the store, for a later session. What the
+/// session has asked for. What the store tells of its own commits waits as one item, "there is something",
+/// however many there are: which actors have written, and which documents are wanted, each once, the latter
+/// at most `Limits.wantedDocuments`; what is beyond stays noted in the store, for a later session. What the
 /// application subscribes to and cancels is its own to bound (the server takes
 /// `Sync.Limits.subscriptions`).
 ///
