@@ -130,7 +130,7 @@ struct IndexBuildTests {
                     "DROP TABLE document_index", "DROP INDEX documents_1_dead", "DROP TABLE frontier",
                     "DROP TABLE index_version", "DROP TABLE history", "DROP TABLE moved",
                     "ALTER TABLE store DROP COLUMN reap_floor",
-                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
                     "PRAGMA user_version = 2",
                 ] {

@@ -93,7 +93,7 @@ struct OpeningTests {
                     "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
                     "DROP TABLE history", "DROP TABLE moved",
-                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
                     "DROP TABLE document_index",
                     "DROP INDEX documents_1_dead",

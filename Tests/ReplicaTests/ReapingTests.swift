@@ -97,7 +97,7 @@ struct ReapingTests {
             try fold.committing { database, _ in
                 for change in [
                     "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
-                    "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+                    "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
                     "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
                     "DROP TABLE history", "DROP TABLE moved",
                     "PRAGMA user_version = 2",
