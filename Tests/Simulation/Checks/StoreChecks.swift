@@ -48,6 +48,8 @@ extension World {
 
     /// Equal vectors mean identical bytes, whoever holds them and whenever (rule 6).
     func noteState(_ key: DocumentKey, _ state: [UInt8]) throws {
+        // What reaping leaves of a document has a vector that says less.
+        guard !reference.everReaped.contains(key) else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }
         let name = key.id.bytes + Array(key.collection.utf8) + [0] + vector
         let content = hash64(state)
@@ -132,6 +134,7 @@ extension World {
             passRepair(peer)
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
+        case .hide(_, let subscription): peer.stored[subscription] = nil
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }

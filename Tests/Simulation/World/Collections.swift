@@ -13,6 +13,10 @@ enum Collections {
     static let accounts = "accounts"
     /// Documents that every store writes at every start (INITIAL).
     static let seeds = "seeds"
+    /// Here the right to read comes and goes, for all documents or for some.
+    static let guarded = "boats"
+    /// Here the right to write comes and goes.
+    static let kept = "cars"
     /// Nobody may read here.
     static let secrets = "secrets"
     /// Nobody may write here.

@@ -37,6 +37,10 @@ final class Peer: @unchecked Sendable {
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
     var written: Set<DocumentKey> = []
+    /// What its token lets it do.
+    var rights = Rights()
+    /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
+    var isForgetful = false
     /// What it has told that it holds: it may be told what became of that.
     var listed: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.
@@ -55,7 +59,7 @@ final class Peer: @unchecked Sendable {
     var identity: Identity {
         Identity(
             userID: "user \(number)", databaseID: SimulatedLog.database, peerKey: key,
-            grant: Collections.grant, expiresAtSeconds: .max)
+            grant: rights.grant, expiresAtSeconds: .max)
     }
 
     init(number: Int, folder: String, disk: FaultDisk, replica: Replica, holdsEverything: Bool) {
