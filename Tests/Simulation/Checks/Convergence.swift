@@ -61,7 +61,9 @@ extension World {
             // Where a tombstone was reaped, vectors may tell more or less than the content.
             let isEqual = try held == state || reference.everReaped.contains(key) && sameValue(held, state)
             guard isEqual else {
-                throw Violation("peer \(peer.number) holds another \(key.words)")
+                throw Violation(
+                    "peer \(peer.number) holds another \(key.words): \(try Document(decoding: held)) "
+                        + "and not \(try Document(decoding: state))")
             }
         }
         for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, state) {

@@ -57,7 +57,8 @@ final class Link: @unchecked Sendable {
 
     init(
         number: Int, peer: Peer, instance: Instance, hub: DatabaseHub, origin: UInt64,
-        serverStore: ServerStore, peerStore: PeerStore, near: Session.Configuration, far: Session.Configuration
+        serverStore: ServerStore, peerStore: PeerStore, near: Session.Configuration,
+        far: Session.Configuration
     ) {
         self.number = number
         self.peer = peer

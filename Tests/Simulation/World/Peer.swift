@@ -1,6 +1,5 @@
 import CRDT
 import DQL
-import FaultDisk
 import Identity
 import Replica
 import Transport
@@ -13,7 +12,7 @@ final class Peer: @unchecked Sendable {
     /// Which key pair it has; a copy has its original's.
     var keyNumber: Int
     var folder: String
-    let disk: FaultDisk
+    let disk: Machine
     var replica: Replica
     var link: Link?
     /// What the application subscribes to, by canonical key.
@@ -33,6 +32,8 @@ final class Peer: @unchecked Sendable {
     var stored: [[UInt8]: LogPosition] = [:]
     /// The offset of the states that its last repair showed; 0 when its cursors have passed it.
     var repairedAt: UInt64 = 0
+    /// Each document as it was looked at last.
+    var looked: [DocumentKey: [UInt8]] = [:]
     /// Marks that its application has seen.
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
@@ -62,7 +63,7 @@ final class Peer: @unchecked Sendable {
             grant: rights.grant, expiresAtSeconds: .max)
     }
 
-    init(number: Int, folder: String, disk: FaultDisk, replica: Replica, holdsEverything: Bool) {
+    init(number: Int, folder: String, disk: Machine, replica: Replica, holdsEverything: Bool) {
         self.number = number
         keyNumber = number
         self.folder = folder

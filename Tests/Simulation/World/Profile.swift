@@ -87,7 +87,8 @@ struct Profile {
         peers = 2 + generator.below(4)
         instances = 1 + generator.below(2)
         faults = Faults.drawn(&generator, from: Faults(rawValue: .max).subtracting(.late))
-        acts = options.acts ?? 120 + generator.below(120)
+        acts = 120 + generator.below(120)
+        if let wanted = options.acts { acts = wanted }
         if let wanted = options.peers { peers = wanted }
         var later = SplitMix64(seed: seed ^ 0x6D69_6D65_6F21)
         faults.formUnion(.drawn(&later, from: .late))

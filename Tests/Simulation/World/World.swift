@@ -87,6 +87,8 @@ final class World: @unchecked Sendable {
     /// Checksums of states, by checksums of key and vector.
     var vectors: [UInt64: UInt64] = [:]
 
+    var readings = Readings()
+
     static let logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
 
     init(seed: UInt64, options: Options, folder: String, keepsLines: Bool) throws {
@@ -123,9 +125,11 @@ final class World: @unchecked Sendable {
     }
 
     /// A disk of its own for a machine's folder, which is made for it.
-    func disk(_ name: String) throws -> FaultDisk {
+    func disk(_ name: String) throws -> Machine {
         try Files.create("\(folder)/\(name)")
-        return FaultDisk(folder: Files.url("\(folder)/\(name)"), seed: generator.next())
+        let seed = generator.next()
+        guard profile.faults.contains(.powerCuts) else { return Machine(disk: nil) }
+        return Machine(disk: FaultDisk(folder: Files.url("\(folder)/\(name)"), seed: seed))
     }
 
     // MARK: Time
