@@ -89,7 +89,7 @@ extension World {
                 if isThere == (write.code == nil) || write.isForgiven { continue }
                 // A server that was restored may have got a state with what it refused later.
                 if isThere, restores > 0 { continue }
-                // Of two copies of a write one came while its author might write, the other when it might not.
+                // Of two copies of a write one came while its author might write, the other when not.
                 if isThere, haveWritersBeenBarred, book.rollBacks > 0 || statistics.clones > 0 { continue }
                 // It was only at the server before that, or only at a store before this; or its document
                 // could not be given back because a clock had spoilt it (see Sync's README).

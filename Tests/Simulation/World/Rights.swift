@@ -37,7 +37,8 @@ struct Rights: Equatable, CustomStringConvertible {
             mark: { utf8Equal($0, Collections.guarded) ? reading.rawValue : 1 })
     }
 
-    /// As the token says it. (A token speaks of whole collections; which documents of one is the predicate's.)
+    /// As the token says it. (A token speaks of whole collections; which documents of one may be read is the
+    /// predicate's.)
     var grant: Grant {
         var grant = Collections.grant
         if reading == .nothing { grant.read.queriesByCollection[Collections.guarded] = nil }
