@@ -16,9 +16,6 @@ if options.jobs > 1, options.seeds.count > 1 {
     workers.run()
     exit(workers.tally.failures == 0 ? 0 : 1)
 }
-// Memory that a closed store gives back is what the next one takes.
-mallopt(M_MMAP_THRESHOLD, 1 << 30)
-mallopt(M_TRIM_THRESHOLD, 1 << 30)
 FaultDisk.useOneThread()
 Jobs.capture()
 var runner = Runner(options)

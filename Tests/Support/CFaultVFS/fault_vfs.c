@@ -2,6 +2,10 @@
 
 #include "fault_disk.h"
 
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <string.h>
 
 sqlite3_vfs *fault_real = NULL;
@@ -317,6 +321,11 @@ static void register_shim(void) {
 }
 
 int fault_use_one_thread(void) {
+#ifdef __GLIBC__
+    /* What a closed store gives back is what the next one takes. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
     int code = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
     if (code == SQLITE_OK) code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     if (code == SQLITE_OK) code = sqlite3_initialize();
