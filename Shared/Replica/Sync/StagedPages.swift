@@ -1,8 +1,8 @@
 import CRDT
 import GRDB
 
-/// Pages of catch-ups that are durable and not visible yet: a row for each, so that keeping a page aside costs
-/// one write of its bytes and no index.
+/// Pages of catch-ups that are durable and not visible yet: a row for each, so that keeping a page aside
+/// costs one write of its bytes and no index.
 ///
 /// A page's bytes are its documents one behind the other: a kind (0 a state, 1 what is gone), then
 /// collection, id and content, each behind its length in four bytes, little-endian. `keys` are the 64-bit

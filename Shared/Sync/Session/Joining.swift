@@ -1,7 +1,7 @@
 import CRDT
 
-// What waits together is stored together. Storing is mostly waiting for the disk, so a receiver that is behind
-// takes all that has come meanwhile in one transaction; the credit given bounds how much that is.
+// What waits together is stored together. Storing is mostly waiting for the disk, so a receiver that is
+// behind takes all that has come meanwhile in one transaction; the credit given bounds how much that is.
 
 extension Session {
     /// Lets the head of the queue and what directly follows it be one transaction, where that says the same:
