@@ -2,8 +2,8 @@ import DQL
 import Dispatch
 import Synchronization
 
-/// Lets only so many statements run at a time (`dql_concurrent_request_limit`); the others wait for their turn
-/// in the order in which they came. For any thread.
+/// Lets only so many statements run at a time (`dql_concurrent_request_limit`); the others wait for their
+/// turn in the order in which they came. For any thread.
 ///
 /// Invariants: a statement that waits is let in or sent away once; `running` is how many were let in and have
 /// not left; nobody waits while there is room.

@@ -60,8 +60,8 @@ public enum ParameterTable {
             "From how many seconds on a statement is logged as slow; 0 is never."),
         .count(
             "dql_concurrent_request_limit", 0, in: 0...1_048_576, works: true,
-            "How many statements may run at a time, transactions and statements about the system not counted; "
-                + "0 is no limit."),
+            "How many statements may run at a time, transactions and statements about the system not "
+                + "counted; 0 is no limit."),
         .count(
             "dql_concurrent_request_wait_timeout_ms", 60_000, in: 0...86_400_000, works: true,
             "How long a statement waits for its turn, in milliseconds."),

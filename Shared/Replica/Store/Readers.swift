@@ -2,8 +2,8 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// The connections that read a store. Each read has one of its own, so that readers wait for nobody while there
-/// are no more than `ReplicaLimits.readers`.
+/// The connections that read a store. Each read has one of its own, so that readers wait for nobody while
+/// there are no more than `ReplicaLimits.readers`.
 ///
 /// Not those of GRDB's pool: it asks for the schema's version before each read, in a transaction of its own,
 /// and takes every connection through several queues, which together takes longer than reading a document. A
