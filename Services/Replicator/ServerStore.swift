@@ -11,7 +11,8 @@ package struct ServerStore: SessionStore {
     let hub: DatabaseHub
     let log: any OperationLog
     let database: String
-    let session: UInt64
+    /// Its number at the hub.
+    package let session: UInt64
     let identity: Identity
 
     /// The store of one session, whose number `DatabaseHub.enter` gave.
@@ -132,8 +133,9 @@ package struct ServerStore: SessionStore {
     ) async throws -> HeldAnswer {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
+        let mayWrite = identity.grant.allowsWriting(collection: query.collection)
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, in: replica)
+            try HeldReader.answer(page, of: query, access, mayWrite: mayWrite, in: replica)
         }
     }
 }

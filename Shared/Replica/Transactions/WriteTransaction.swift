@@ -149,9 +149,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let before = (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn)
         var result: Result?
         do {
-            try database.inSavepoint {
+            try database.inPart {
                 result = try body()
-                return .commit
+                return true
             }
         } catch {
             (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn) = before

@@ -52,7 +52,7 @@ struct Subscriber: Sendable {
     var subscriptions: [Subscription] = []
     var nextID: UInt64 = 1
     /// What has come and is not stored; bounded by the credit given.
-    var queue: [(work: Work, size: Int)] = []
+    var queue = Queue<(work: Work, size: Int)>()
     var step = Step.idle
     /// Documents whose states the head of the queue waits for.
     var missing: Set<DocumentKey> = []
@@ -134,7 +134,8 @@ extension Session {
         let request = subscriber.subscriptions[index].request
         var frame = Frame.Subscribe(
             id: id, statement: request.statement, arguments: request.arguments, cursor: request.cursor)
-        frame.resume = request.resume
+        // What was staged of a log that has lost its end may not be in it any more.
+        frame.resume = uploader.isServerBehind ? nil : request.resume
         frame.holds =
             request.holds || subscriber.hasOthers || subscriber.subscriptions[index].mayHold
         frame.rights = request.rights
@@ -307,7 +308,7 @@ extension Session {
         subscriber.listings.append((id, last))
         if last == nil {
             let key = subscriber.subscriptions[index].request.key
-            subscriber.queue.insert((.unstage(key: key), 0), at: 0)
+            subscriber.queue.prepend((.unstage(key: key), 0))
         }
         storeNext()
     }
@@ -375,7 +376,8 @@ extension Session {
             return actions.append(
                 .stage(
                     StagedPage(
-                        subscription: key, updates: updates, hides: page.hidden, resume: page.resume)))
+                        subscription: key, updates: updates, hides: page.hidden, resume: page.resume,
+                        seen: later(page.asOf))))
         }
         actions.append(
             .store(
