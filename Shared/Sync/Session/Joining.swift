@@ -35,6 +35,7 @@ extension Subscriber.Work {
                 later.candidates.isEmpty, later.gone.isEmpty, later.hidden.isEmpty
             else { return nil }
             page.documents += later.documents
+            page.asOf = later.asOf ?? page.asOf
             page.resume = later.resume ?? page.resume
             return .catchUp(page)
         default: return nil
