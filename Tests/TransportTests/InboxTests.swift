@@ -48,10 +48,10 @@ struct InboxTests {
         for _ in 0..<1_000 { inbox.put(.wanted(keys)) }
         #expect(wanted(await told(inbox).flatMap { $0 }) == keys)
         let many = Inbox()
-        for start in stride(from: 0, to: Limits.wantedDocuments + 5_000, by: 1_000) {
+        for start in stride(from: 0, to: Transport.Limits.wantedDocuments + 5_000, by: 1_000) {
             many.put(.wanted(try (start..<start + 1_000).map(key)))
         }
-        #expect(wanted(await told(many).flatMap { $0 }).count == Limits.wantedDocuments)
+        #expect(wanted(await told(many).flatMap { $0 }).count == Transport.Limits.wantedDocuments)
     }
 
     @Test("a write is told before what is wanted, though that waited first")
