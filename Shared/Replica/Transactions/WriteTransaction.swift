@@ -12,7 +12,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
     var collections: Collections
-    private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
+    private var pending: [DocumentKey: Written] = [:]
     private var order: [DocumentKey] = []
     private(set) var state: StoreState
     private var stamp: Stamp?
@@ -32,6 +32,27 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private var hasEvictions: Bool?
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
+
+    /// What the transaction did to a document.
+    private enum Written {
+        case edited(DocumentEditor.Pending)
+        /// Inserted where there was none, and not edited since.
+        case inserted(FreshDocument, delta: [UInt8])
+
+        var edits: DocumentEditor.Pending {
+            switch self {
+            case .edited(let pending): pending
+            case .inserted(let document, _): document.pending
+            }
+        }
+
+        func delta(_ stamp: Stamp) -> [UInt8]? {
+            switch self {
+            case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
+            case .inserted(_, let delta): delta
+            }
+        }
+    }
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
@@ -84,7 +105,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let isAbsent = absent.remove(key) != nil
         let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
-        var editor = DocumentEditor(document: document, pending: pending[key], stamp: try drawStamp())
+        var editor = DocumentEditor(
+            document: document, pending: pending[key]?.edits, stamp: try drawStamp())
         try body(&editor)
         guard editor.hasChanges else { return }
         let encoded = editor.document.encoded()
@@ -92,7 +114,33 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
-        if pending.updateValue(editor.pending, forKey: key) == nil { order.append(key) }
+        if pending.updateValue(.edited(editor.pending), forKey: key) == nil { order.append(key) }
+    }
+
+    /// See `DocumentWriter`. A document that the tables do not hold, as `exists` has just found, is written
+    /// without the detour through an editor.
+    public func insert(
+        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        objectsAreRegisters: Bool
+    ) throws {
+        let key = DocumentKey(collection: collection, id: id)
+        guard declared.children.isEmpty, absent.contains(key), pending[key] == nil, withdrawn.isEmpty,
+            let fresh = try FreshDocument(
+                fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp())
+        else {
+            return try edit(collection, id) { editor in
+                try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+            }
+        }
+        let table = try collections.requireNumber(of: collection, database)
+        try checkEviction(key)
+        absent.remove(key)
+        let state = fresh.state()
+        try checkSize(state.count, key, grows: true)
+        try DocumentRows.put(
+            table, id, live: true, position: self.state.head + 1, state: state, isNew: true, database)
+        pending[key] = .inserted(fresh, delta: fresh.delta())
+        order.append(key)
     }
 
     /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
@@ -128,7 +176,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
             if pending[key] != nil { withdrawn[key] = bytes }
             try DocumentRows.remove(table, id, database)
-            if evicted.isEmpty { try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database) }
+            if evicted.isEmpty {
+                let live = liveQueries.map(\.canonicalKey)
+                try Cursors.forgetAll(but: live, database)
+                try Staged.discardAll(but: live, database)
+            }
             evicted.append(key)
         }
     }
@@ -153,8 +205,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     func operation() throws -> (operation: Operation, bytes: [UInt8])? {
         guard let stamp, !order.isEmpty else { return nil }
         let changes = order.compactMap { key in
-            pending[key]?.delta(stamp: stamp).map {
-                Operation.Change(collection: key.collection, id: key.id, delta: $0.encoded())
+            pending[key]?.delta(stamp).map {
+                Operation.Change(collection: key.collection, id: key.id, delta: $0)
             }
         }
         let operation = Operation(
