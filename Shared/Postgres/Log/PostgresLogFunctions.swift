@@ -148,14 +148,15 @@ enum PostgresLogFunctions {
     ///
     /// The first arrays have an element per actor, `actors` to `bodies` one per operation; of `touches` each
     /// was touched last by the operation of its place. A chain hash is the one before the group rotated left by
-    /// 29 bits per operation, XOR its fold.
+    /// 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
+    /// since arrays of a known length look cheaper.
     static let appendPlain = """
         CREATE FUNCTION mimeo_log.append_plain(
             database_id text, checks_head boolean, who int8[], keys text[], firsts int8[], lasts int8[],
             last_stamps int8[], last_hashes int8[], actors int8[], sequences int8[], stamps int8[],
             folds int8[], bodies bytea[], touches int8[], places int8[]
         ) RETURNS int8
-        LANGUAGE plpgsql AS $body$
+        LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $body$
         DECLARE
             home mimeo_log.databases%ROWTYPE;
             total int := array_length(actors, 1);
