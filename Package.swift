@@ -50,18 +50,18 @@ let shared: [Target] = [
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", grdb, sqlite, logging]),
-    module("Identity", ["CRDT", "DQL", jwt, crypto]),
-    module("Attachments", ["CRDT", crypto, logging]),
+    module("Identity", ["CRDT", jwt, crypto]),
+    module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
     module(
         "Transport",
         [
-            "Sync", "Replica", "OperationLog", "Attachments", "Identity",
+            "CRDT", "DQL", "Sync", "Replica",
             nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging,
         ]),
     module(
         "DittoSwift",
-        ["CRDT", "DQL", "Replica", "Sync", "Transport", "Attachments", "Identity", httpClient, logging]),
+        ["CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", httpClient, logging]),
     module(
         "ServiceKit",
         [
@@ -83,7 +83,7 @@ let shared: [Target] = [
 
 let services: [Target] =
     service(
-        "AuthGateway", ["ServiceKit", "CRDT", "Identity", "OperationLog", hummingbird, nioCore, arguments])
+        "AuthGateway", ["ServiceKit", "CRDT", "Identity", hummingbird, nioCore, arguments])
     + service(
         "Replicator",
         [
@@ -99,12 +99,12 @@ let services: [Target] =
             arguments,
         ])
     + service(
-        "AttachmentStore", ["ServiceKit", "CRDT", "Attachments", "Identity", hummingbird, nioCore, arguments])
+        "AttachmentStore", ["ServiceKit", "Attachments", "Identity", hummingbird, nioCore, arguments])
     + service(
         "Mimeo",
         [
             "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
-            "CRDT", "DQL", "Replica", "DittoSwift", "Identity", "OperationLog", hummingbird, httpClient,
+            "CRDT", "DQL", "DittoSwift", "OperationLog", hummingbird, httpClient,
             arguments, logging,
         ])
 
@@ -129,10 +129,7 @@ let checks: [Target] = [
     tests("TidyTests", []),
     tests(
         "PostgresTests",
-        [
-            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogDoubles", "TestSupport",
-            logging,
-        ]),
+        ["CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "TestSupport", logging]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
@@ -141,7 +138,7 @@ let checks: [Target] = [
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("IdentityTests", ["Identity", "CRDT", crypto]),
+    tests("IdentityTests", ["Identity", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(
         "ServiceKitTests",
@@ -168,14 +165,15 @@ let checks: [Target] = [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", "LogDoubles",
             httpClient, logging,
         ]),
-    tests("DittoSwiftTests", ["DittoSwift", "Mimeo", "ServiceKit", "CRDT", "DQL", "TestSupport"]),
-    tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", logging]),
+    tests(
+        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"]),
+    tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.
     .executableTarget(
         name: "Simulation",
         dependencies: [
-            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator", "ServiceKit",
+            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator",
             "Sync",
             "TestSupport", "Transport", logging,
         ],

@@ -10,6 +10,11 @@ guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
     say("usage: \(Options.help)")
     exit(2)
 }
+if options.jobs > 1, options.seeds.count > 1 {
+    var workers = Workers(options)
+    workers.run()
+    exit(workers.tally.failures == 0 ? 0 : 1)
+}
 Jobs.capture()
 var runner = Runner(options)
 do {
@@ -18,4 +23,4 @@ do {
     say("the simulation itself failed: \(error)")
     exit(3)
 }
-exit(runner.failures == 0 ? 0 : 1)
+exit(runner.tally.failures == 0 ? 0 : 1)

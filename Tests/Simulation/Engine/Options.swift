@@ -9,10 +9,15 @@ struct Options {
     var folder = "/dev/shm"
     /// Ends at the first seed that fails.
     var endsAtFirst = false
+    /// Processes that share the seeds.
+    var jobs = 1
+    /// Whether this is one of them.
+    var isWorker = false
 
     static let help = """
         simulation [--seed N | --seeds COUNT [--from N] | --list FILE] [--doublecheck] [--verbose]
                    [--peers N] [--acts N] [--faults a,b|none] [--folder PATH] [--first]
+                   [--jobs N]
         """
 
     /// Nil when the words make no sense.
@@ -25,6 +30,7 @@ struct Options {
             case "--doublecheck": isChecked = true
             case "--verbose": isVerbose = true
             case "--first": endsAtFirst = true
+            case "--worker": isWorker = true
             default:
                 guard let value = rest.popFirst() else { return nil }
                 switch word {
@@ -37,6 +43,8 @@ struct Options {
                     guard let named = Faults(names: value) else { return nil }
                     faults = named
                 case "--folder": folder = value
+                case "--jobs": jobs = max(1, Int(value) ?? 1)
+                case "--these": seeds = value.split(separator: ",").compactMap { UInt64($0) }
                 case "--list":
                     guard let listed = Self.seeds(in: value) else { return nil }
                     seeds = listed
@@ -45,5 +53,17 @@ struct Options {
             }
         }
         if let count { seeds = Array(first..<first + count) }
+    }
+
+    /// What a process is told that runs some of the seeds.
+    func workerWords(for some: [UInt64]) -> [String] {
+        var words = ["--worker", "--folder", folder, "--these", some.map(String.init).joined(separator: ",")]
+        if isChecked { words.append("--doublecheck") }
+        if isVerbose { words.append("--verbose") }
+        if endsAtFirst { words.append("--first") }
+        if let peers { words += ["--peers", "\(peers)"] }
+        if let acts { words += ["--acts", "\(acts)"] }
+        if let faults { words += ["--faults", "\(faults)"] }
+        return words
     }
 }

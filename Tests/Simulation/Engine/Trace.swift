@@ -1,6 +1,6 @@
 import CRDT
 
-/// What happened, as one number and the last lines in words.
+/// What happened, as one number, and the last lines in words where somebody wants to read them.
 struct Trace {
     /// One event: what, whose, and a checksum of what it carried.
     struct Line {

@@ -11,6 +11,8 @@ final class Instance: @unchecked Sendable {
     /// Nil while it is down or starting.
     var hub: DatabaseHub?
     var isStarting = false
+    /// The last turn of its housekeeping. While one writes a snapshot, it has the store's files open.
+    var housekeeping: Task<Void, Never>?
     /// Tells what belongs to an earlier process from this one's.
     var lifetime = 0
 

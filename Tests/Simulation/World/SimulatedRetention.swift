@@ -60,6 +60,8 @@ extension SimulatedLog {
     /// caller hears of it.
     private func change<Value>(_ body: (SQLiteLogFile) throws -> Value) async throws -> Value {
         try await pause()
+        // Its caller's process has ended.
+        try Task.checkCancellation()
         do {
             return try body(file)
         } catch {

@@ -85,11 +85,11 @@ final class World: @unchecked Sendable {
 
     static let logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
 
-    init(seed: UInt64, options: Options, folder: String) throws {
+    init(seed: UInt64, options: Options, folder: String, keepsLines: Bool) throws {
         self.seed = seed
         self.folder = folder
         generator = SplitMix64(seed: seed)
-        trace = Trace(keepsLines: true, keepsAll: options.isVerbose)
+        trace = Trace(keepsLines: keepsLines, keepsAll: keepsLines && options.isVerbose)
         profile = Profile(&generator, options)
         actsLeft = profile.acts
         reference = Reference()
@@ -231,8 +231,14 @@ final class World: @unchecked Sendable {
             materializer: hub.materializer, log: log, database: SimulatedLog.database, options: options,
             logger: Self.logger, wallMilliseconds: { [unowned self] in now })
         let lifetime = instance.lifetime
-        Task { [self] in
-            if await hub.materializer.hasLostHistory { return restart(instance) }
+        let earlier = instance.housekeeping
+        instance.housekeeping = Task { [self] in
+            await earlier?.value
+            guard instance.lifetime == lifetime else { return }
+            if await hub.materializer.hasLostHistory {
+                instance.housekeeping = nil
+                return restart(instance)
+            }
             do {
                 _ = try await housekeeper.turn(reaps: false)
             } catch {

@@ -47,7 +47,11 @@ extension World {
         }
         guard let hub = instance.hub else { return }
         instance.hub = nil
+        let housekeeping = instance.housekeeping
+        instance.housekeeping = nil
+        housekeeping?.cancel()
         Task { [self] in
+            await housekeeping?.value
             await hub.close()
             if instance.disk.isOff { instance.disk.restart() }
             attempt(change)
