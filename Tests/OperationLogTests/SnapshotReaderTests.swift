@@ -43,7 +43,8 @@ struct SnapshotReaderTests {
     @Test(
         "one that is overtaken by a newer snapshot begins anew with that, and drops what it had loaded",
         arguments: [
-            (moments: Set<Int>(), begun: [false], mark: UInt8(0)), ([2], [false], 2), ([4], [false, true], 4),
+            (moments: Set<Int>(), begun: [false], mark: UInt8(0)), ([2], [false], 2),
+            ([4], [false, true], 4),
             ([2, 6], [false, true], 6),
         ])
     func overtaken(_ run: (moments: Set<Int>, begun: [Bool], mark: UInt8)) async throws {

@@ -136,7 +136,8 @@ struct FailingLogTests {
                 }
             }
             let fold = try await Materializer.open(
-                QueryBench.database, log: underneath, folder: "\(bench.folder)/fold", logger: Logger(label: "test"))
+                QueryBench.database, log: underneath, folder: "\(bench.folder)/fold",
+                logger: Logger(label: "test"))
             try await fold.advance()
             _ = try await fold.writeSnapshot { true }
             await fold.close()

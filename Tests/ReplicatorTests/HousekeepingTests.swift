@@ -201,7 +201,8 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in")
+    @Test(
+        "a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in")
     func idleHub() async throws {
         try await withShop { shop in
             let hub = try await DatabaseHub.open(

@@ -8,8 +8,8 @@ import OperationLog
 /// A notification is a hint; the truth is a look at the heads, once per `pollInterval` and whenever the
 /// connection was made anew. Notifying takes a lock that the whole server shares, so it happens after the
 /// commit, outside of it, and one notification stands for all commits of a database since the last. A
-/// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there is
-/// at most one per `LogLimits.watchSpacing`, or it would cost appenders more than their own commits do.
+/// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
+/// is at most one per `LogLimits.watchSpacing`, or it would cost appenders as much as their own commits do.
 ///
 /// All variables belong to `queue`.
 final class PostgresChangeWatcher: @unchecked Sendable {

@@ -147,8 +147,8 @@ enum PostgresLogFunctions {
     /// not stand where its run begins, is another key's, or the database is not there or damaged.
     ///
     /// The first arrays have an element per actor, `actors` to `bodies` one per operation; of `touches` each
-    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left by
-    /// 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
+    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left
+    /// by 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
     /// since arrays of a known length look cheaper.
     static let appendPlain = """
         CREATE FUNCTION mimeo_log.append_plain(
@@ -189,7 +189,8 @@ enum PostgresLogFunctions {
                     "timestamp" = excluded."timestamp", hash = excluded.hash
             ), seen AS (
                 INSERT INTO mimeo_log.touched
-                SELECT home.number, t.touch, home.head + t.place FROM unnest(touches, places) AS t (touch, place)
+                SELECT home.number, t.touch, home.head + t.place
+                FROM unnest(touches, places) AS t (touch, place)
                 ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset"
             )
             INSERT INTO mimeo_log.operations
