@@ -9,8 +9,8 @@ import Testing
 struct SnapshotReaderTests {
     private static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    /// A log in which a newer snapshot takes the place of the one that is being read, whenever a reader asks for
-    /// one of these chunks, counted over all its questions.
+    /// A log in which a newer snapshot takes the place of the one that is being read, whenever a reader asks
+    /// for one of these chunks, counted over all its questions.
     private final class Overtaking: PassingOnLog, @unchecked Sendable {
         // Unchecked as its base is: the count is guarded by a lock.
         private let asked = Mutex(0)
