@@ -39,15 +39,24 @@ struct SnapshotReaderTests {
         _ = try await log.finish(draft, in: "db")
     }
 
+    struct Run: Sendable {
+        /// When newer snapshots come.
+        let moments: Set<Int>
+        /// What `begin` heard.
+        let begun: [Bool]
+        /// Of the snapshot that was loaded.
+        let mark: UInt8
+    }
+
     /// Each snapshot has two chunks. Verifying asks twice, loading twice more.
     @Test(
         "one that is overtaken by a newer snapshot begins anew with that, and drops what it had loaded",
         arguments: [
-            (moments: Set<Int>(), begun: [false], mark: UInt8(0)), ([2], [false], 2),
-            ([4], [false, true], 4),
-            ([2, 6], [false, true], 6),
+            Run(moments: [], begun: [false], mark: 0), Run(moments: [2], begun: [false], mark: 2),
+            Run(moments: [4], begun: [false, true], mark: 4),
+            Run(moments: [2, 6], begun: [false, true], mark: 6),
         ])
-    func overtaken(_ run: (moments: Set<Int>, begun: [Bool], mark: UInt8)) async throws {
+    func overtaken(_ run: Run) async throws {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
