@@ -33,6 +33,8 @@ public enum LogLimits {
     /// How long the committing thread looks for the next call before it sleeps: as long as waking two
     /// threads takes.
     static let commitPatience = Duration.microseconds(200)
+    /// How long it waits for one more call of those that came back: waking one more thread and a bit.
+    static let commitGap = Duration.microseconds(50)
     /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
     static let checkpointPages = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.
@@ -60,6 +62,9 @@ public enum LogLimits {
     package static let keptHashes: UInt64 = 4 << 20
     /// Chunks of dropped snapshots that one transaction removes.
     package static let droppedChunks = 64
+    /// How often a reader begins anew with a snapshot because a newer one took its place: one that is so
+    /// slow is overtaken for ever.
+    static let snapshotAttempts = 8
     /// UTF-8 bytes of a lease's purpose.
     package static let purposeBytes = 64
 }

@@ -26,7 +26,7 @@ struct LogWriter: Sendable {
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
         do {
             return try transaction { db in
-                var batch = AppendBatch(db, nowMilliseconds: now())
+                var batch = try AppendBatch(db, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 return (

@@ -17,7 +17,9 @@ import Synchronization
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
-/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once.
+/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once. And those that were answered
+/// together come back together, but one after the other: while they do, the next group is not begun with the
+/// first of them alone, or every other sync would be for a few.
 package final class GroupCommitter: Sendable {
     package typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
 
@@ -133,14 +135,20 @@ package final class GroupCommitter: Sendable {
                 poison(error)
                 for pending in group { pending.continuation.resume(throwing: error) }
             }
-            if isBusy { lookForMore() }
+            if isBusy { lookForMore(expected: group.count) }
         }
     }
 
-    /// Returns when a call has come, or none does for a moment.
-    private func lookForMore() {
-        let end = ContinuousClock.now + LogLimits.commitPatience
-        while state.withLock({ $0.pending.isEmpty && $0.refusal == nil }), ContinuousClock.now < end {
+    /// Returns when as many calls have come as were answered last, or no further one does for a moment.
+    private func lookForMore(expected: Int) {
+        var seen = 0
+        var end = ContinuousClock.now + LogLimits.commitPatience
+        while true {
+            let (count, isRefusing) = state.withLock { ($0.pending.count, $0.refusal != nil) }
+            guard count < expected, !isRefusing else { return }
+            let now = ContinuousClock.now
+            if count > seen { (seen, end) = (count, now + LogLimits.commitGap) }
+            guard now < end else { return }
             sched_yield()
         }
     }

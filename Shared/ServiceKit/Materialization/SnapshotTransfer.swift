@@ -6,38 +6,25 @@ import Replica
 // Between a log's snapshot and a materialization, in both directions, chunk by chunk.
 
 extension Materializer {
-    /// Loads the log's snapshot into a fresh replica.
-    /// - Returns: where the replica stands; nil when there is no snapshot, or only a damaged one beside a log
-    ///   that is still whole.
+    /// Loads the log's snapshot into a fresh replica; into another one, made by `renew` in its place, when a
+    /// newer snapshot came meanwhile.
+    /// - Returns: the replica that is in place now, and where it stands; nil when there is nothing to load.
     static func loadSnapshot(
         into replica: Replica, _ log: any OperationLog, _ database: String, _ executor: BlockingExecutor,
-        _ logger: Logger
-    ) async throws -> LogPosition? {
-        guard let snapshot = try await log.snapshot(of: database) else { return nil }
-        do {
-            // The whole of it is verified first: the replica must not begin with what turns out damaged.
-            try await log.readSnapshot(snapshot, of: database) { _ in }
-        } catch let error as OperationLogError where error.code == .corruptSnapshot {
-            guard try await log.truncation(of: database).offset == 0 else { throw error }
-            logger.error(
-                "the snapshot is damaged; the log is folded from its beginning",
-                metadata: ["database": "\(database)"])
-            return nil
+        _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
+    ) async throws -> (Replica, LogPosition?) {
+        var replica = replica
+        let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
+            let current = replica
+            if isAgain { replica = try await executor.run { try renew(current) } }
+            return SnapshotLoading()
+        } load: { loading, chunk in
+            let (current, sofar) = (replica, loading)
+            loading = try await executor.run { try current.load(chunk, sofar) }
+        } position: {
+            $0.position
         }
-        var loading = SnapshotLoading()
-        try await log.readSnapshot(snapshot, of: database) { chunk in
-            let sofar = loading
-            loading = try await executor.run { try replica.load(chunk, sofar) }
-        }
-        guard loading.position == snapshot.position else {
-            throw OperationLogError(
-                .corruptSnapshot, "the snapshot is not of the place it is kept for", database: database,
-                offset: snapshot.position.offset)
-        }
-        logger.info(
-            "a materialization begins with the log's snapshot",
-            metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
-        return loading.position
+        return (replica, loaded?.position)
     }
 
     /// Writes what is folded now into the log as its snapshot, while folding goes on; nil before the first
