@@ -104,6 +104,28 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a document that does not fit begins a chunk: only one alone makes a chunk larger than its size")
+    func largeDocuments() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            for (number, length) in [200_000, 400_000, 100, 200_000, 300_000, 50].enumerated() {
+                let text = String(repeating: "x", count: length)
+                let insert = "INSERT INTO c DOCUMENTS ({'_id': \(number), 't': '\(text)'})"
+                log.append(try #require(try writer.execute(insert).operation))
+            }
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let chunks = try chunks(of: fold)
+            for chunk in chunks where chunk.count > ReplicaLimits.snapshotChunkBytes {
+                #expect(try SnapshotChunk.records(in: chunk).count == 1)
+            }
+            #expect(chunks.filter { $0.count > ReplicaLimits.snapshotChunkBytes }.count == 2)
+            let (copy, _) = try load(chunks, into: folder.appendingPathComponent("copy"))
+            #expect(try copy.everything() == fold.everything())
+        }
+    }
+
     @Test("a snapshot that was not loaded to its end is no checkpoint, also after the store was opened again")
     func halfLoaded() throws {
         try withTemporaryDirectory { folder in
