@@ -111,7 +111,7 @@ public final class QueryServicePart: ServicePart {
             do {
                 return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
                     .response
-            } catch where Self.isOfLostHistory(error) {
+            } catch  where Self.isOfLostHistory(error) {
                 // The log went back to an earlier state under this process, or was truncated ahead of it:
                 // nothing was written, and what was folded is built anew.
                 guard await projection.store.hasLostHistory else { throw error }

@@ -69,7 +69,8 @@ package actor DatabaseHub {
 
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
-        _ environment: Environment, _ stream: LiveStream, _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
+        _ environment: Environment, _ stream: LiveStream,
+        _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
         self.database = database

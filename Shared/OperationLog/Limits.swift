@@ -58,6 +58,8 @@ public enum LogLimits {
     static let truncationStep: UInt64 = 4_096
     /// The same for a server in the network.
     package static let remoteTruncationStep: UInt64 = 16_384
+    /// Entries of the index of last offsets that one transaction of a truncation looks at.
+    package static let forgottenTouches = 8_192
     /// Chain hashes of removed entries that stay for cursors, eight bytes each: 32 MB.
     package static let keptHashes: UInt64 = 4 << 20
     /// Chunks of dropped snapshots that one transaction removes.

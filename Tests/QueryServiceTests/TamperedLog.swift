@@ -31,7 +31,8 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
         return try await super.append(requests, to: database)
     }
 
-    override func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry] {
+    override func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry]
+    {
         if let failure = tampering.withLock({ $0.readFailure }) {
             throw OperationLogError(failure, "tampered with")
         }

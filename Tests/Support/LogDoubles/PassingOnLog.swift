@@ -68,7 +68,9 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64) async throws {
+    open func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64)
+        async throws
+    {
         try await log.truncate(database, through: offset, keepingHashesAfter: floor)
     }
 
@@ -98,7 +100,8 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String) async throws
+    open func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String)
+        async throws
         -> ActorLease?
     { try await log.lease(purpose, of: slots, for: duration, in: database) }
 
