@@ -11,7 +11,8 @@ package struct ServerStore: SessionStore {
     let hub: DatabaseHub
     let log: any OperationLog
     let database: String
-    let session: UInt64
+    /// Its number at the hub.
+    package let session: UInt64
     let identity: Identity
 
     /// The store of one session, whose number `DatabaseHub.enter` gave.

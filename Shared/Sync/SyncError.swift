@@ -64,3 +64,66 @@ public struct SyncError: Error, Equatable, Sendable, CustomStringConvertible {
     /// `SYNC-0101: message`.
     public var description: String { "\(code): \(message)" }
 }
+
+/// What ends, or is refused, with a code.
+public enum SyncSubject: String, Sendable, CaseIterable {
+    /// The session: a close frame is the last one.
+    case session
+    /// One subscription: the session goes on.
+    case subscription
+    /// One operation: the session goes on.
+    case write
+}
+
+/// What a peer does about it. The raw value is what `wire.cddl` says.
+public enum SyncRemedy: String, Sendable {
+    /// Connects again after the first pause.
+    case reconnect = "connects again soon"
+    /// Connects again after the first pause, with a token that it asks its application for.
+    case reconnectWithToken = "connects again soon, with another token"
+    /// Connects again after a pause that doubles each time: the next attempt may well end alike.
+    case reconnectLater = "connects again, later each time"
+    /// Asks again when the server says that rights have changed.
+    case askWhenGranted = "asks again when granted"
+    /// Tells its application, which may ask for something else.
+    case tellApplication = "tells its application"
+    /// Sets the write aside for its application; what followed it is sent again under a new actor.
+    case setAside = "sets the write aside"
+    /// Writes it again under a new actor, by the server's clock.
+    case writeAgain = "writes it again by the server's clock"
+    /// Forgets it: it counts already.
+    case forget = "forgets it"
+}
+
+extension SyncErrorCode {
+    /// What can end with the code, and what a peer does then. A code that is not known here ends a session
+    /// like `unavailable`.
+    public var remedies: [SyncSubject: SyncRemedy] {
+        switch self {
+        case .malformedFrame, .unknownMessage, .frameTooLarge, .unexpectedMessage, .creditExceeded,
+            .versionMismatch, .wrongDatabase, .unavailable:
+            [.session: .reconnectLater]
+        case .invalidSubscription: [.subscription: .tellApplication]
+        case .readNotGranted: [.subscription: .askWhenGranted]
+        case .writeNotGranted, .documentTooLarge: [.write: .setAside]
+        // An operation whose author cannot be read cannot be refused by its name.
+        case .malformedOperation: [.write: .setAside, .session: .reconnectLater]
+        // Only another handshake can tell which of two histories is whose.
+        case .sequenceGap, .actorConflict: [.write: .setAside, .session: .reconnectLater]
+        // A server whose stream rests on what it does not have itself.
+        case .baseNotCovered: [.write: .setAside, .session: .reconnectLater]
+        // The session when the server's clock does not help.
+        case .clockTooFarAhead: [.write: .writeAgain, .session: .reconnectLater]
+        case .alreadyThere: [.write: .forget]
+        case .expired: [.session: .reconnectWithToken]
+        case .goingAway: [.session: .reconnect]
+        }
+    }
+}
+
+extension SyncError {
+    /// What a peer does whose session has ended for this reason.
+    public var remedy: SyncRemedy {
+        SyncErrorCode(rawValue: code)?.remedies[.session] ?? .reconnectLater
+    }
+}

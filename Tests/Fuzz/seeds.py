@@ -44,6 +44,99 @@ def frames(directory):
             write(directory, "session", f"{file.stem}-{kind}", bytes([kind]) + data)
 
 
+def cbor(value):
+    """Deterministic CBOR of what frames are made of."""
+    def head(major, number):
+        if number < 24:
+            return bytes([major << 5 | number])
+        code, width = next((c, w) for c, w in ((24, 1), (25, 2), (26, 4), (27, 8)) if number < 1 << 8 * w)
+        return bytes([major << 5 | code]) + number.to_bytes(width, "big")
+
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if value is None:
+        return b"\xf6"
+    if isinstance(value, int):
+        return head(0, value)
+    if isinstance(value, bytes):
+        return head(2, len(value)) + value
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(cbor, value))
+    return head(5, len(value)) + b"".join(cbor(key) + cbor(value[key]) for key in sorted(value))
+
+
+def sessions(directory):
+    """Sessions that go deep: what `Targets/SessionTargets.swift` reads as events of an open session."""
+    vector = bytes.fromhex("01000000000000000109")
+    for file in sorted((TESTS / "CRDTTests" / "Fixtures").glob("*.json")):
+        for fixture in json.loads(file.read_text())["fixtures"]:
+            if fixture["kind"] == "document":
+                state = bytes.fromhex(fixture["bytes"])
+            if fixture["kind"] == "operation":
+                operation = bytes.fromhex(fixture["bytes"])
+    actor = bytes(7) + b"\1"
+    place = [bytes(16), 300, bytes(7) + b"\1"]
+    later = [bytes(16), 301, bytes(7) + b"\1"]
+    one, two = ["cars", cbor(1)], ["cars", cbor(2)]
+
+    def frame(fields):
+        data = cbor(fields)
+        return b"\0" + len(data).to_bytes(2, "big") + data
+
+    def run(data):
+        return len(data).to_bytes(2, "big") + data
+
+    subscribe = bytes([9, 1, 1, 0, 0, 0])
+    stored = b"\x0e"
+    page = {0: 5, 1: 1, 2: [one + [state]], 3: []}
+    states = frame({0: 11, 1: [one + [state], two + [state]], 2: place})
+    wrote = bytes([13, 1, 12, 1, 1, 1]) + run(operation) + bytes([12, 1, 0])
+    refused = {0: 14, 1: actor, 2: 1, 3: "SYNC-0401", 4: "no", 5: [one]}
+    peer = {
+        "staged": subscribe + frame(page) + stored + frame({**page, 4: place, 8: b"r"}) + stored
+        + frame({0: 7, 1: later}) + stored,
+        "candidates": subscribe + frame({**page, 3: [two + [vector]]}) + bytes([19, 1, 2, 0]) + states + stored
+        + frame({**page, 4: place}) + stored,
+        "base": subscribe + frame({**page, 4: place}) + stored
+        + frame({0: 6, 1: later, 2: [one + [b"d", actor, actor]]}) + bytes([18, 1, 0]) + states + stored,
+        "repair": wrote + frame(refused) + bytes([23, 1, 1, 0]) + states + bytes([24])
+        + bytes([28, 2, 1, 1, 1, 2]) + bytes([12, 2, 1, 1]) + run(operation),
+        "gone": wrote + subscribe + frame({**page, 4: place, 5: [two + [vector]]}) + bytes([21, 2, 0])
+        + bytes([23, 1, 2, 0]) + states + bytes([24, 28, 2, 0, 0]),
+        "listed": subscribe + frame({0: 18, 1: 1}) + stored + bytes([22, 1, 1, 1, 0, 1]) + frame({**page, 4: place})
+        + stored,
+        "rights": subscribe + frame({0: 4, 1: 1, 2: "SYNC-0302", 3: "no", 4: True}) + stored + stored + frame({0: 20}),
+        "evicted": subscribe + wrote + bytes([20, 1, 0, 2, 0]) + frame({0: 9, 1: [[actor, 1]], 2: 5}) + states + stored,
+        "chunks": subscribe + frame({0: 13, 1: False, 2: cbor({**page, 4: place})[:20]})
+        + frame({0: 13, 1: True, 2: cbor({**page, 4: place})[20:]}) + stored,
+    }
+    ask = frame({0: 2, 1: 1, 2: "SELECT * FROM cars", 3: {}})
+    holds = frame({0: 2, 1: 1, 2: "SELECT * FROM cars", 3: {}, 6: True})
+    served = bytes([39, 1, 1, 1, 1, 1, 0]) + run(state) + bytes([0, 200, 1, 1, 3, 0])
+    change = bytes([39, 5, 1, 0, 0, 0, 1]) + run(state) + run(state) + bytes([0, 1, 4, 1, 0, 1, 4])
+    server = {
+        "served": ask + served + change + frame({0: 12, 1: 1000}) + bytes([39, 6, 1, 4]) + served,
+        "held": holds + frame({0: 19, 1: 1, 2: [one + [vector]], 3: False}) + bytes([39, 3, 1, 1, 1, 1, 0]) + run(state)
+        + bytes([0, 0, 0, 1, 1]) + frame({0: 19, 1: 1, 2: [], 3: True}) + bytes([39, 3, 1, 0, 0, 0, 0]) + served,
+        "rights": ask + served + bytes([39, 4, 0, 2]) + bytes([39, 4, 1, 3]) + served,
+        "uploads": frame({0: 8, 1: [operation]}) * 2 + bytes([39, 7, 1, 9]) + bytes([39, 8, 1, 0, 9]),
+        "states": frame({0: 10, 1: [one, two]}) + bytes([39, 9, 1, 0, 1]) + run(state) + bytes([1, 1, 3]),
+        "unknown": frame({0: 2, 1: 1, 2: "SELECT * FROM cars", 3: {}, 4: place, 7: bytes(8)}) + bytes([39, 2, 1]),
+    }
+    behind = {
+        "restored": frame({0: 16, 1: [one + [vector]], 2: True}) + bytes([39, 10, 1, 1, 0])
+        + frame({0: 11, 1: [one + [state]]}) + bytes([39, 11, 1, 3]),
+    }
+    for kind, scripts in ((2, peer), (3, server), (3 | 16, behind), (2 | 4 | 8, peer), (3 | 4 | 8, server)):
+        for name, script in scripts.items():
+            write(directory, "session", f"deep-{name}-{kind}", bytes([kind]) + script)
+    words = [cbor(one), cbor(place), cbor({0: 5}), ask, holds, stored, states[:8], b"SYNC-0401", operation[:12]]
+    escaped = ("".join(f"\\x{byte:02x}" for byte in word) for word in words)
+    (directory / "session.dict").write_text("".join(f'"{word}"\n' for word in escaped))
+
+
 def conditions():
     """What stands behind WHERE: with other operators, seeds of the older language."""
     for statement in statements():
@@ -72,6 +165,7 @@ def statements():
 def main(directory):
     fixtures(directory)
     frames(directory)
+    sessions(directory)
     for number, statement in enumerate(sorted(set(statements()))):
         write(directory, "dql", f"statement-{number}", statement.encode())
         write(directory, "execute", f"statement-{number}", statement.encode())

@@ -7,6 +7,7 @@ import Logging
 import OperationLog
 import Replica
 import ServiceKit
+import Synchronization
 import TestSupport
 import Testing
 
@@ -162,6 +163,58 @@ struct HousekeepingTests {
             #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == 1)
             #expect(try everything(fold.replica).count == 1)
             await fold.close()
+        }
+    }
+
+    @Test("a database that nobody has open is reaped too, once per interval, and closed again")
+    func closedDatabase() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try await shop.write("DELETE FROM c WHERE _id = 1")
+            var options = HousekeepingOptions()
+            options.tombstoneTimeToLive = .milliseconds(1)
+            options.interval = .milliseconds(40)
+            let counts = Mutex((opened: 0, closed: 0))
+            let place = shop.folder.appendingPathComponent("hub").path
+            let jobs = Housekeeping(
+                log: shop.log, options: options, logger: silent, isOpen: { _ in false },
+                hub: { database in
+                    counts.withLock { $0.opened += 1 }
+                    return try await DatabaseHub.open(
+                        database, log: shop.log, folder: place, logger: silent)
+                },
+                close: { hub in
+                    await hub.close()
+                    counts.withLock { $0.closed += 1 }
+                })
+            // Two processes, which both find the database closed.
+            let running = (Task { try await jobs.run() }, Task { try await jobs.run() })
+            #expect(try await eventually { counts.withLock { $0.closed } == 1 })
+            #expect(try await shop.log.head(of: Shop.database).offset == 3)
+            for _ in 0..<10 { try await Task.sleep(for: options.interval) }
+            #expect(counts.withLock { [$0.opened, $0.closed] } == [1, 1])
+            running.0.cancel()
+            running.1.cancel()
+            let fold = try await shop.materializer()
+            try await fold.advance()
+            #expect(try everything(fold.replica).count == 1)
+            await fold.close()
+        }
+    }
+
+    @Test(
+        "a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in")
+    func idleHub() async throws {
+        try await withShop { shop in
+            let hub = try await DatabaseHub.open(
+                Shop.database, log: shop.log, folder: shop.folder.appendingPathComponent("hub").path,
+                logger: silent)
+            let session = try #require(await hub.enter())
+            #expect(await !hub.retireIfIdle())
+            await hub.leave(session)
+            #expect(await hub.retireIfIdle())
+            #expect(await hub.enter() == nil)
+            await hub.close()
         }
     }
 

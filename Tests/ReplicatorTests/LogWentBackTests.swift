@@ -52,7 +52,7 @@ struct LogWentBackTests {
             let later = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
             #expect(try await writer.isAcknowledged(later))
             #expect(try await eventually { try reader.rows("SELECT * FROM c").count == 3 })
-            // The write may reach the restored log before anybody has noticed; what was lost comes after that.
+            // The write may reach the restored log before anybody has noticed; what was lost comes after.
             #expect(try await eventually { try await restored.head(of: TestBench.database).offset >= 3 })
             for peer in [writer, reader] { await peer.sync.stop() }
         }

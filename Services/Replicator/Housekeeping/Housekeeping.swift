@@ -49,17 +49,23 @@ struct Housekeeping {
     private func look(at database: String, isLate: Bool) async throws -> Bool? {
         let head = try await log.head(of: database).offset
         let reaps = isLate && options.tombstoneTimeToLive != nil && head > 0
+        let isGrown = try await isSnapshotDue(database, head)
         if isOpen(database) {
-            guard try await reaps || isSnapshotDue(database, head) else { return nil }
-            return try await turn(database, reaps: reaps) && reaps ? true : nil
+            guard reaps || isGrown, try await turn(database, reaps: reaps), reaps else { return nil }
+            return true
         }
-        let search =
-            reaps
-            ? try await log.lease(Self.purpose, of: 1, for: options.reapingInterval, in: database) : nil
-        guard try await search != nil || isSnapshotDue(database, head) else { return false }
+        var search: ActorLease?
+        if reaps {
+            search = try await log.lease(Self.purpose, of: 1, for: options.reapingInterval, in: database)
+        }
+        guard search != nil || isGrown else { return false }
         let isDone = try await turn(database, reaps: search != nil)
-        if let search, !isDone { try await log.release(search, retiring: false, in: database) }
-        return search == nil ? false : isDone ? true : nil
+        guard let search else { return false }
+        guard isDone else {
+            try await log.release(search, retiring: false, in: database)
+            return nil
+        }
+        return true
     }
 
     private func isSnapshotDue(_ database: String, _ head: UInt64) async throws -> Bool {

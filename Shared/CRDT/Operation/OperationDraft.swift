@@ -1,5 +1,5 @@
-/// What one transaction has edited so far, on its way to becoming an operation: a pending delta per document, in
-/// the order of their first edits, under one stamp. Whoever drafts keeps the documents' states.
+/// What one transaction has edited so far, on its way to becoming an operation: a pending delta per document,
+/// in the order of their first edits, under one stamp. Whoever drafts keeps the documents' states.
 public struct OperationDraft: Sendable {
     /// For the transaction's result: documents above the soft limit.
     public private(set) var warnings: [String] = []

@@ -1,8 +1,8 @@
 import GRDB
 import GRDBSQLite
 
-/// A statement of the connection's cache, stepped directly: on the way of every append, GRDB's arguments and rows
-/// cost more than the statement.
+/// A statement of the connection's cache, stepped directly: on the way of every append, GRDB's arguments and
+/// rows cost more than the statement.
 ///
 /// Used only inside the access that made it. Columns count from 0, parameters from 1.
 struct FastStatement {

@@ -21,7 +21,8 @@ import Synchronization
 /// together come back together, but one after the other: while they do, the next group is not begun with the
 /// first of them alone, or every other sync would be for a few.
 package final class GroupCommitter: Sendable {
-    package typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
+    /// Commits a group; `announce` tells readers of it, after its callers.
+    package typealias Commit = @Sendable ([AppendCall]) -> (outcome: GroupOutcome, announce: () -> Void)
 
     private struct Pending {
         let call: AppendCall
@@ -119,7 +120,8 @@ package final class GroupCommitter: Sendable {
         let isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
         defer { lastEnd.withLock { $0 = ContinuousClock.now } }
         while let group = nextGroup() {
-            switch commit(group.map(\.call)) {
+            let (outcome, announce) = commit(group.map(\.call))
+            switch outcome {
             case .committed(let results):
                 let counts = "a group of \(group.count) calls had \(results.count) results"
                 precondition(results.count == group.count, counts)
@@ -132,6 +134,7 @@ package final class GroupCommitter: Sendable {
                 poison(error)
                 for pending in group { pending.continuation.resume(throwing: error) }
             }
+            announce()
             if isBusy { lookForMore(expected: group.count) }
         }
     }

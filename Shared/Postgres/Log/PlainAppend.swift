@@ -1,9 +1,9 @@
 import CRDT
 import OperationLog
 
-/// One database's part of a group when every operation is plain: without condition and lease, and each actor's
-/// operations in one run. Most groups are, and the server takes such a one with a few statements for all of it
-/// (`mimeo_log.append_plain`), where `mimeo_log.append` decides operation by operation.
+/// One database's part of a group when every operation is plain: without condition and lease, and each
+/// actor's operations in one run. Most groups are, and the server takes such a one with a few statements for
+/// all of it (`mimeo_log.append_plain`), where `mimeo_log.append` decides operation by operation.
 struct PlainAppend {
     /// The operations of one actor in the group.
     private struct Run {

@@ -147,15 +147,16 @@ enum PostgresLogFunctions {
     /// not stand where its run begins, is another key's, or the database is not there or damaged.
     ///
     /// The first arrays have an element per actor, `actors` to `bodies` one per operation; of `touches` each
-    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left by
-    /// 29 bits per operation, XOR its fold.
+    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left
+    /// by 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
+    /// since arrays of a known length look cheaper.
     static let appendPlain = """
         CREATE FUNCTION mimeo_log.append_plain(
             database_id text, checks_head boolean, who int8[], keys text[], firsts int8[], lasts int8[],
             last_stamps int8[], last_hashes int8[], actors int8[], sequences int8[], stamps int8[],
             folds int8[], bodies bytea[], touches int8[], places int8[]
         ) RETURNS int8
-        LANGUAGE plpgsql AS $body$
+        LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $body$
         DECLARE
             home mimeo_log.databases%ROWTYPE;
             total int := array_length(actors, 1);
@@ -188,7 +189,8 @@ enum PostgresLogFunctions {
                     "timestamp" = excluded."timestamp", hash = excluded.hash
             ), seen AS (
                 INSERT INTO mimeo_log.touched
-                SELECT home.number, t.touch, home.head + t.place FROM unnest(touches, places) AS t (touch, place)
+                SELECT home.number, t.touch, home.head + t.place
+                FROM unnest(touches, places) AS t (touch, place)
                 ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset"
             )
             INSERT INTO mimeo_log.operations

@@ -204,8 +204,9 @@ final class PostgresLogWriter: @unchecked Sendable {
             }
             // Statements are planned while tables are empty and run when they are not: never by reading all.
             try connection.run(
-                "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
-            )
+                """
+                SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
+                """)
             self.connection = connection
             checked = []
             return connection

@@ -67,8 +67,7 @@ public final class PostgresOperationLog: OperationLog {
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
             let (outcome, grown) = writer.commit(calls)
-            if !grown.isEmpty { watcher.announce(grown) }
-            return outcome
+            return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
         }
         lanes = ConnectionLanes(url: url)
         upkeep = ConnectionLanes(url: url, count: 1)

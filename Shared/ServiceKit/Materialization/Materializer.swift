@@ -35,9 +35,9 @@ public actor Materializer {
     public private(set) var position: LogPosition
     /// Why the last fold failed; nil after one that did not.
     public private(set) var failure: String?
-    /// Whether the log was found to lack what is folded, or what comes next: it went back to an earlier state,
-    /// or was truncated while this fold was behind. Nothing must be judged by it any more; whoever owns it
-    /// opens another, which begins with the log's snapshot.
+    /// Whether the log was found to lack what is folded, or what comes next: it went back to an earlier
+    /// state, or was truncated while this fold was behind. Nothing must be judged by it any more; whoever
+    /// owns it opens another, which begins with the log's snapshot.
     public private(set) var hasLostHistory = false
 
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in

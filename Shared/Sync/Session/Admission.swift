@@ -6,7 +6,7 @@ import CRDT
 /// only after the append was answered, when the operations are durable.
 struct Admission: Sendable {
     /// Uploads that wait for the append under way; bounded by the credit given.
-    var waiting: [(operations: [[UInt8]], size: Int)] = []
+    var waiting = Queue<(operations: [[UInt8]], size: Int)>()
     /// The size of the upload being appended; nil when none is.
     var appending: Int?
     /// Actors of which an operation was refused: what follows in their sequence has nothing to stand on,

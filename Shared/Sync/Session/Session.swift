@@ -80,7 +80,7 @@ public struct Session: Sendable {
     var sendCredit = 0
     /// Frames that wait for credit, in order. Nothing more is read while there is one, so it holds at most
     /// what was under way: one page, one run of operations, one upload.
-    private var outbox: [(frame: [UInt8], isData: Bool)] = []
+    private var outbox = Queue<(frame: [UInt8], isData: Bool)>()
     /// Its bytes; bounded by `Limits.waitingBytes`.
     private(set) var outboxBytes = 0
     /// Bytes of data frames the other side may still send.
@@ -310,7 +310,7 @@ extension Session {
 
     /// Takes back what has not left yet: positions and documents that the other side may not see any more.
     mutating func withdrawWaiting() {
-        outbox = []
+        outbox = Queue()
         outboxBytes = 0
     }
 

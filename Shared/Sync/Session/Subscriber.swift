@@ -52,7 +52,7 @@ struct Subscriber: Sendable {
     var subscriptions: [Subscription] = []
     var nextID: UInt64 = 1
     /// What has come and is not stored; bounded by the credit given.
-    var queue: [(work: Work, size: Int)] = []
+    var queue = Queue<(work: Work, size: Int)>()
     var step = Step.idle
     /// Documents whose states the head of the queue waits for.
     var missing: Set<DocumentKey> = []
@@ -307,7 +307,7 @@ extension Session {
         subscriber.listings.append((id, last))
         if last == nil {
             let key = subscriber.subscriptions[index].request.key
-            subscriber.queue.insert((.unstage(key: key), 0), at: 0)
+            subscriber.queue.prepend((.unstage(key: key), 0))
         }
         storeNext()
     }

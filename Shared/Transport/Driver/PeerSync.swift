@@ -203,8 +203,8 @@ public final class PeerSync: Sendable {
             let error = try await socket.run { connection in
                 try await self.converse(connection) { opened.withLock { $0 = true } }
             }
-            if error.code == SyncErrorCode.expired.rawValue { notify(.unauthorized(error.description)) }
-            let passes = [SyncErrorCode.expired, .goingAway].contains { $0.rawValue == error.code }
+            if error.remedy == .reconnectWithToken { notify(.unauthorized(error.description)) }
+            let passes = error.remedy != .reconnectLater
             return (error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }

@@ -2,21 +2,14 @@ import Logging
 import Sync
 import Synchronization
 
-/// Binds a session to a WebSocket and a store, until either ends.
+/// Binds a session to a connection and a store, until either ends.
 ///
 /// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the
 /// socket is read only after the frame before was handled. Frames waiting to leave are bounded by the
 /// session's credit, and `Limits.unsentBytes` ends a session whose other side asks and does not read:
 /// reading never waits for writing, so two full sockets cannot hold each other up.
 public final class SessionPump: Sendable {
-    private struct Item {
-        let event: Event
-        /// Resumed after the session has handled the event: holds the socket's reader back.
-        let handled: CheckedContinuation<Void, Never>?
-    }
-
-    private let inbox: AsyncStream<Item>
-    private let input: AsyncStream<Item>.Continuation
+    private let inbox = Inbox()
     /// Bytes of frames that wait to leave.
     private let unsent = Atomic<Int>(0)
     private let store: any SessionStore
@@ -26,14 +19,13 @@ public final class SessionPump: Sendable {
     public init(store: any SessionStore, logger: Logger) {
         self.store = store
         self.logger = logger
-        (inbox, input) = AsyncStream.makeStream(of: Item.self)
     }
 
     /// Hands an event to the session from outside: a new subscription, an own commit, the wish to end.
-    public func deliver(_ event: Event) { input.yield(Item(event: event, handled: nil)) }
+    public func deliver(_ event: Event) { inbox.put(event) }
 
     /// Runs the session over an open connection to its end, and says why it ended.
-    public func run(_ session: Session, over connection: WebSocketConnection) async -> SyncError {
+    public func run(_ session: Session, over connection: some SessionConnection) async -> SyncError {
         let (frames, output) = AsyncStream.makeStream(of: [UInt8].self)
         return await withDiscardingTaskGroup(returning: SyncError.self) { group in
             group.addTask { await self.read(connection) }
@@ -54,8 +46,8 @@ public final class SessionPump: Sendable {
             }
             output.finish()
             await finish(writer)
-            drain()
-            connection.close(WebSocketClose(code: reason.closeCode, reason: reason.code))
+            inbox.close()
+            connection.close(code: reason.closeCode, reason: reason.code)
             group.cancelAll()
             return reason
         }
@@ -66,9 +58,11 @@ public final class SessionPump: Sendable {
     ) async -> SyncError {
         var session = start
         var end = handle(session.receive(.opened), output, &group)
-        for await item in inbox where end == nil {
-            end = handle(session.receive(item.event), output, &group)
-            item.handled?.resume()
+        for await item in inbox.items where end == nil {
+            for event in inbox.events(of: item) where end == nil {
+                end = handle(session.receive(event), output, &group)
+            }
+            item.release()
             if end == nil, unsent.load(ordering: .relaxed) > Limits.unsentBytes {
                 let reason = SyncError(.unavailable, "the other side does not read what it asked for")
                 end = handle(session.receive(.finish(reason)), output, &group)
@@ -110,20 +104,10 @@ public final class SessionPump: Sendable {
         limit.cancel()
     }
 
-    /// Lets go of everyone who still waits for an event to be handled.
-    private func drain() {
-        input.finish()
-        let inbox = inbox
-        Task.detached { for await item in inbox { item.handled?.resume() } }
-    }
-
-    private func read(_ connection: WebSocketConnection) async {
+    private func read(_ connection: some SessionConnection) async {
         do {
             while let message = try await connection.receive() {
-                await withCheckedContinuation { handled in
-                    let result = input.yield(Item(event: .frame(message), handled: handled))
-                    if case .terminated = result { handled.resume() }
-                }
+                await inbox.put(frame: message)
             }
         } catch {
             logger.debug("the connection ended", metadata: ["reason": "\(error)"])

@@ -254,3 +254,8 @@ public final class WebSocketConnection: Sendable {
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(connection: connection) }
     }
 }
+
+extension WebSocketConnection: SessionConnection {
+    /// See `SessionConnection`.
+    public func close(code: UInt16, reason: String) { close(WebSocketClose(code: code, reason: reason)) }
+}

@@ -8,6 +8,7 @@ import FuzzTargets
 
 // `fuzz --list` names the targets; `fuzz TARGET [libFuzzer's options] [corpus…]` fuzzes one of them. Built
 // without -DFUZZING it replays the files it is given, which is how a debugger gets at a crasher.
+// `fuzz --reached FILES…` says what sessions come to by inputs of the target `session`.
 
 /// libFuzzer calls back without a context, so the chosen target stands here. Written once before the driver
 /// starts, on the one thread there is.
@@ -27,10 +28,25 @@ private func fail(_ message: String) -> Never {
     exit(2)
 }
 
+private func read(_ path: String) -> [UInt8] {
+    guard let file = fopen(path, "rb") else { fail("cannot read \(path)") }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+}
+
 let names = FuzzTarget.all.map(\.name)
 guard CommandLine.argc > 1 else { fail("usage: fuzz --list | fuzz \(names.joined(separator: "|")) …") }
 if CommandLine.arguments[1] == "--list" {
     print(names.joined(separator: "\n"))
+    exit(0)
+}
+if CommandLine.arguments[1] == "--reached" {
+    var reached: [String: Int] = [:]
+    for path in CommandLine.arguments.dropFirst(2) {
+        for thing in reachedBySession(read(path)) { reached[thing, default: 0] += 1 }
+    }
+    for (thing, count) in reached.sorted(by: { $0.key < $1.key }) { print("\(count)\t\(thing)") }
     exit(0)
 }
 guard let target = FuzzTarget.all.first(where: { $0.name == CommandLine.arguments[1] }) else {
@@ -55,10 +71,6 @@ chosen = target
     exit(status)
 #else
     for path in CommandLine.arguments.dropFirst(2) {
-        guard let file = fopen(path, "rb") else { fail("cannot read \(path)") }
-        var bytes = [UInt8](repeating: 0, count: 1 << 20)
-        let length = fread(&bytes, 1, bytes.count, file)
-        fclose(file)
-        target.run(Array(bytes.prefix(length)))
+        target.run(read(path))
     }
 #endif

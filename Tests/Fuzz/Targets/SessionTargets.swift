@@ -13,7 +13,38 @@ func fuzzFrame(_ bytes: [UInt8]) {
 
 /// Bytes as events: any of them in any state must let the session go on, or close it with a code of ours (or
 /// the one that the other side gave); the close comes last, and nothing after it.
-func fuzzSession(_ bytes: [UInt8]) {
+func fuzzSession(_ bytes: [UInt8]) { drive(bytes) { _, _ in } }
+
+/// What an input leads a session to: "asks readPage", "sends catchUp", "closes SYNC-0104". Says whether seeds
+/// and corpus reach what lies deep, beyond greeting, subscription and credit.
+public func reachedBySession(_ bytes: [UInt8]) -> Set<String> {
+    var reached: Set<String> = []
+    drive(bytes) { event, actions in
+        for action in actions {
+            switch action {
+            case .send(let frame):
+                guard let frame = try? Frame(decoding: frame) else {
+                    require(false, "what a session sends does not decode")
+                    return
+                }
+                reached.insert("sends \(name(of: frame))")
+            case .close(let error):
+                // What the other side closes with may be any text.
+                guard !event.isFrame || SyncErrorCode(rawValue: error.code) != nil else { continue }
+                reached.insert("closes \(error.code)")
+            default: reached.insert("asks \(name(of: action))")
+            }
+        }
+    }
+    return reached
+}
+
+/// The name of an enumeration's case.
+private func name(of value: Any) -> String {
+    Mirror(reflecting: value).children.first?.label ?? "\(value)"
+}
+
+private func drive(_ bytes: [UInt8], _ watch: (Event, [Action]) -> Void) {
     var source = EventSource(bytes: bytes)
     var session = source.session()
     var steps = 0
@@ -21,6 +52,7 @@ func fuzzSession(_ bytes: [UInt8]) {
         steps += 1
         let wasClosed = session.isClosed
         let actions = session.receive(event)
+        watch(event, actions)
         require(!wasClosed || actions.isEmpty, "a closed session does something")
         let closes = actions.indices.filter { if case .close = actions[$0] { true } else { false } }
         require(
@@ -140,6 +172,12 @@ private struct EventSource {
         case 24: return .repairStaged
         case 25: return .seenNoted
         case 26: return .holdings([candidate()], isLast: flag())
+        case 27: return .historyCompared([standing()])
+        case 28:
+            let current = actor()
+            let left: Set<ActorID> = flag() ? [actor()] : []
+            return .repaired(
+                Repaired(actor: current, left: left, pending: flag() ? [actor()] : [], refused: []))
         default: return nextOfServer()
         }
     }
@@ -175,6 +213,12 @@ private struct EventSource {
         case 12: return .failed("fuzzed")
         default: return .disconnected
         }
+    }
+
+    private mutating func standing() -> HistoryStanding {
+        let states: [HistoryStanding.State] = [.open, .closed, .forked]
+        return HistoryStanding(
+            actor: actor(), admitted: UInt64(byte() % 8), state: states[Int(byte()) % 3], isExact: flag())
     }
 
     private mutating func request() -> SubscriptionRequest {

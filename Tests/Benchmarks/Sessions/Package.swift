@@ -1,0 +1,71 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The sessions' benchmark, a package of its own (see `scripts/side-package`): peer and server without
+// sockets, TLS and HTTP. Of Identity, Transport, ServiceKit and Replicator only what has no network in it.
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
+func module(
+    _ path: String, _ dependencies: [Target.Dependency], exclude: [String] = [], sources: [String]? = nil
+) -> Target {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    return .target(
+        name: name, dependencies: dependencies, path: path, exclude: exclude, sources: sources,
+        swiftSettings: strict)
+}
+
+let package = Package(
+    name: "session-benchmark",
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    ],
+    targets: [
+        module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
+        module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
+        module("Shared/Replica", ["CRDT", "DQL", grdb, sqlite, logging], exclude: ["README.md"]),
+        module("Shared/OperationLog", ["CRDT", grdb, logging], exclude: ["README.md"]),
+        module(
+            "Shared/Identity", ["CRDT", "DQL"],
+            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"]),
+        module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
+        module(
+            "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
+            sources: [
+                "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
+                "Driver/SessionPump.swift", "Driver/SessionConnection.swift", "Driver/Inbox.swift",
+                "Limits.swift",
+            ]),
+        module(
+            "Shared/ServiceKit", ["CRDT", "OperationLog", "Replica", logging],
+            sources: [
+                "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
+                "Materialization/SnapshotTransfer.swift", "Limits.swift",
+            ]),
+        module(
+            "Services/Replicator",
+            [
+                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "ServiceKit", "Sync", "Transport",
+                logging,
+            ],
+            sources: [
+                "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
+                "StateAdmission.swift", "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
+                "Housekeeping/HousekeepingOptions.swift",
+            ]),
+        .executableTarget(
+            name: "session-benchmark",
+            dependencies: [
+                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "Replicator", "Sync", "Transport",
+                sqlite,
+                logging,
+            ],
+            path: "Tests/Benchmarks/Sessions", exclude: ["Package.swift"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)
