@@ -38,7 +38,7 @@ struct CatchUpReader {
             let head = try transaction.logPosition() ?? start
             return CatchUpPage(
                 documents: reader.documents, candidates: reader.candidates,
-                offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil)
+                offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil, asOf: head)
         }
     }
 

@@ -73,11 +73,6 @@ public struct AppendCondition: Hashable, Sendable {
         self.readAt = readAt
         self.reads = reads
     }
-
-    /// The condition of a moved operation: the log has none of this origin (decision 0009).
-    public static func first(ofOrigin identity: UInt64) -> AppendCondition {
-        AppendCondition(readAt: 0, reads: [.origin(identity)])
-    }
 }
 
 /// An operation to append, and the key of its author.
@@ -119,7 +114,6 @@ public struct AppendRequest: Hashable, Sendable {
     public init(
         _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil
     ) {
-        let condition = condition ?? operation.origin.map { .first(ofOrigin: $0) }
         self.init(
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,

@@ -100,6 +100,24 @@ struct ReturnTests {
         }
     }
 
+    @Test("what was staged of a log that has lost its end is gone, and until then its position was seen")
+    func stagedOfAnotherLog() throws {
+        try withPeer { replica, _ in
+            let log = TestLog()
+            let update = DocumentUpdate(
+                key: try key("c", 1), content: .state(try document("a", 1, by: 5, at: 10).encoded()))
+            try replica.noteSeen(log.position(3), replaces: false)
+            try replica.stage([update], for: [1], resume: [9], seen: log.position(7))
+            #expect(try replica.seenPosition() == log.position(7))
+            try replica.stage([], for: [1], seen: log.position(6))
+            #expect(try replica.seenPosition() == log.position(7))
+            try replica.noteSeen(log.position(4), replaces: true)
+            #expect(try replica.resumption(of: [1]) == nil)
+            _ = try replica.receive(Reception(cursors: [([1], log.position(4))], publishes: [1]))
+            #expect(try replica.rows("SELECT a FROM c").isEmpty)
+        }
+    }
+
     @Test("an answer that did not come is asked for, where no subscription brings it")
     func unanswered() throws {
         try withPeer { replica, _ in
@@ -153,14 +171,33 @@ struct HeldTests {
 
     private func compare(
         _ fold: Replica, _ held: [(Value, VersionVector)], after: Value? = nil, isLast: Bool = true,
-        rows: Int = 100, mayRead: (DocumentKey) -> Bool = { _ in true }
+        rows: Int = 100, mayWrite: Bool = true, mayRead: (DocumentKey) -> Bool = { _ in true }
     ) throws -> HeldComparison {
         let range = HeldRange(
             documents: try held.map { (try DocumentID($0.0), $0.1) },
             after: try after.map { try DocumentID($0) },
             isLast: isLast, bytes: 1_000_000, rows: rows)
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
-        return try fold.read { try $0.compare(range, of: query, mayRead: mayRead) }
+        return try fold.read {
+            try $0.compare(range, of: query, mayWrite: mayWrite, mayRead: mayRead)
+        }
+    }
+
+    @Test("what the log has lost is gone for a subscriber that may not give it back")
+    func lost() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, _) = try fold(folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})"])
+            let known = try Document(decoding: try #require(try fold.state(try key("c", 1)))).vector
+            let later = VersionVector([.init(actor: ActorID(77), time: 1 << 60)])
+            let held: [(Value, VersionVector)] = [(.int(1), known.union(later)), (.int(2), later)]
+            let giving = try compare(fold, held)
+            #expect(giving.gone.isEmpty && giving.documents.isEmpty)
+            let taking = try compare(fold, held, mayWrite: false)
+            #expect(taking.gone.map(\.id) == [try DocumentID(.int(1)), try DocumentID(.int(2))])
+            #expect(taking.gone.map(\.vector) == [known.union(later), later])
+            #expect(taking.documents.map(\.id) == [try DocumentID(.int(1))])
+            #expect(try compare(fold, [(.int(1), known)], mayWrite: false).gone.isEmpty)
+        }
     }
 
     @Test("what is held is not sent again; what is new, newer, left or gone is told")

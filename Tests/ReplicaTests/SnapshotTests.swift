@@ -174,6 +174,7 @@ struct SnapshotTests {
         let records: [SnapshotRecord] = [
             .begin(SnapshotStart(position: position, clock: 1 << 60, reapFloor: 128)),
             .actor(ActorProgress(actor: ActorID(.max), sequence: 1, timestamp: 0)),
+            .origin(1 << 63),
             .document(SnapshotDocument(key: try key("c", 1), isLive: true, offset: 5, state: [1, 2, 3])),
             .document(SnapshotDocument(key: try key("c", "x"), isLive: false, offset: 6, state: [])),
             .document(SnapshotDocument(key: try key("d", 1), isLive: true, offset: 300, state: [9])),

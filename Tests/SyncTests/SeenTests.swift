@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Testing
 
 @testable import Sync
@@ -63,6 +64,60 @@ struct SeenTests {
         #expect(Self.batches(session.receive(.frame(progress))).map(\.seen) == [Self.position(400)])
     }
 
+    @Test("pages that are staged note the position they were read at, and a server names it on every one")
+    func staged() throws {
+        var session = SessionTests.openPeer()
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c")
+        _ = session.receive(
+            .subscribe(
+                SubscriptionRequest(
+                    key: query.canonicalKey, statement: "SELECT * FROM c", arguments: .object(ObjectValue()),
+                    cursor: nil)))
+        var page = Frame.CatchUp(id: 1, documents: [Exemplars.state])
+        page.asOf = Self.position(310)
+        let staged = session.receive(.frame(Frame.catchUp(page).encoded())).compactMap {
+            if case .stage(let page) = $0 { page.seen } else { nil }
+        }
+        #expect(staged == [Self.position(310)])
+
+        var server = SessionTests.openServer()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
+        _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
+        let large = DocumentUpdate(
+            key: Exemplars.key(1), content: .state([UInt8](repeating: 1, count: Limits.batchBytes)))
+        let read = CatchUpPage(
+            documents: [large, large], candidates: [], offset: 300, head: nil, asOf: Self.position(312))
+        let named = SessionTests.sent(server.receive(.page(subscription: 1, read))).compactMap { frame in
+            if case .catchUp(let page) = frame { page.asOf } else { LogPosition?.none }
+        }
+        #expect(named == [Self.position(312), Self.position(312)])
+    }
+
+    @Test("what was staged of a log that has lost its end is not gone on with")
+    func stagedOfAnotherLog() throws {
+        var session = SessionTests.session(.peer)
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c")
+        _ = session.receive(
+            .subscribe(
+                SubscriptionRequest(
+                    key: query.canonicalKey, statement: "SELECT * FROM c", arguments: .object(ObjectValue()),
+                    cursor: nil, resume: [9])))
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors(OwnHistory(seen: Self.position(400))))
+        var hello = Frame.Hello(
+            version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            head: Exemplars.position)
+        hello.isBehind = true
+        _ = session.receive(.frame(Frame.hello(hello).encoded()))
+        _ = session.receive(.holdings([], isLast: true))
+        _ = session.receive(.frame(Frame.reconciled(Exemplars.position).encoded()))
+        let asked = SessionTests.sent(session.receive(.seenNoted)).compactMap { frame in
+            if case .subscribe(let subscribe) = frame { subscribe } else { Frame.Subscribe?.none }
+        }
+        #expect(asked.count == 1 && asked.allSatisfy { $0.resume == nil })
+    }
+
     @Test("a repair notes the position of the states that it shows, and knows what is closed")
     func repaired() throws {
         var (session, actions) = Self.closedPeer()
@@ -77,6 +132,38 @@ struct SeenTests {
         let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
         _ = session.receive(.frame(states))
         #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [Self.position(400)])
+    }
+
+    @Test(
+        "writes that are refused for their base again and again are set aside, unless something is admitted")
+    func rounds() {
+        var (session, first) = Self.closedPeer()
+        var last = Self.repairs(first)
+        func refuse(_ actor: UInt64, _ sequence: UInt64) {
+            _ = session.receive(.ownOperations(actor: ActorID(actor), [(sequence: sequence, bytes: [1])]))
+            let refusal = Frame.Refusal(
+                actor: ActorID(actor), sequence: sequence, error: SyncError(.baseNotCovered, "no base"))
+            let actions = session.receive(.frame(Frame.refused(refusal).encoded()))
+            last = Self.repairs(actions + session.receive(.ownOperations(actor: ActorID(actor), [])))
+        }
+        func move(to actor: UInt64) {
+            let outcome = Repaired(
+                actor: ActorID(actor), left: [], pending: [ActorID(actor)], refused: [])
+            _ = session.receive(.repaired(outcome))
+            _ = session.receive(.seenNoted)
+        }
+        for number in 0...UInt64(Limits.roundsForBase) {
+            #expect(last.map(\.isFinal) == [false])
+            move(to: 100 + number)
+            refuse(100 + number, 1)
+        }
+        #expect(last.map(\.isFinal) == [true])
+        move(to: 200)
+        _ = session.receive(.ownOperations(actor: ActorID(200), [(sequence: 1, bytes: [1])]))
+        let admitted = Frame.acknowledged([Frame.Acknowledgement(actor: ActorID(200), sequence: 1)])
+        _ = session.receive(.frame(admitted.encoded()))
+        refuse(200, 2)
+        #expect(last.map(\.isFinal) == [false])
     }
 
     @Test("after a repair an actor that stays is uploaded before the new one, one that was left is not")

@@ -7,6 +7,7 @@
 //   02  collection text: the collection of the documents that follow in this chunk
 //   03  document   byte live, varint offset of its last change, varint id length, id, varint state length,
 //                  state
+//   04  origin     checksum (u64) that a moved operation named as its origin
 //   FF  end        varint number of actors, varint number of documents
 //
 // The first record is a begin, the last an end; whoever lacks one of them has no snapshot.
@@ -19,6 +20,8 @@ public enum SnapshotRecord: Sendable, Equatable {
     case actor(ActorProgress)
     /// One document, tombstones included.
     case document(SnapshotDocument)
+    /// An operation of this origin is folded (see `Operation.origin`).
+    case origin(UInt64)
     /// The end, with the numbers of actors and documents before it.
     case end(actors: UInt64, documents: UInt64)
 }
@@ -83,6 +86,7 @@ private enum Tag {
     static let actor: UInt8 = 1
     static let collection: UInt8 = 2
     static let document: UInt8 = 3
+    static let origin: UInt8 = 4
     static let end: UInt8 = 0xFF
 }
 
@@ -130,6 +134,9 @@ public struct SnapshotChunk: Sendable {
             writer.raw(document.key.id.bytes)
             writer.count(document.state.count)
             writer.raw(document.state)
+        case .origin(let checksum):
+            writer.byte(Tag.origin)
+            writer.fixed64(checksum)
         case .end(let actors, let documents):
             writer.byte(Tag.end)
             writer.varint(actors)
@@ -188,6 +195,7 @@ extension ByteReader {
                 SnapshotDocument(
                     key: DocumentKey(collection: collection, id: id), isLive: isLive, offset: offset,
                     state: state))
+        case Tag.origin: return .origin(try fixed64())
         case Tag.end: return .end(actors: try varint(), documents: try varint())
         default: throw .malformed("an unknown record of a snapshot", at: place)
         }

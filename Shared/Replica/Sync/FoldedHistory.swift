@@ -28,12 +28,23 @@ struct FoldedHistory {
             statement.bind(4, bits: item.hash)
             try statement.run()
         }
-        for origin in origins {
-            let statement = try RawStatement(
-                cached: "INSERT OR IGNORE INTO moved (origin) VALUES (?)", database)
-            statement.bind(1, bits: origin)
-            try statement.run()
-        }
+        for origin in origins { try Self.put(origin: origin, database) }
+    }
+
+    /// Notes that an operation of this origin is folded.
+    static func put(origin: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR IGNORE INTO moved (origin) VALUES (?)", database)
+        statement.bind(1, bits: origin)
+        try statement.run()
+    }
+
+    /// All origins that are folded.
+    static func origins(_ database: Database) throws -> [UInt64] {
+        let statement = try RawStatement(cached: "SELECT origin FROM moved ORDER BY origin", database)
+        var origins: [UInt64] = []
+        while try statement.step() { origins.append(statement.bits(0)) }
+        return origins
     }
 }
 

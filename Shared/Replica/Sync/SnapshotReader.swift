@@ -9,6 +9,7 @@ import Synchronization
 public final class SnapshotReader: Sendable {
     private struct Progress {
         var actors: [ActorProgress]
+        var origins: [UInt64]
         var collections: [(number: Int64, name: String)]
         /// The row last read of the first of the collections.
         var row: Int64 = 0
@@ -35,7 +36,9 @@ public final class SnapshotReader: Sendable {
             return (
                 SnapshotStart(
                     position: position, clock: state.clock.latest, reapFloor: state.reapFloor),
-                Progress(actors: try FoldedFrontier.all(database), collections: collections)
+                Progress(
+                    actors: try FoldedFrontier.all(database), origins: try FoldedHistory.origins(database),
+                    collections: collections)
             )
         }
         guard let read else { return nil }
@@ -57,8 +60,9 @@ public final class SnapshotReader: Sendable {
                 chunk.add(.actor(actor))
                 progress.actorCount += 1
             }
+            while !Self.isFull(chunk), let origin = progress.origins.popLast() { chunk.add(.origin(origin)) }
             try snapshot.read { try Self.addDocuments(to: &chunk, &progress, $0) }
-            if progress.actors.isEmpty, progress.collections.isEmpty {
+            if progress.actors.isEmpty, progress.origins.isEmpty, progress.collections.isEmpty {
                 chunk.add(.end(actors: progress.actorCount, documents: progress.documentCount))
                 progress.isDone = true
             }

@@ -12,6 +12,11 @@ enum Staged {
         }
     }
 
+    static func discardAll(_ database: Database) throws {
+        try RawStatement(cached: "DELETE FROM staged", database).run()
+        try RawStatement(cached: "DELETE FROM resumption", database).run()
+    }
+
     static func insert(
         _ update: DocumentUpdate, _ bytes: [UInt8], isGone: Bool, for subscription: [UInt8],
         _ database: Database
@@ -58,10 +63,11 @@ enum Staged {
 extension Replica {
     /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription; and
     /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind
-    /// this page in a later session; nil leaves what there is.
+    /// this page in a later session; nil leaves what there is. `seen` is the position of the server's log
+    /// that the states stand for.
     public func stage(
         _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
-        hiding hidden: [DocumentKey] = []
+        hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil
     ) throws {
         try committing { database, state in
             for update in updates {
@@ -79,6 +85,7 @@ extension Replica {
                 }
             }
             if let resume { try Staged.note(resume, for: subscription, database) }
+            if let seen { try Seen.note(seen, replaces: false, database) }
             guard !hidden.isEmpty else { return ((), nil) }
             var merger = Merger(database: database, state: state)
             try merger.hide(hidden)
@@ -96,8 +103,7 @@ extension Replica {
             if let subscription {
                 try Staged.discard(subscription, database)
             } else {
-                try RawStatement(cached: "DELETE FROM staged", database).run()
-                try RawStatement(cached: "DELETE FROM resumption", database).run()
+                try Staged.discardAll(database)
             }
             return ((), nil)
         }

@@ -161,6 +161,7 @@ extension Session {
         var frame = Frame.CatchUp(id: id, documents: answer.documents)
         frame.gone = answer.gone
         frame.hidden = answer.hidden
+        frame.asOf = answer.asOf
         if isDone {
             publisher.subscriptions[index].namesAfter = start.offset
             publisher.subscriptions[index].nextPage = .resumed(start, namesAfter: start.offset)

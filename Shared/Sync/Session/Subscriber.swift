@@ -134,7 +134,8 @@ extension Session {
         let request = subscriber.subscriptions[index].request
         var frame = Frame.Subscribe(
             id: id, statement: request.statement, arguments: request.arguments, cursor: request.cursor)
-        frame.resume = request.resume
+        // What was staged of a log that has lost its end may not be in it any more.
+        frame.resume = uploader.isServerBehind ? nil : request.resume
         frame.holds =
             request.holds || subscriber.hasOthers || subscriber.subscriptions[index].mayHold
         frame.rights = request.rights
@@ -375,7 +376,8 @@ extension Session {
             return actions.append(
                 .stage(
                     StagedPage(
-                        subscription: key, updates: updates, hides: page.hidden, resume: page.resume)))
+                        subscription: key, updates: updates, hides: page.hidden, resume: page.resume,
+                        seen: later(page.asOf))))
         }
         actions.append(
             .store(
