@@ -84,6 +84,25 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a fold that begins with a snapshot knows the moved writes that were folded before")
+    func origins() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            let made = try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            var log = TestLog()
+            log.append(
+                CRDT.Operation(
+                    actor: made.actor, sequence: made.sequence, timestamp: made.timestamp, origin: 77,
+                    changes: made.changes))
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
+            #expect(try copy.read { try $0.hasMoved(77) })
+            #expect(try copy.read { try !$0.hasMoved(78) })
+            #expect(try self.chunks(of: copy) == self.chunks(of: fold))
+        }
+    }
+
     @Test("a large fold comes in several chunks, none much over its size")
     func manyChunks() throws {
         try withTemporaryDirectory { folder in

@@ -151,6 +151,8 @@ struct RetentionConformanceTests {
                 return try await log.append([request(actor, 1, condition: condition)], to: "db").first
             }
             #expect(try await outcome(7, 2) == .conflict(.condition(offset: 8)))
+            // The beginning is no exception: what was touched there may have been removed.
+            #expect(try await outcome(0, 2) == .conflict(.condition(offset: 8)))
             #expect(try await outcome(8, 3) == .appended(offset: 11))
             _ = try await log.append([request(4, 1, touches: [touch])], to: "db")
             #expect(try await outcome(11, 5) == .conflict(.condition(offset: 12)))
@@ -207,6 +209,26 @@ struct RetentionConformanceTests {
             #expect(try await outcome(touches[29_999], 3) == .conflict(.condition(offset: 4)))
             #expect(try await outcome(touches[6], 4) == .appended(offset: 5))
             #expect(try await log.indexedTouches() == 2)
+        }
+    }
+
+    @Test("a moved write goes into a truncated log, and its copy does not", arguments: LogDriver.allCases)
+    func movedWrites(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...10), to: "db")
+            _ = try await write([[1]], at: 10, log)
+            try await truncate(log, through: 10)
+            func moved(to actor: UInt64, readAt: UInt64) -> AppendRequest {
+                request(
+                    actor, 1, touches: [.origin(77)],
+                    condition: AppendCondition(readAt: readAt, reads: [.origin(77)]))
+            }
+            let both = [moved(to: 2, readAt: 10), moved(to: 3, readAt: 10)]
+            let outcomes = try await log.append(both, to: "db")
+            #expect(outcomes == [.appended(offset: 11), .conflict(.condition(offset: 11))])
+            #expect(
+                try await log.append([moved(to: 4, readAt: 10)], to: "db")
+                    == [.conflict(.condition(offset: 11))])
         }
     }
 
