@@ -228,17 +228,15 @@ public final class Replica: Sendable {
             return try pool.writeWithoutTransaction { database in
                 let before = shared.withLock { $0.state }
                 var state = before
-                var outcome: (result: Result, commit: Commit?)?
-                try database.inTransaction(.immediate) {
-                    outcome = try body(database, &state)
+                let outcome = try database.inImmediateTransaction {
+                    let outcome = try body(database, &state)
                     if state != before { try state.save(database) }
-                    return .commit
+                    return outcome
                 }
                 let listeners = shared.withLock { shared in
                     shared.state = state
                     return Array(shared.listeners.values)
                 }
-                guard let outcome else { preconditionFailure("a committed transaction left no result") }
                 if let commit = outcome.commit { for listener in listeners { listener(commit) } }
                 return outcome.result
             }
@@ -267,11 +265,11 @@ public final class Replica: Sendable {
         )
         var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
         do {
-            try database.inSavepoint {
+            try database.inPart {
                 let value = try body(transaction)
                 guard !transaction.needsNewActor else { throw ActorMustChange() }
                 outcome = (value, try transaction.operation())
-                return .commit
+                return true
             }
         } catch  where transaction.needsNewActor {
             return nil

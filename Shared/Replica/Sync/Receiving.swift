@@ -59,10 +59,10 @@ extension Replica {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
             var merger = Merger(database: database, state: state)
-            try database.inSavepoint {
+            try database.inPart {
                 if let key = reception.publishes { try merger.mergeStaged(key) }
                 for update in reception.updates { try merger.merge(update) }
-                guard merger.missing.isEmpty else { return .rollback }
+                guard merger.missing.isEmpty else { return false }
                 try merger.hide(reception.hides)
                 for key in reception.settles { try Wanted.settle(key, database) }
                 for cursor in reception.cursors where keepsCursor(of: cursor.key) {
@@ -73,7 +73,7 @@ extension Replica {
                 }
                 if let position = reception.seen { try Seen.note(position, replaces: false, database) }
                 if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
-                return .commit
+                return true
             }
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }

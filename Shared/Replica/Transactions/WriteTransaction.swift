@@ -103,9 +103,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let before = (collections, draft, state, stamp, evicted, wanted, withdrawn)
         var result: Result?
         do {
-            try database.inSavepoint {
+            try database.inPart {
                 result = try body()
-                return .commit
+                return true
             }
         } catch {
             (collections, draft, state, stamp, evicted, wanted, withdrawn) = before

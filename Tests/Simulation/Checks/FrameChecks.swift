@@ -11,14 +11,14 @@ extension World {
         switch try Frame(decoding: bytes) {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
-            for candidate in page.candidates + page.gone { try checkGrant(candidate.key) }
+            for candidate in page.candidates + page.gone { try checkGrant(candidate.key, link) }
             for key in page.hidden where !link.peer.listed.contains(key) {
                 throw Violation("\(key.words) is named and was not listed")
             }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
         case .states(let states, _, _):
-            for item in states where item.state != nil { try checkGrant(item.key) }
+            for item in states where item.state != nil { try checkGrant(item.key, link) }
         case .acknowledged(let acknowledgements, _):
             for item in acknowledgements {
                 guard reference.frontier[item.actor] ?? 0 >= item.sequence else {
@@ -30,13 +30,13 @@ extension World {
         }
     }
 
-    private func checkGrant(_ key: DocumentKey) throws {
-        guard Collections.mayRead(key) else { throw Violation("\(key.words) is sent without a grant") }
+    private func checkGrant(_ key: DocumentKey, _ link: Link) throws {
+        guard link.rights.mayRead(key) else { throw Violation("\(key.words) is sent without a grant") }
     }
 
     private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
         guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
-        try checkGrant(update.key)
+        try checkGrant(update.key, link)
         // What a peer says it holds, it is told about, also that it does not match any more.
         if link.peer.listed.contains(update.key) { return }
         guard try link.asked.contains(where: { try $0.query.covers(update.key, bytes) }) else {
@@ -45,7 +45,7 @@ extension World {
     }
 
     private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
-        try checkGrant(update.key)
+        try checkGrant(update.key, link)
         switch update.content {
         case .gone:
             let isAsked = link.asked.contains { utf8Equal($0.query.collection, update.key.collection) }
