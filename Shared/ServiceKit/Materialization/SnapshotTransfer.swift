@@ -44,10 +44,15 @@ extension Materializer {
         }
         let written = LogSnapshot(
             number: draft.number, position: draft.position, chunks: chunks, bytes: bytes, checksum: sum)
-        var isWanted = true
-        try await log.readSnapshot(written, of: database) { _ in
-            if isWanted { isWanted = try await pulse() }
+        var readBack = SnapshotSum.start(written.position)
+        for index in 0..<written.chunks {
+            let chunk = try await log.chunk(index, of: written, in: database)
+            readBack = SnapshotSum.next(after: readBack, chunk: SnapshotSum.chunk(chunk))
+            guard try await pulse() else { return nil }
         }
-        return isWanted ? try await log.finish(draft, in: database) : nil
+        guard readBack == written.checksum else {
+            throw OperationLogError.damagedSnapshot(database, written.position.offset)
+        }
+        return try await log.finish(draft, in: database)
     }
 }

@@ -47,6 +47,28 @@ struct RetentionConformanceTests {
         }
     }
 
+    @Test("what is written can be read back before it counts", arguments: LogDriver.allCases)
+    func readBack(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let before = try await write([[9]], at: 3, log)
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            var sum = SnapshotSum.start(draft.position)
+            for chunk in [[1, 2], [3]] as [[UInt8]] {
+                try await log.add(chunk, to: draft, in: "db")
+                sum = SnapshotSum.next(after: sum, chunk: SnapshotSum.chunk(chunk))
+            }
+            func written(_ checksum: UInt64) -> LogSnapshot {
+                LogSnapshot(
+                    number: draft.number, position: draft.position, chunks: 2, bytes: 3, checksum: checksum)
+            }
+            #expect(try await read(written(sum), log) == [[1, 2], [3]])
+            #expect(try await code { _ = try await read(written(~sum), log) } == .noSnapshot)
+            #expect(try await log.snapshot(of: "db") == before)
+            #expect(try await log.finish(draft, in: "db") == written(sum))
+        }
+    }
+
     @Test("a place that the log does not have is not snapshotted", arguments: LogDriver.allCases)
     func foreignPlace(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
