@@ -27,6 +27,10 @@ public enum ReplicaLimits {
     public static let lockPause = Duration.milliseconds(200)
     /// Concurrent readers of one store: each is a connection with a page cache of its own.
     public static let readers = 8
+    /// How much of the file a reader maps into memory, in bytes; it reads what lies beyond. Takes addresses,
+    /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
+    /// are few.
+    public static let mappedBytes = Int.bitWidth == 64 ? 1 << 30 : 0
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
     /// Writes that the server refused and that are kept for the application to read, the newest ones.
