@@ -61,6 +61,33 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a snapshot knows the checksums of operations, and what was moved")
+    func histories() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            for number in 1...5 {
+                log.append(
+                    try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})").operation)
+                )
+            }
+            let actor = writer.actor
+            let moved = Operation(
+                actor: ActorID(3), sequence: 1, timestamp: 9, origin: 77, changes: [])
+            log.append(moved)
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
+            for replica in [fold, copy] {
+                let hashes = try replica.read { try $0.hashes(of: actor, after: 1, through: 5) }
+                #expect(hashes.first == 2)
+                #expect(hashes.hashes == log.items().map { hash64($0.bytes) }[1..<5].map { $0 })
+                #expect(try replica.read { try $0.hasMoved(77) })
+                #expect(try replica.read { try $0.hasMoved(78) } == false)
+            }
+        }
+    }
+
     @Test("a snapshot is of one moment, however much is folded while it is read")
     func oneMoment() throws {
         try withTemporaryDirectory { folder in
@@ -193,7 +220,7 @@ struct SnapshotTests {
         let records: [SnapshotRecord] = [
             .begin(SnapshotStart(position: position, clock: 1 << 60, reapFloor: 128)),
             .actor(ActorProgress(actor: ActorID(.max), sequence: 1, timestamp: 0)),
-            .origin(1 << 63),
+            .origin(1 << 63), .history(OperationHashes(actor: ActorID(7), first: 300, hashes: [1, .max])),
             .document(SnapshotDocument(key: try key("c", 1), isLive: true, offset: 5, state: [1, 2, 3])),
             .document(SnapshotDocument(key: try key("c", "x"), isLive: false, offset: 6, state: [])),
             .document(SnapshotDocument(key: try key("d", 1), isLive: true, offset: 300, state: [9])),

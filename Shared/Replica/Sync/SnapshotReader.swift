@@ -10,6 +10,7 @@ public final class SnapshotReader: Sendable {
     private struct Progress {
         var actors: [ActorProgress]
         var origins: [UInt64]
+        var histories: [ActorID]
         var collections: [(number: Int64, name: String)]
         /// The row last read of the first of the collections.
         var row: Int64 = 0
@@ -38,7 +39,7 @@ public final class SnapshotReader: Sendable {
                     position: position, clock: state.clock.latest, reapFloor: state.reapFloor),
                 Progress(
                     actors: try FoldedFrontier.all(database), origins: try FoldedHistory.origins(database),
-                    collections: collections)
+                    histories: try FoldedHistory.actors(database), collections: collections)
             )
         }
         guard let read else { return nil }
@@ -61,8 +62,14 @@ public final class SnapshotReader: Sendable {
                 progress.actorCount += 1
             }
             while !Self.isFull(chunk), let origin = progress.origins.popLast() { chunk.add(.origin(origin)) }
+            try snapshot.read { database in
+                while !Self.isFull(chunk), let actor = progress.histories.popLast() {
+                    chunk.add(.history(try FoldedHistory.run(of: actor, database)))
+                }
+            }
             try snapshot.read { try Self.addDocuments(to: &chunk, &progress, $0) }
-            if progress.actors.isEmpty, progress.origins.isEmpty, progress.collections.isEmpty {
+            let isRead = progress.actors.isEmpty && progress.origins.isEmpty && progress.histories.isEmpty
+            if isRead, progress.collections.isEmpty {
                 chunk.add(.end(actors: progress.actorCount, documents: progress.documentCount))
                 progress.isDone = true
             }

@@ -17,6 +17,18 @@ enum Staged {
         try RawStatement(cached: "DELETE FROM resumption", database).run()
     }
 
+    /// Forgets what was staged for any other subscription; what a repair keeps aside stays.
+    static func discardAll(but kept: [[UInt8]], _ database: Database) throws {
+        let all = try RawStatement(
+            fresh: "SELECT subscription FROM staged UNION SELECT subscription FROM resumption", database)
+        var doomed: [[UInt8]] = []
+        while try all.step() {
+            let key = all.bytes(0)
+            if !kept.contains(key), key != Repairer.subscription { doomed.append(key) }
+        }
+        for key in doomed { try discard(key, database) }
+    }
+
     static func insert(
         _ update: DocumentUpdate, _ bytes: [UInt8], isGone: Bool, for subscription: [UInt8],
         _ database: Database
@@ -142,11 +154,12 @@ extension Replica {
     }
 
     /// Shows no document of a collection any more, because it may not be read here; forgets the cursor of the
-    /// subscription that brought them, and what was staged for it.
+    /// subscription that brought them and what was staged for it, and of all that nobody has registered now.
     public func hide(collection: String, subscription: [UInt8]) throws {
         try committing { database, state in
-            try Cursors.forget(subscription, database)
-            try Staged.discard(subscription, database)
+            let live = liveKeys.filter { $0 != subscription }
+            try Cursors.forgetAll(but: live, database)
+            try Staged.discardAll(but: live, database)
             var merger = Merger(database: database, state: state)
             try merger.hide(try Self.keys(of: collection, database))
             guard !merger.changed.isEmpty else { return ((), nil) }
