@@ -156,6 +156,7 @@ let checks: [Target] = [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", httpClient, nioCore, nioPosix,
             logging, crypto,
         ]),
+    tests("TransportTests", ["Transport", "Sync", "CRDT", logging]),
     tests(
         "ReplicatorTests",
         [

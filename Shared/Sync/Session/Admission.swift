@@ -23,7 +23,12 @@ extension Session {
 
     private mutating func appendNext() throws(SyncError) {
         while admission.appending == nil, !admission.waiting.isEmpty {
-            let next = admission.waiting.removeFirst()
+            var next = admission.waiting.removeFirst()
+            // What waits together is appended together: appending is mostly waiting for the disk.
+            while let more = admission.waiting.first {
+                next = (next.operations + more.operations, next.size + more.size)
+                admission.waiting.removeFirst()
+            }
             var operations: [[UInt8]] = []
             for bytes in next.operations where try !admission.stopped.contains(author(of: bytes)) {
                 operations.append(bytes)

@@ -284,9 +284,9 @@ extension Session {
 
     /// Begins with the head of the queue when nothing is under way.
     mutating func storeNext() {
-        guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else {
-            return
-        }
+        guard subscriber.step == .idle, !uploader.repair.isDue else { return }
+        joinHead()
+        guard let head = subscriber.queue.first else { return }
         switch head.work {
         case .catchUp(let page) where !page.candidates.isEmpty:
             guard let key = key(of: page.id) else { return storeHead(with: []) }
