@@ -129,7 +129,10 @@ let checks: [Target] = [
     tests("TidyTests", []),
     tests(
         "PostgresTests",
-        ["CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "TestSupport", logging]),
+        [
+            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogDoubles", "TestSupport",
+            logging,
+        ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
@@ -153,6 +156,7 @@ let checks: [Target] = [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", httpClient, nioCore, nioPosix,
             logging, crypto,
         ]),
+    tests("TransportTests", ["Transport", "Sync", "CRDT", logging]),
     tests(
         "ReplicatorTests",
         [

@@ -7,8 +7,8 @@ import Sync
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
 /// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
-/// checking before the append needs no lock, and what rests on a tombstone is appended on the condition that
-/// nobody touched that since.
+/// checking before the append needs no lock. What rests on a tombstone is appended on the condition that
+/// nobody has touched that since, and what was moved on the condition that no copy of it has come since.
 struct AdmissionCheck {
     let replica: Replica
     let grant: Grant
@@ -110,6 +110,11 @@ struct AdmissionCheck {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
         }
+        let collections = Set(operation.changes.map { Array($0.collection.utf8) })
+        guard collections.count <= Limits.collectionsPerOperation else {
+            return .refused(
+                refusal(.malformedOperation, "an operation changes \(collections.count) collections"))
+        }
         var reads: [Touch] = []
         for (change, delta) in zip(operation.changes, deltas) {
             guard grant.allowsWriting(collection: change.collection) else {
@@ -136,10 +141,10 @@ struct AdmissionCheck {
             }
             overlay[key] = vector.union(delta.resultingVector)
         }
-        // An operation that was moved has a condition of its own (decision 0009).
+        // Until the append a copy of the store may bring the same write (decision 0009).
+        if let origin = operation.origin { reads.append(.origin(origin)) }
         let condition =
-            reads.isEmpty || operation.origin != nil
-            ? nil : AppendCondition(readAt: try transaction.head(), reads: reads)
+            reads.isEmpty ? nil : AppendCondition(readAt: try transaction.head(), reads: reads)
         return .admitted(
             AppendRequest(operation, bytes: bytes, authorKey: authorKey, condition: condition))
     }

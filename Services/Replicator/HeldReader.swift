@@ -6,13 +6,14 @@ import Sync
 /// Answers a page of what a subscriber holds from a materialization, in one short snapshot.
 enum HeldReader {
     static func answer(
-        _ page: HeldPage, of query: SubscriptionQuery, _ access: ReadAccess, in replica: Replica
+        _ page: HeldPage, of query: SubscriptionQuery, _ access: ReadAccess, mayWrite: Bool,
+        in replica: Replica
     ) throws -> HeldAnswer {
         let range = HeldRange(
             documents: try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) },
             after: page.after, isLast: page.isLast, bytes: Limits.pageBytes, rows: Limits.pageDocuments)
         return try replica.read { transaction in
-            let found = try transaction.compare(range, of: query) { access.allows($0) }
+            let found = try transaction.compare(range, of: query, mayWrite: mayWrite) { access.allows($0) }
             func key(_ id: DocumentID) -> DocumentKey { DocumentKey(collection: query.collection, id: id) }
             var answer = HeldAnswer()
             answer.documents = found.documents.map {
@@ -21,6 +22,7 @@ enum HeldReader {
             answer.gone = found.gone.map { Frame.Candidate(key: key($0.id), vector: $0.vector.encoded()) }
             answer.hidden = found.hidden.map(key)
             answer.through = found.through
+            answer.asOf = try transaction.logPosition()
             return answer
         }
     }

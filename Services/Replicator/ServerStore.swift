@@ -133,8 +133,9 @@ package struct ServerStore: SessionStore {
     ) async throws -> HeldAnswer {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
+        let mayWrite = identity.grant.allowsWriting(collection: query.collection)
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, in: replica)
+            try HeldReader.answer(page, of: query, access, mayWrite: mayWrite, in: replica)
         }
     }
 }

@@ -48,10 +48,6 @@ extension DatabaseHub {
         guard let appended = try await append(requests, from: session) else { return nil }
         let (acknowledged, offset) = (appended.acknowledged, appended.offset)
         var rejected = appended.rejected
-        // What the log found to be there under another name is refused like any other.
-        let there = rejected.filter { utf8Equal($0.error.code, SyncErrorCode.alreadyThere.rawValue) }
-        rejected.removeAll { refusal in there.contains { $0.actor == refusal.actor } }
-        refusals = there + refusals
         // One record closes the actor. What else of it was refused is told when that stands.
         var closed: Set<ActorID> = []
         for refusal in refusals {
@@ -112,9 +108,6 @@ extension DatabaseHub {
             case .gap(let expected):
                 refusals.append(
                     refusal(record, .sequenceGap, "the log expects sequence \(expected)"))
-            case .conflict(.condition) where request.condition?.readAt == 0:
-                refusals.append(
-                    refusal(record, .alreadyThere, "the log has this write under another actor"))
             case .conflict(.condition): isOutdated = true
             case .conflict(let conflict):
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))

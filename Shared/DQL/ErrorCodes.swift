@@ -137,6 +137,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case joinWithoutIndex = "DQL-0616"
     /// A subquery used as a value that gave several rows.
     case severalRows = "DQL-0617"
+    /// A statement that waited too long for its turn (`dql_concurrent_request_limit`).
+    case tooManyRequests = "DQL-0618"
 
     /// A statement that cannot be a subscription.
     case unsupportedSubscription = "DQL-0701"

@@ -47,6 +47,8 @@ public enum DQLLimits {
     /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
     /// statement was cancelled: asking reads a clock.
     static let stepsBetweenChecks = 256
+    /// After how many steps a match of LIKE asks whether it is still wanted: a fraction of a millisecond.
+    static let patternStepsBetweenChecks = 65_536
     /// How many bytes of a value that is read or made count as one step: about as long as a row takes.
     static let stepBytes = 256
     /// How many bytes one element or field of a value counts as, whatever is in it.

@@ -46,12 +46,13 @@ public struct Touch: Hashable, Sendable {
 
     /// What an operation changes: its documents, and their collections.
     public static func all(of operation: Operation) -> [Touch] {
-        var collections: [String] = []
+        var last: String?
         var touches: [Touch] = []
         touches.reserveCapacity(operation.changes.count + 1)
+        // An operation names each collection once in a row.
         for change in operation.changes {
-            if !collections.contains(where: { utf8Equal($0, change.collection) }) {
-                collections.append(change.collection)
+            if last.map({ !utf8Equal($0, change.collection) }) ?? true {
+                last = change.collection
                 touches.append(.collection(change.collection))
             }
             touches.append(.document(change.collection, change.id))
@@ -72,11 +73,6 @@ public struct AppendCondition: Hashable, Sendable {
     public init(readAt: UInt64, reads: [Touch]) {
         self.readAt = readAt
         self.reads = reads
-    }
-
-    /// The condition of a moved operation: the log has none of this origin (decision 0009).
-    public static func first(ofOrigin identity: UInt64) -> AppendCondition {
-        AppendCondition(readAt: 0, reads: [.origin(identity)])
     }
 }
 
@@ -119,7 +115,6 @@ public struct AppendRequest: Hashable, Sendable {
     public init(
         _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil
     ) {
-        let condition = condition ?? operation.origin.map { .first(ofOrigin: $0) }
         self.init(
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,

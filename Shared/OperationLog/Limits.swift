@@ -52,12 +52,15 @@ public enum LogLimits {
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
 
-    /// Bytes of one chunk of a snapshot: a document of the greatest size, with its id.
-    public static let chunkBytes = operationBytes + 65_536
+    /// Bytes of one chunk of a snapshot: a document of the greatest size, with its id, and some times that,
+    /// since writes that are admitted at the same moment may make it larger together.
+    public static let chunkBytes = 4 * operationBytes + 65_536
     /// Entries that one step of a truncation removes: some milliseconds under the write lock.
     static let truncationStep: UInt64 = 4_096
     /// The same for a server in the network.
     package static let remoteTruncationStep: UInt64 = 16_384
+    /// Entries of the index of last offsets that one transaction of a truncation looks at.
+    package static let forgottenTouches = 8_192
     /// Chain hashes of removed entries that stay for cursors, eight bytes each: 32 MB.
     package static let keptHashes: UInt64 = 4 << 20
     /// Chunks of dropped snapshots that one transaction removes.

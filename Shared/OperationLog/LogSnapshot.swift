@@ -82,6 +82,7 @@ extension OperationLog {
     /// then, and all begins anew with the newer one.
     /// - Parameters:
     ///   - begin: makes an empty place; `isAgain` says that the one before is to be dropped, half loaded.
+    ///   - verifying: is called at every chunk that is read before anything is loaded.
     ///   - load: takes the next chunk.
     ///   - position: where a place that has taken every chunk stands.
     /// - Returns: the place; nil when there is no snapshot, or only a damaged one beside a log that is whole.
@@ -89,6 +90,7 @@ extension OperationLog {
     ///   came at every attempt, and what the closures throw.
     public func beginWithSnapshot<Place>(
         of database: String, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
+        verifying: () async throws -> Void = {},
         load: (_ place: inout Place, _ chunk: [UInt8]) async throws -> Void,
         position: (Place) -> LogPosition?
     ) async throws -> Place? {
@@ -97,7 +99,9 @@ extension OperationLog {
         while true {
             attempts += 1
             do {
-                guard let snapshot = try await verifiedSnapshot(of: database, logger) else { return nil }
+                guard let snapshot = try await verifiedSnapshot(of: database, logger, verifying) else {
+                    return nil
+                }
                 var place = try await begin(hasBegun)
                 hasBegun = true
                 try await readSnapshot(snapshot, of: database) { try await load(&place, $0) }
@@ -117,10 +121,12 @@ extension OperationLog {
     }
 
     /// The snapshot, read to its end once.
-    private func verifiedSnapshot(of database: String, _ logger: Logger) async throws -> LogSnapshot? {
+    private func verifiedSnapshot(
+        of database: String, _ logger: Logger, _ pulse: () async throws -> Void
+    ) async throws -> LogSnapshot? {
         guard let snapshot = try await snapshot(of: database) else { return nil }
         do {
-            try await readSnapshot(snapshot, of: database) { _ in }
+            try await readSnapshot(snapshot, of: database) { _ in try await pulse() }
             return snapshot
         } catch let error as OperationLogError where error.code == .corruptSnapshot {
             guard try await truncation(of: database).offset == 0 else { throw error }

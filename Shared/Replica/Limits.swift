@@ -27,6 +27,10 @@ public enum ReplicaLimits {
     public static let lockPause = Duration.milliseconds(200)
     /// Concurrent readers of one store: each is a connection with a page cache of its own.
     public static let readers = 8
+    /// How much of the file a reader maps into memory, in bytes; it reads what lies beyond. Takes addresses,
+    /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
+    /// are few.
+    public static let mappedBytes = Int.bitWidth == 64 ? 1 << 30 : 0
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
     /// Writes that the server refused and that are kept for the application to read, the newest ones.
@@ -58,6 +62,9 @@ public enum ReplicaLimits {
     /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
     /// have more.
     public static let snapshotChunkBytes = 262_144
+    /// Bytes of states, before and after, that one fold hands on, unless one operation alone has more: a
+    /// thousand small changes of one large document are gigabytes.
+    public static let foldedBytes = 24 * 1_048_576
     /// Tombstones that one read looks at while it searches for those to reap: some milliseconds.
     public static let visitedTombstones = 10_000
     /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still

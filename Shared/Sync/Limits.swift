@@ -35,6 +35,9 @@ public enum Limits {
     /// Actors of which a server takes nothing more in one session, having refused an operation of each. An
     /// honest peer has one at a time.
     public static let stoppedActors = 1_024
+    /// How often a peer moves writes whose base the server lacks, before it sets them aside: each time they
+    /// rest on what the server had a moment before, so only a reaping or a restored log can be the cause.
+    public static let roundsForBase = 8
     /// Checksums of operations that one greeting of a server may name; eight bytes each, within a frame.
     public static let greetingHashes = 16_384
     /// Documents whose states are read at a time, so that few large ones are in memory at once.

@@ -108,6 +108,8 @@ struct ErrorTests {
             // In ExecutionLimitTests and the corpus.
             .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes, .severalRows,
             .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
+            // In RequestTurnsTests of the module Replica.
+            .tooManyRequests,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))
         let warned = Set(Corpus.cases.flatMap(\.steps).compactMap(\.warnings).joined())

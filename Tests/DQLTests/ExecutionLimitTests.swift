@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import Synchronization
 import Testing
 
 @Suite("Cancellation and memory")
@@ -34,6 +35,7 @@ struct ExecutionLimitTests {
         "SELECT RAW (ANY x IN l SATISFIES ANY y IN l SATISFIES ANY z IN l SATISFIES z > 9 END END END) "
             + "FROM c WHERE _id < 60",
         "SELECT RAW ANY x WITHIN d SATISFIES x = 77 END FROM c AS d WHERE d._id < 200",
+        "DELETE FROM c ORDER BY a DESC LIMIT 3", "SELECT c.a FROM c JOIN d ON d._id = c.a",
     ]
 
     @Test("a statement that goes on is cancelled", arguments: long)
@@ -62,7 +64,8 @@ struct ExecutionLimitTests {
         arguments: [
             "SELECT DISTINCT b FROM c", "SELECT b, COUNT(*) FROM c GROUP BY b",
             "INSERT INTO d SELECT b FROM c",
-            "UPDATE c SET x = 1 RETURNING b", "SELECT * FROM c WHERE b IN (SELECT RAW b FROM c)",
+            "UPDATE c SET x = 1 RETURNING b", "SELECT MIN(b), MAX(b) FROM c GROUP BY b",
+            "SELECT * FROM c WHERE b IN (SELECT RAW b FROM c)",
         ])
     func bytesHeld(_ statement: String) throws {
         let store = MemoryStore()
@@ -74,6 +77,39 @@ struct ExecutionLimitTests {
         #expect(failure(statement, store, options)?.code != .tooManyRows)
         options.materializedBytes = 10_000
         #expect(failure(statement, store, options)?.code == .tooManyRows, "\(statement)")
+    }
+
+    @Test(
+        "the documents of a statement that writes are limited in bytes, not in number",
+        arguments: ["UPDATE c SET x = 1", "DELETE FROM c", "EVICT FROM c", "DELETE FROM c WHERE a >= 0"])
+    func targets(_ statement: String) throws {
+        var options = ExecutionOptions()
+        options.materializedRows = 10
+        #expect(failure(statement, try store(200), options) == nil)
+        options.materializedBytes = 3_000
+        #expect(failure(statement, try store(200), options)?.code == .tooManyRows)
+    }
+
+    @Test("a match of LIKE that goes back again and again is cancelled on its way")
+    func longMatch() throws {
+        let text = String(repeating: "a", count: 200_000)
+        let asked = Mutex(0)
+        var options = ExecutionOptions()
+        options.interruption = {
+            asked.withLock { asked in
+                asked += 1
+                return asked > 3 ? .cancelled : nil
+            }
+        }
+        let prepared = try StatementCompiler.compile("SELECT RAW :text LIKE :pattern FROM system:dual")
+        let arguments: ObjectValue = [
+            "text": .string(text), "pattern": .string("%_" + String(repeating: "a", count: 5_000) + "b%"),
+        ]
+        let error = #expect(throws: DQLError.self) {
+            try prepared.rows(in: MemoryStore(), arguments: arguments, options: options)
+        }
+        #expect(error?.code == .cancelled)
+        #expect(asked.withLock { $0 } == 4)
     }
 
     @Test("a statement that is let go on gives all of its rows")

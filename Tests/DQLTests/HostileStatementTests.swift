@@ -70,6 +70,21 @@ struct HostileStatementTests {
         #expect(failure(of: "SELECT RAW [\(repeated(2_000, ",") { _ in "SUM(a)" })] FROM c") == nil)
     }
 
+    @Test("thousands of group keys and projections find one another", .timeLimit(.minutes(1)))
+    func groupKeys() throws {
+        let count = DQLLimits.clauseTerms
+        let keys = repeated(count, ",") { "a\($0) + 1" }
+        let rows = try MemoryStore().rows(
+            "SELECT \(keys), COUNT(*) AS n FROM c GROUP BY \(keys) ORDER BY a7 + 1, n".replacing(
+                "SELECT a0 + 1,", with: "SELECT "))
+        #expect(rows == [])
+        let names = repeated(count, ",") { "\($0) AS n\($0)" }
+        let order = repeated(count, ",") { "n\(count - 1 - $0)" }
+        #expect(failure(of: "SELECT \(names) FROM c ORDER BY \(order)") == nil)
+        #expect(failure(of: "SELECT a + 2 FROM c GROUP BY a + 1")?.code == .ungroupedProjection)
+        #expect(failure(of: "SELECT a.b + 1, d IN (1, 'x') FROM c GROUP BY a.b + 1, d IN (1, 'x')") == nil)
+    }
+
     @Test(
         "a legacy query cannot grow beyond its length",
         arguments: [

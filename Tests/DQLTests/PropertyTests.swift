@@ -9,7 +9,7 @@ import Testing
 struct PropertyTests {
     @Test("every relation holds", arguments: RelationCases.chunks(of: 5_000))
     func holds(_ cases: Range<Int>) throws {
-        let reports = try RelationRun(documents: 9).violations(of: cases) { MemoryStore() }
+        let reports = try RelationRun(documents: 9).violations(of: cases) { _ in MemoryStore() }
         #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
     }
 }

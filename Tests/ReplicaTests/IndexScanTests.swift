@@ -39,21 +39,46 @@ struct IndexScanTests {
                     return order != 0 ? order > 0 : $0.id < $1.id
                 }
                 #expect(try replica.ids("i", [range], isReversed: true) == reversed.map { "\($0.id)" })
-                try expectEntries(replica, IndexScan(index: index, ranges: [range]), wanted.map(\.values))
+                for (isReversed, rows) in [(false, wanted), (true, reversed)] {
+                    try expectEntries(
+                        replica, IndexScan(index: index, ranges: [range], isReversed: isReversed), rows)
+                }
             }
         }
     }
 
-    private func expectEntries(_ replica: Replica, _ scan: IndexScan, _ wanted: [[Value?]]) throws {
-        var values: [[Value?]] = []
+    private func expectEntries(
+        _ replica: Replica, _ scan: IndexScan, _ wanted: [(id: Int64, values: [Value?])]
+    ) throws {
+        var found: [IndexEntry] = []
         try replica.read { transaction in
-            try transaction.entries(of: scan, .values) { entry in
-                values.append(entry.values)
+            try transaction.entries(of: scan, [.id, .values]) { entry in
+                found.append(entry)
                 return true
             }
         }
         // By content and type: `1` is not `1.0`.
-        #expect(values == wanted)
+        #expect(found.map(\.values) == wanted.map(\.values))
+        #expect(found.map(\.id?.value) == wanted.map { .int($0.id) })
+    }
+
+    @Test("rows that an order does not tell apart come as without an index, also from entries read backwards")
+    func ties() throws {
+        try withPeer { replica, _ in
+            try replica.insert(0..<60) { $0 % 3 == 0 ? [:] : ["a": .int(Int64($0 % 5))] }
+            let statements = ["ASC", "ASC NULLS LAST", "DESC", "DESC NULLS FIRST"].flatMap { order in
+                ["_id", "_id, a", "*"].map { "SELECT \($0) FROM c ORDER BY a \(order)" }
+            }
+            let cut = statements.flatMap { [$0, "\($0) LIMIT 7 OFFSET 11"] }
+            let wanted = try cut.map { try replica.rows($0) }
+            for key in ["a", "-a"] {
+                try replica.createIndex("i", on: key)
+                for (statement, rows) in zip(cut, wanted) {
+                    #expect(try replica.rows(statement) == rows, "\(statement) by an index on \(key)")
+                }
+                try replica.change(.drop(collection: "c", name: "i", ifExists: false))
+            }
+        }
     }
 
     private func value(_ last: Value??, _ random: inout SplitMix64) -> Value? {

@@ -10,7 +10,7 @@ extension Replica {
         ]
         let afterSecond = [
             "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier", "DROP TABLE history",
-            "DROP TABLE moved", "ALTER TABLE subscription DROP COLUMN rights", "DROP INDEX staged_document",
+            "DROP TABLE moved", "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
             "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
             "DROP TABLE document_index", "DROP TABLE index_version", "DROP INDEX IF EXISTS documents_1_dead",
         ]

@@ -12,7 +12,7 @@ struct RelationsOnReplicaTests {
     func holds(_ cases: Range<Int>) throws {
         try withTemporaryDirectory { folder in
             let folders = Folders(below: folder)
-            let reports = try RelationRun(documents: 12).violations(of: cases) {
+            let reports = try RelationRun(documents: 12).violations(of: cases) { _ in
                 EnginePair(MemoryStore(isSorted: false), try ReplicaEngine(folder: folders.next()))
             }
             #expect(reports == [], "\(reports.joined(separator: "\n\n"))")

@@ -146,8 +146,8 @@ struct RepairTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 1})")
             try replica.execute("UPDATE c SET n = 2 WHERE _id = 1")
             try replica.execute("UPDATE c SET n = 2 WHERE _id = 2")
-            let kept = try replica.ownOperations(of: second, after: 0, maxBytes: .max).prefix(1)
-            let request = RepairRequest(admitted: [:], closed: [first], refused: [], seen: nil)
+            let kept = try replica.ownOperations(of: first, after: 0, maxBytes: .max)
+            let request = RepairRequest(admitted: [:], closed: [second], refused: [], seen: nil)
             guard case .needs(let keys) = try replica.repair(request) else {
                 Issue.record("nothing was asked for")
                 return
@@ -158,13 +158,40 @@ struct RepairTests {
                 Issue.record("not repaired")
                 return
             }
-            #expect(outcome.left == [first])
-            #expect(outcome.pending == [second, outcome.actor])
-            #expect(try replica.ownOperations(of: second, after: 0, maxBytes: .max) == Array(kept))
+            #expect(outcome.left == [second])
+            #expect(outcome.pending == [first, outcome.actor])
+            #expect(try replica.ownOperations(of: first, after: 0, maxBytes: .max) == kept)
             let moved = try replica.ownOperations(of: outcome.actor, after: 0, maxBytes: .max)
-            #expect(moved.map(\.commit) == [1, 3, 4])
+            #expect(moved.map(\.commit) == [2, 3, 4])
             #expect(
                 try replica.rows("SELECT * FROM c") == ["{\"_id\":1,\"n\":2}", "{\"_id\":2,\"n\":2}"])
+        }
+    }
+
+    @Test(
+        "what was written after a write that moves goes to the log after it, whatever its document and actor")
+    func causes() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let first = replica.actor
+            try replica.renewActor(first)
+            let second = replica.actor
+            try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 2})")
+            let request = RepairRequest(admitted: [:], closed: [first], refused: [], seen: nil)
+            guard case .needs(let keys) = try replica.repair(request) else {
+                Issue.record("nothing was asked for")
+                return
+            }
+            try replica.stageRepair(keys.map { ($0, nil) })
+            guard case .repaired(let outcome) = try replica.repair(request) else {
+                Issue.record("not repaired")
+                return
+            }
+            #expect(outcome.left == [first, second])
+            #expect(outcome.pending == [outcome.actor])
+            let moved = try replica.ownOperations(of: outcome.actor, after: 0, maxBytes: .max)
+            #expect(moved.map(\.commit) == [1, 2])
+            #expect(try replica.rows("SELECT * FROM d") == ["{\"_id\":2}"])
         }
     }
 

@@ -100,6 +100,24 @@ struct ReturnTests {
         }
     }
 
+    @Test("what was staged of a log that has lost its end is gone, and until then its position was seen")
+    func stagedOfAnotherLog() throws {
+        try withPeer { replica, _ in
+            let log = TestLog()
+            let update = DocumentUpdate(
+                key: try key("c", 1), content: .state(try document("a", 1, by: 5, at: 10).encoded()))
+            try replica.noteSeen(log.position(3), replaces: false)
+            try replica.stage([update], for: [1], resume: [9], seen: log.position(7))
+            #expect(try replica.seenPosition() == log.position(7))
+            try replica.stage([], for: [1], seen: log.position(6))
+            #expect(try replica.seenPosition() == log.position(7))
+            try replica.noteSeen(log.position(4), replaces: true)
+            #expect(try replica.resumption(of: [1]) == nil)
+            _ = try replica.receive(Reception(cursors: [([1], log.position(4))], publishes: [1]))
+            #expect(try replica.rows("SELECT a FROM c").isEmpty)
+        }
+    }
+
     @Test("an answer that did not come is asked for, where no subscription brings it")
     func unanswered() throws {
         try withPeer { replica, _ in
@@ -130,7 +148,12 @@ struct ReturnTests {
             try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
             try replica.stage([], for: [2], resume: [1], hiding: [try key("c", 2)])
             #expect(try replica.rows("SELECT _id FROM c") == ["{\"_id\":1}"])
+            try replica.stage([], for: [5], resume: [1])
+            _ = try replica.receive(Reception(cursors: [([6], log.position(3))], publishes: [6]))
             try replica.hide(collection: "c", subscription: [1])
+            // Nobody has registered these now, and they may have brought documents of the collection.
+            #expect(try replica.resumption(of: [5]) == nil)
+            #expect(try replica.cursor(of: [6]) == nil)
             #expect(try replica.rows("SELECT _id FROM c").isEmpty)
             #expect(try replica.rows("SELECT _id FROM d").count == 1)
             #expect(try replica.cursor(of: [1]) == nil)
@@ -153,14 +176,72 @@ struct HeldTests {
 
     private func compare(
         _ fold: Replica, _ held: [(Value, VersionVector)], after: Value? = nil, isLast: Bool = true,
-        rows: Int = 100, mayRead: (DocumentKey) -> Bool = { _ in true }
+        rows: Int = 100, mayWrite: Bool = true, mayRead: (DocumentKey) -> Bool = { _ in true }
     ) throws -> HeldComparison {
         let range = HeldRange(
             documents: try held.map { (try DocumentID($0.0), $0.1) },
             after: try after.map { try DocumentID($0) },
             isLast: isLast, bytes: 1_000_000, rows: rows)
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
-        return try fold.read { try $0.compare(range, of: query, mayRead: mayRead) }
+        return try fold.read {
+            try $0.compare(range, of: query, mayWrite: mayWrite, mayRead: mayRead)
+        }
+    }
+
+    @Test("what was staged is forgotten with an eviction, but for live subscriptions")
+    func evictedWhileStaged() throws {
+        try withPeer { replica, _ in
+            let live = try SubscriptionQuery(statement: "SELECT * FROM c")
+            replica.setLiveQueries([live])
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            for key in [live.canonicalKey, [5]] { try replica.stage([], for: key, resume: [1]) }
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            #expect(try replica.resumption(of: live.canonicalKey) == [1])
+            #expect(try replica.resumption(of: [5]) == nil)
+        }
+    }
+
+    @Test("seeds that were reaped are gone for a subscriber that holds them alive, under the same vector")
+    func reapedSeeds() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            let seed = "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})"
+            log.append(try #require(try writer.execute(seed).operation))
+            let living = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
+            log.append(try #require(try writer.execute("DELETE FROM c").operation))
+            let deleted = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
+            log.append(
+                Operation(
+                    actor: ActorID(9), sequence: 1, timestamp: 1 << 60,
+                    changes: [
+                        Operation.Change(
+                            collection: "c", id: try key("c", 1).id, delta: ReapingChange.encode(at: deleted))
+                    ]))
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let found = try compare(fold, [(.int(1), living)])
+            #expect(found.gone.map(\.id) == [try DocumentID(.int(1))])
+            #expect(found.gone.map(\.vector) == [living])
+            #expect(found.documents.isEmpty)
+        }
+    }
+
+    @Test("what the log has lost is gone for a subscriber that may not give it back")
+    func lost() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, _) = try fold(folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})"])
+            let known = try Document(decoding: try #require(try fold.state(try key("c", 1)))).vector
+            let later = VersionVector([.init(actor: ActorID(77), time: 1 << 60)])
+            let held: [(Value, VersionVector)] = [(.int(1), known.union(later)), (.int(2), later)]
+            let giving = try compare(fold, held)
+            #expect(giving.gone.isEmpty && giving.documents.isEmpty)
+            let taking = try compare(fold, held, mayWrite: false)
+            #expect(taking.gone.map(\.id) == [try DocumentID(.int(1)), try DocumentID(.int(2))])
+            #expect(taking.gone.map(\.vector) == [known.union(later), later])
+            #expect(taking.documents.map(\.id) == [try DocumentID(.int(1))])
+            #expect(try compare(fold, [(.int(1), known)], mayWrite: false).gone.isEmpty)
+        }
     }
 
     @Test("what is held is not sent again; what is new, newer, left or gone is told")

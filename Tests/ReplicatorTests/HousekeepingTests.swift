@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import GRDB
+import LogDoubles
 import Logging
 import OperationLog
 import Replica
@@ -310,6 +311,55 @@ struct HousekeepingTests {
         }
     }
 
+    @Test("nothing is removed for a snapshot that cannot be read: it is written anew before")
+    func damagedBeforeTruncation() async throws {
+        try await withShop { shop in
+            for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            var keeping = often
+            keeping.keptOperations = 1_000
+            let first = try await shop.housekeeper(whole, keeping).turn(reaps: false)
+            #expect(first == Housekeeper.Report(reaped: 0, snapshot: 12, truncated: nil))
+            // As if its writer had died before it truncated.
+            try shop.damageSnapshot()
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 13})")
+            let next = try await shop.housekeeper(whole, often).turn(reaps: false)
+            #expect(next == Housekeeper.Report(reaped: 0, snapshot: 13, truncated: 10))
+            let fresh = try await shop.materializer("fresh")
+            #expect(try everything(fresh.replica) == everything(whole.replica))
+            await fresh.close()
+            await whole.close()
+        }
+    }
+
+    @Test("a snapshot that cannot be read back takes no one's place, and nothing is removed for it")
+    func unreadableDraft() async throws {
+        try await withShop { shop in
+            for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            var keeping = often
+            keeping.keptOperations = 1_000
+            _ = try await shop.housekeeper(whole, keeping).turn(reaps: false)
+            let good = try await shop.log.snapshot(of: Shop.database)
+            for number in 13...24 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let log = ForgetfulLog(shop.log)
+            let other = try await Materializer.open(
+                Shop.database, log: log, folder: shop.folder.appendingPathComponent("other").path,
+                logger: silent)
+            let housekeeper = Housekeeper(
+                materializer: other, log: log, database: Shop.database, options: often, logger: silent,
+                wallMilliseconds: { Environment.system.wallMilliseconds() })
+            let refusal = await #expect(throws: OperationLogError.self) {
+                _ = try await housekeeper.turn(reaps: false)
+            }
+            #expect([.corruptSnapshot, .noSnapshot].contains(refusal?.code))
+            #expect(try await shop.log.snapshot(of: Shop.database) == good)
+            #expect(try await shop.log.truncation(of: Shop.database).offset == 0)
+            await other.close()
+            await whole.close()
+        }
+    }
+
     @Test("storage stays flat however long is written")
     func flat() async throws {
         try await withShop { shop in
@@ -332,6 +382,14 @@ struct HousekeepingTests {
             #expect(late <= early + early / 4, "the log's file grew: \(sizes)")
             await whole.close()
         }
+    }
+}
+
+/// Stores every chunk of a snapshot with another last byte.
+private final class ForgetfulLog: PassingOnLog, @unchecked Sendable {
+    // Unchecked as its superclass; it has nothing of its own.
+    override func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try await super.add(chunk.dropLast() + [(chunk.last ?? 0) ^ 1], to: draft, in: database)
     }
 }
 

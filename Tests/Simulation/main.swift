@@ -1,3 +1,4 @@
+import FaultDisk
 import Glibc
 
 // Sets of the standard library are ordered by a seed of the process unless this is set before it starts.
@@ -15,10 +16,15 @@ if options.jobs > 1, options.seeds.count > 1 {
     workers.run()
     exit(workers.tally.failures == 0 ? 0 : 1)
 }
+FaultDisk.useOneThread()
 Jobs.capture()
 var runner = Runner(options)
 do {
-    try runner.run()
+    if options.shrinks, let seed = options.seeds.first {
+        try runner.shrink(seed)
+    } else {
+        try runner.run()
+    }
 } catch {
     say("the simulation itself failed: \(error)")
     exit(3)

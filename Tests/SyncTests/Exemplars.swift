@@ -50,6 +50,7 @@ enum Exemplars {
                     $0.rights = [0, 0, 0, 0, 0, 0, 0, 1]
                 })
         ),
+        ("catch-up-as-of", .catchUp(page { $0.asOf = position })),
         ("operations-gone", .operations(Frame.Operations(position: position, updates: [gone, delta]))),
         ("progress-skipped", .progress(position, skipped: true)),
         (

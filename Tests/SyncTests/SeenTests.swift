@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Testing
 
 @testable import Sync
@@ -63,6 +64,108 @@ struct SeenTests {
         #expect(Self.batches(session.receive(.frame(progress))).map(\.seen) == [Self.position(400)])
     }
 
+    @Test("pages that are staged note the position they were read at, and a server names it on every one")
+    func staged() throws {
+        var session = SessionTests.openPeer()
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c")
+        _ = session.receive(
+            .subscribe(
+                SubscriptionRequest(
+                    key: query.canonicalKey, statement: "SELECT * FROM c", arguments: .object(ObjectValue()),
+                    cursor: nil)))
+        var page = Frame.CatchUp(id: 1, documents: [Exemplars.state])
+        page.asOf = Self.position(310)
+        let staged = session.receive(.frame(Frame.catchUp(page).encoded())).compactMap {
+            if case .stage(let page) = $0 { page.seen } else { nil }
+        }
+        #expect(staged == [Self.position(310)])
+
+        var server = SessionTests.openServer()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
+        _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
+        let large = DocumentUpdate(
+            key: Exemplars.key(1), content: .state([UInt8](repeating: 1, count: Limits.batchBytes)))
+        let read = CatchUpPage(
+            documents: [large, large], candidates: [], offset: 300, head: nil, asOf: Self.position(312))
+        let named = SessionTests.sent(server.receive(.page(subscription: 1, read))).compactMap { frame in
+            if case .catchUp(let page) = frame { page.asOf } else { LogPosition?.none }
+        }
+        #expect(named == [Self.position(312), Self.position(312)])
+    }
+
+    @Test("what was staged of a log that has lost its end is not gone on with")
+    func stagedOfAnotherLog() throws {
+        var session = SessionTests.session(.peer)
+        let query = try SubscriptionQuery(statement: "SELECT * FROM c")
+        _ = session.receive(
+            .subscribe(
+                SubscriptionRequest(
+                    key: query.canonicalKey, statement: "SELECT * FROM c", arguments: .object(ObjectValue()),
+                    cursor: nil, resume: [9])))
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors(OwnHistory(seen: Self.position(400))))
+        var hello = Frame.Hello(
+            version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            head: Exemplars.position)
+        hello.isBehind = true
+        _ = session.receive(.frame(Frame.hello(hello).encoded()))
+        _ = session.receive(.holdings([], isLast: true))
+        _ = session.receive(.frame(Frame.reconciled(Exemplars.position).encoded()))
+        let asked = SessionTests.sent(session.receive(.seenNoted)).compactMap { frame in
+            if case .subscribe(let subscribe) = frame { subscribe } else { Frame.Subscribe?.none }
+        }
+        #expect(asked.count == 1 && asked.allSatisfy { $0.resume == nil })
+    }
+
+    @Test("a subscription that was cancelled begins anew, whatever is asked for with it")
+    func cancelled() {
+        var session = SessionTests.openPeer()
+        func request(_ resume: [UInt8]?) -> SubscriptionRequest {
+            SubscriptionRequest(
+                key: [1], statement: "SELECT * FROM c", arguments: .object(ObjectValue()), cursor: nil,
+                resume: resume)
+        }
+        func asked(_ actions: [Action]) -> [[UInt8]?] {
+            SessionTests.sent(actions).compactMap { frame in
+                if case .subscribe(let subscribe) = frame { subscribe.resume } else { [UInt8]??.none }
+            }
+        }
+        #expect(asked(session.receive(.subscribe(request([9])))) == [[9]])
+        _ = session.receive(.unsubscribe(key: [1]))
+        #expect(asked(session.receive(.stored) + session.receive(.subscribe(request([9])))) == [nil])
+    }
+
+    @Test("writes that were passed over are acknowledged without an offset, so that their writer asks")
+    func passedOver() {
+        func told(_ events: [Event]) -> [Frame] {
+            var server = SessionTests.openServer()
+            for event in events { _ = server.receive(event) }
+            let operation = Exemplars.operation
+            _ = server.receive(.frame(Frame.upload([operation]).encoded()))
+            let admitted = Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)
+            return SessionTests.sent(server.receive(.appended([admitted], offset: 350)))
+        }
+        let admitted = [Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)]
+        #expect(told([]).contains(.acknowledged(admitted, offset: 350)))
+        #expect(told([.lagging(Self.position(349))]).contains(.acknowledged(admitted, offset: 350)))
+        #expect(told([.lagging(Self.position(350))]).contains(.acknowledged(admitted, offset: 0)))
+    }
+
+    @Test("an answer ends within its bound, however large the documents are that were read together")
+    func largeStates() {
+        var server = SessionTests.openServer()
+        let keys = (1...4).map { Exemplars.key($0) }
+        _ = server.receive(.frame(Frame.want(keys).encoded()))
+        let large = [UInt8](repeating: 1, count: Limits.answerBytes / 2)
+        let actions = server.receive(.states(keys.map { ($0, large) }, at: Exemplars.position))
+        #expect(server.publisher.wants.isEmpty)
+        let whole = actions.reduce(0) { sum, action in
+            if case .send(let bytes) = action { sum + bytes.count } else { sum }
+        }
+        #expect(whole < Limits.answerBytes + Limits.frameBytes)
+    }
+
     @Test("a repair notes the position of the states that it shows, and knows what is closed")
     func repaired() throws {
         var (session, actions) = Self.closedPeer()
@@ -77,6 +180,38 @@ struct SeenTests {
         let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
         _ = session.receive(.frame(states))
         #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [Self.position(400)])
+    }
+
+    @Test(
+        "writes that are refused for their base again and again are set aside, unless something is admitted")
+    func rounds() {
+        var (session, first) = Self.closedPeer()
+        var last = Self.repairs(first)
+        func refuse(_ actor: UInt64, _ sequence: UInt64) {
+            _ = session.receive(.ownOperations(actor: ActorID(actor), [(sequence: sequence, bytes: [1])]))
+            let refusal = Frame.Refusal(
+                actor: ActorID(actor), sequence: sequence, error: SyncError(.baseNotCovered, "no base"))
+            let actions = session.receive(.frame(Frame.refused(refusal).encoded()))
+            last = Self.repairs(actions + session.receive(.ownOperations(actor: ActorID(actor), [])))
+        }
+        func move(to actor: UInt64) {
+            let outcome = Repaired(
+                actor: ActorID(actor), left: [], pending: [ActorID(actor)], refused: [])
+            _ = session.receive(.repaired(outcome))
+            _ = session.receive(.seenNoted)
+        }
+        for number in 0...UInt64(Limits.roundsForBase) {
+            #expect(last.map(\.isFinal) == [false])
+            move(to: 100 + number)
+            refuse(100 + number, 1)
+        }
+        #expect(last.map(\.isFinal) == [true])
+        move(to: 200)
+        _ = session.receive(.ownOperations(actor: ActorID(200), [(sequence: 1, bytes: [1])]))
+        let admitted = Frame.acknowledged([Frame.Acknowledgement(actor: ActorID(200), sequence: 1)])
+        _ = session.receive(.frame(admitted.encoded()))
+        refuse(200, 2)
+        #expect(last.map(\.isFinal) == [false])
     }
 
     @Test("after a repair an actor that stays is uploaded before the new one, one that was left is not")

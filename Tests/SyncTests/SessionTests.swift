@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Testing
 
 @testable import Sync
@@ -220,6 +221,44 @@ struct SessionTests {
         let states = Frame.states([(key: Exemplars.key(2), state: nil)])
         _ = peer.receive(.frame(states.encoded()))
         #expect(Self.code(peer.receive(.wanting([Exemplars.key(2)]))) == "SYNC-0405")
+    }
+
+    @Test(
+        "a writer is told what its write became where a subscription is live, though another one catches up")
+    func answers() throws {
+        let key = DocumentKey(collection: "c", id: Exemplars.key(1).id)
+        func answer(live: String?, with stamp: Stamp) throws -> [Frame] {
+            var server = Self.openServer()
+            let statements = [live, "SELECT * FROM c"].compactMap { $0 }
+            for (number, statement) in statements.enumerated() {
+                let subscribe = Frame.Subscribe(
+                    id: UInt64(number + 1), statement: statement, arguments: .object(ObjectValue()))
+                _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
+            }
+            if live != nil {
+                let end = CatchUpPage(documents: [], candidates: [], offset: 300, head: Exemplars.position)
+                _ = server.receive(.page(subscription: 1, end))
+            }
+            var editor = DocumentEditor(document: Document(), stamp: stamp)
+            editor.create()
+            try editor.set(["n"], .int(1))
+            let delta = try #require(editor.pending.delta(stamp: stamp))
+            var other = DocumentEditor(document: Document(), stamp: Stamp(time: 7, actor: ActorID(9)))
+            other.create()
+            var merged = other.document
+            merged.merge(editor.document)
+            let change = LiveOperation.Change(
+                key: key, delta: delta.encoded(), before: other.document.encoded(), after: merged.encoded())
+            let position = LogPosition(logID: Exemplars.logID, offset: 301, hash: 1)
+            let operation = LiveOperation(position: position, stamp: stamp, origin: 1, changes: [change])
+            return Self.sent(server.receive(.operations([operation], through: position))).filter { frame in
+                if case .operations = frame { true } else { false }
+            }
+        }
+        let stamp = Stamp(time: 8, actor: ActorID(5))
+        #expect(try answer(live: nil, with: stamp).isEmpty)
+        #expect(try answer(live: "SELECT * FROM d", with: stamp).isEmpty)
+        #expect(try answer(live: "SELECT * FROM c WHERE n > 5", with: stamp).count == 1)
     }
 
     @Test("an own commit during a read is read afterwards")

@@ -7,6 +7,7 @@ extension Delta {
     /// The canonical bytes, without the stamp.
     public func encoded() -> [UInt8] {
         var writer = ByteWriter()
+        writer.reserve(128 + 32 * root.fields.count)
         writer.byte(Delta.encodingVersion)
         let own = base[stamp.actor]
         writer.byte((own == nil ? 0 : DeltaBits.ownBase) | (seed == nil ? 0 : DeltaBits.seed))

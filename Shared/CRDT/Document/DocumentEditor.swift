@@ -55,6 +55,25 @@ public struct DocumentEditor: Sendable {
     /// Writes the document's presence: what INSERT does first.
     public mutating func create() { perform(MapEdit(writesPresence: true)) }
 
+    /// Writes the document's presence and its fields: what `create` and a `set` of each do, in one step where
+    /// nobody has written the document yet. `declared` is what is declared of the document. Throws as `set`.
+    public mutating func create(
+        _ fields: ObjectValue, declared: TypeDeclaration? = nil, objectsAreRegisters: Bool = false
+    ) throws(CRDTError) {
+        guard document.vector.isEmpty, pending.isEmpty else {
+            create()
+            for field in fields.entries {
+                try set(
+                    [field.key], field.value, declared: declared?[field.key],
+                    objectsAreRegisters: objectsAreRegisters)
+            }
+            return
+        }
+        let plan = WritePlan(objectsAreRegisters: objectsAreRegisters, stamp: stamp)
+        for field in fields.entries { try plan.check(field.value, declared?[field.key], depth: 1) }
+        perform(plan.map(fields, declared, seeing: WritePlan.Seen()))
+    }
+
     /// Writes a value. Undeclared, an object becomes a MAP that is merged key by key, one that is marked as
     /// an attachment token an ATTACHMENT, anything else a REGISTER; a declaration overrides that, below the
     /// path too. A value written to a COUNTER restarts it. Missing maps on the way are created.

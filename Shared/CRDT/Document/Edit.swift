@@ -51,7 +51,7 @@ struct MapEdit: Sendable, Equatable {
 
     /// Adds a later edit of the same transaction: the result does what both do, one after the other.
     mutating func compose(_ later: MapEdit) {
-        if later.clears {
+        if later.clears || isEmpty {
             self = later
             return
         }

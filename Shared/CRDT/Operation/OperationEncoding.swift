@@ -21,6 +21,10 @@ extension Operation {
     /// The bytes that logs store and whose hash chains.
     public func encoded() -> [UInt8] {
         var writer = ByteWriter()
+        // A change adds two lengths to its id and delta; the first one of a collection its name.
+        writer.reserve(
+            changes.reduce(64) { $0 + $1.id.bytes.count + $1.delta.count + 16 }
+                + (changes.first?.collection.utf8.count ?? 0))
         writer.byte(Operation.encodingVersion)
         writer.byte(origin == nil ? 0 : Operation.originFlag)
         writer.fixed64(actor.rawValue)

@@ -81,7 +81,8 @@ public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
     func catalog(of collection: String) throws -> IndexCatalog
 
-    /// Visits the live documents of a scan's entries, in the scan's order, in place; as `scan`.
+    /// Visits the live documents of a scan's entries, in the scan's order, in place; as `scan`. Entries of
+    /// one key come in the order of `scan` also where the index is read against its order; so in `entries`.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// Visits a scan's entries, in its order, without their documents; as `scan`.

@@ -88,7 +88,7 @@ extension Analyzer {
             return .raw(try binder.bind(value))
         case .elements(let elements):
             var bound: [BoundProjection.Element] = []
-            var names: [String] = []
+            var names = ProjectedNames()
             for (index, element) in elements.enumerated() {
                 bound.append(try projectionElement(element, at: index, seen: &names))
             }
@@ -97,7 +97,7 @@ extension Analyzer {
     }
 
     private mutating func projectionElement(
-        _ element: ProjectionElementSyntax, at index: Int, seen names: inout [String]
+        _ element: ProjectionElementSyntax, at index: Int, seen names: inout ProjectedNames
     ) throws(DQLError) -> BoundProjection.Element {
         switch element {
         case .star(let span):
@@ -120,11 +120,10 @@ extension Analyzer {
             return .missing(names)
         case .expression(let value, let alias):
             let name = Self.name(of: value, alias, at: index)
-            if names.contains(where: { utf8Equal($0, name) }) {
+            if !names.add(name, value) {
                 binder.warn(
                     .duplicateName, "two projections are named \(name); the later one shows", at: value.span)
             }
-            names.append(name)
             binder.scope.grouping?.term = .projection(name)
             return .named(name, try binder.bind(value))
         }
@@ -151,11 +150,13 @@ extension Analyzer {
     }
 
     /// What ORDER BY may call the projections.
-    private static func names(_ projection: ProjectionSyntax) -> [(name: String, value: ExpressionSyntax)] {
-        guard case .elements(let elements) = projection else { return [] }
-        return elements.enumerated().compactMap { index, element in
-            guard case .expression(let value, let alias) = element else { return nil }
-            return (name: name(of: value, alias, at: index), value: value)
+    private static func names(_ projection: ProjectionSyntax) -> ProjectedNames {
+        var names = ProjectedNames()
+        guard case .elements(let elements) = projection else { return names }
+        for (index, element) in elements.enumerated() {
+            guard case .expression(let value, let alias) = element else { continue }
+            names.add(name(of: value, alias, at: index), value)
         }
+        return names
     }
 }

@@ -107,7 +107,7 @@ extension Binder {
         // In place: a copy of the binder for each aggregate would copy its parameters each time.
         let outer = scope
         scope.grouping = nil
-        scope.projected = []
+        scope.projected = ProjectedNames()
         scope.aggregatesRefused = "another aggregate"
         var argument: BoundExpression?
         if let written = call.arguments.first { argument = try bind(written) }

@@ -20,7 +20,7 @@ extension Binder {
     }
 
     private func projection(named name: String) -> Int? {
-        scope.projected.firstIndex { utf8Equal($0.name, name) }
+        scope.projected.place(of: name)
     }
 
     /// What SELECT names, bound once however often ORDER BY refers to it. It does not see the variables of
@@ -29,9 +29,9 @@ extension Binder {
         let key = Scope.ProjectedPlace(place: place, locals: scope.locals.count)
         if let known = scope.boundProjections[key] { return known }
         let (projected, locals, known) = (scope.projected, scope.locals, findings)
-        scope.projected = []
+        scope.projected = ProjectedNames()
         scope.locals = locals.map { _ in nil }
-        let bound = try bind(projected[place].value)
+        let bound = try bind(projected.values[place])
         scope.projected = projected
         scope.locals = locals
         forget(since: known)
@@ -155,11 +155,11 @@ extension Binder {
         let outer = scope
         let known = findings
         scope.grouping = nil
-        scope.projected = []
+        scope.projected = ProjectedNames()
         let bound = try bind(expression)
         scope = outer
         forget(since: known)
-        return grouping.keys.firstIndex(of: bound)
+        return grouping.slot(of: bound)
     }
 
     private func ungrouped(_ term: GroupScope.Term, at span: SourceSpan) -> DQLError {

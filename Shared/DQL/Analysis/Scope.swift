@@ -9,7 +9,7 @@ struct Scope {
     /// Why a subquery cannot stand here; nil where it can.
     var subqueriesRefused: String?
     /// ORDER BY sees what SELECT names.
-    var projected: [(name: String, value: ExpressionSyntax)] = []
+    var projected = ProjectedNames()
     /// Those that ORDER BY referred to.
     var boundProjections: [ProjectedPlace: BoundExpression] = [:]
     /// The variables of ANY, EVERY, ARRAY and OBJECT in reach, innermost last. Their place is their
@@ -28,6 +28,25 @@ struct Scope {
     }
 }
 
+/// The names of projections, each with the place of the first one that has it.
+struct ProjectedNames {
+    /// What they name, in their order.
+    private(set) var values: [ExpressionSyntax] = []
+    private var places: [[UInt8]: Int] = [:]
+
+    /// Adds a projection; false when its name was taken.
+    @discardableResult
+    mutating func add(_ name: String, _ value: ExpressionSyntax) -> Bool {
+        defer { values.append(value) }
+        let key = Array(name.utf8)
+        guard places[key] == nil else { return false }
+        places[key] = values.count
+        return true
+    }
+
+    func place(of name: String) -> Int? { places.isEmpty ? nil : places[Array(name.utf8)] }
+}
+
 /// One source and the names it answers to.
 struct SourceBinding {
     let index: Int
@@ -41,6 +60,8 @@ struct SourceBinding {
 /// The groups of a statement, growing aggregates as they are met.
 struct GroupScope {
     let keys: [BoundExpression]
+    /// Where keys of a fingerprint are: each term of a statement is looked for among them.
+    private let places: [Int: [Int]]
     var aggregates: [BoundAggregate] = []
     /// How the error names a term that is neither key nor aggregate.
     var term: Term
@@ -49,6 +70,17 @@ struct GroupScope {
         case projection(String)
         case having
         case order
+    }
+
+    init(keys: [BoundExpression], term: Term) {
+        self.keys = keys
+        self.term = term
+        places = Dictionary(grouping: keys.indices) { keys[$0].fingerprint }
+    }
+
+    /// The slot of a key; nil for what is none.
+    func slot(of key: BoundExpression) -> Int? {
+        places[key.fingerprint]?.first { keys[$0] == key }
     }
 
     /// The slot of an aggregate, a new one if it was not met yet; nil when there are too many.

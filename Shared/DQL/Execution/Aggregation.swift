@@ -18,6 +18,14 @@ struct GroupTable {
     private var known = EncodedKeys()
     /// Where arguments of aggregates are found in place, by their places.
     private let cursors: [FieldCursor?]
+    /// What is done for each aggregate with each document. The cursors are those of `cursors`, not counted as
+    /// used each time: that costs as much as an addition.
+    private let steps: [Step]
+
+    private struct Step {
+        let hasArgument: Bool
+        let cursor: Unmanaged<FieldCursor>?
+    }
 
     /// `readsInPlace`: whether rows are documents of source 0, read as undeclared ones.
     init(_ grouping: Grouping, _ meter: ExecutionMeter, readsInPlace: Bool = false) {
@@ -27,32 +35,76 @@ struct GroupTable {
         cursors = grouping.aggregates.map { aggregate in
             readsInPlace ? aggregate.argument.flatMap { DocumentTest.cursor($0, 0) } : nil
         }
+        steps = zip(grouping.aggregates, cursors).map { aggregate, cursor in
+            Step(hasArgument: aggregate.argument != nil, cursor: cursor.map(Unmanaged.passUnretained))
+        }
         // Without keys there is one group, also of no rows.
         if grouping.keys.isEmpty { _ = newGroup([]) }
     }
 
+    /// Adds a row of any kind.
     mutating func add(_ row: borrowing Row, _ evaluator: Evaluator) throws {
-        let first = try place(of: row, evaluator) * grouping.aggregates.count
-        for index in cursors.indices {
-            let aggregate = grouping.aggregates[index]
-            guard let argument = aggregate.argument else {
+        let row = copy row
+        let first =
+            grouping.keys.isEmpty
+            ? 0 : try placeByValue { try evaluator.evaluate($0, row) } * grouping.aggregates.count
+        for index in grouping.aggregates.indices {
+            if steps[index].hasArgument {
+                try addValue(of: index, to: first + index) { try evaluator.evaluate($0, row) }
+            } else {
+                accumulators[first + index].addRow()
+            }
+        }
+        try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
+    }
+
+    /// Adds a document of source 0; what cannot be read in place `evaluate` works out.
+    mutating func add(
+        _ record: DocumentRecord, _ evaluate: (BoundExpression) throws -> Value?
+    ) throws {
+        var place = 0
+        if !grouping.keys.isEmpty {
+            if let bytes = inPlace?.find(in: record.document) {
+                let hash = hash64(bytes)
+                if let found = known.lookup(bytes, hash) {
+                    place = found
+                } else {
+                    place = try placeByValue(evaluate)
+                    known.insert(bytes, hash, place)
+                }
+            } else {
+                place = try placeByValue(evaluate)
+            }
+        }
+        let first = place * steps.count
+        for index in steps.indices {
+            guard steps[index].hasArgument else {
                 accumulators[first + index].addRow()
                 continue
             }
-            if let cursor = cursors[index], let record = row.documents[0] {
-                switch cursor.find(in: record.document) {
+            if let cursor = steps[index].cursor {
+                switch cursor._withUnsafeGuaranteedRef({ $0.find(in: record.document) }) {
                 case .missing: continue
                 case .value(let value):
                     if accumulators[first + index].add(inPlace: value.content) { continue }
                 case .other: break
                 }
             }
-            let value = try evaluator.evaluate(argument, row)
-            let before = accumulators[first + index].held
-            accumulators[first + index].add(value)
-            held += accumulators[first + index].held - before
+            try addValue(of: index, to: first + index, evaluate)
         }
-        try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
+        if held > 0 || !grouping.keys.isEmpty {
+            try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
+        }
+    }
+
+    private mutating func addValue(
+        of index: Int, to place: Int, _ evaluate: (BoundExpression) throws -> Value?
+    ) throws {
+        guard let argument = grouping.aggregates[index].argument else { return }
+        let value = try evaluate(argument)
+        let before = accumulators[place].held
+        accumulators[place].add(value)
+        held += accumulators[place].held - before
     }
 
     private mutating func newGroup(_ values: [Value?]) -> Int {
@@ -61,23 +113,11 @@ struct GroupTable {
         return keys.count - 1
     }
 
-    private mutating func place(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {
-        guard !grouping.keys.isEmpty else { return 0 }
-        guard let inPlace, let record = row.documents[0], let bytes = inPlace.find(in: record.document) else {
-            return try placeByValue(of: row, evaluator)
-        }
-        let hash = hash64(bytes)
-        if let place = known.lookup(bytes, hash) { return place }
-        let place = try placeByValue(of: row, evaluator)
-        known.insert(bytes, hash, place)
-        return place
-    }
-
-    private mutating func placeByValue(of row: borrowing Row, _ evaluator: Evaluator) throws -> Int {
+    private mutating func placeByValue(_ evaluate: (BoundExpression) throws -> Value?) throws -> Int {
         var values: [Value?] = []
         var bytes = ValueKey()
         for key in grouping.keys {
-            let value = try evaluator.evaluate(key, row)
+            let value = try evaluate(key)
             values.append(value)
             bytes.append(value)
         }

@@ -49,6 +49,24 @@ public protocol DocumentWriter: DocumentSource {
     /// scan.
     func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
 
+    /// Inserts a document that is not live: `edit` with `DocumentEditor.create`. `declared` is what is
+    /// declared of the document. Not called during a scan.
+    func insert(
+        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        objectsAreRegisters: Bool) throws
+
     /// Removes the documents from this store only. Not called during a scan.
     func evict(_ collection: String, _ ids: [DocumentID]) throws
+}
+
+extension DocumentWriter {
+    /// As `edit`.
+    public func insert(
+        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        objectsAreRegisters: Bool
+    ) throws {
+        try edit(collection, id) { editor in
+            try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+        }
+    }
 }

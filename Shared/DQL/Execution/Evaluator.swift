@@ -220,10 +220,11 @@ struct Evaluator: Sendable {
         }
         switch value {
         case .string(let text)?:
-            // Before it begins: a match that is going on asks nobody.
+            // Counted before it begins; on its way a long match asks whether it is still wanted.
             let bytes = text.utf8.count
             if bytes >= DQLLimits.stepBytes { try row.meter?.work(bytes: pattern.work(textBytes: bytes)) }
-            return .bool(pattern.matches(text))
+            let meter = row.meter
+            return .bool(try pattern.matches(text) { try meter?.check() })
         case .null?: return .null
         default: return nil
         }

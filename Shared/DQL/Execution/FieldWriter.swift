@@ -88,7 +88,9 @@ struct FieldWriter {
         kind == .attachment ? AttachmentToken(value)?.value ?? value : value
     }
 
-    func refusal(_ error: CRDTError) -> DQLError {
+    func refusal(_ error: CRDTError) -> DQLError { Self.refusal(error, source, span) }
+
+    static func refusal(_ error: CRDTError, _ source: SourceText, _ span: SourceSpan) -> DQLError {
         switch error.code {
         case .unsupportedKind: source.error(.unsupportedType, error.message, at: span)
         case .invalidPath: source.error(.notAMap, error.message, at: span)

@@ -7,7 +7,7 @@ struct InsertExecutor {
 
     private struct NewDocument {
         let id: DocumentID
-        let fields: [ObjectValue.Entry]
+        let fields: ObjectValue
         let span: SourceSpan
     }
 
@@ -90,7 +90,9 @@ struct InsertExecutor {
             id = try makeID()
         }
         return NewDocument(
-            id: id, fields: object.entries.filter { !utf8Equal($0.key, documentIDField) }, span: span)
+            id: id,
+            fields: ObjectValue(unique: object.entries.filter { !utf8Equal($0.key, documentIDField) }),
+            span: span)
     }
 
     // MARK: Writing
@@ -100,19 +102,22 @@ struct InsertExecutor {
         // With FAIL none of them is there: that was looked at.
         let exists = try plan.policy != .fail && writer.exists(plan.collection, document.id)
         if exists, plan.policy == .doNothing { return false }
+        guard exists else {
+            try insert(document, writer)
+            return true
+        }
         var isMutated = true
         try writer.edit(plan.collection, document.id) { editor in
             var writes = FieldWriter(
                 editor: editor, source: context.source, span: document.span, options: context.options)
-            if exists, plan.policy == .doUpdateLocalDiff {
+            if plan.policy == .doUpdateLocalDiff {
                 isMutated = false
-                for field in document.fields {
+                for field in document.fields.entries {
                     let isWritten = try writes.setDifference([field.key], field.value, plan.types[field.key])
                     isMutated = isMutated || isWritten
                 }
             } else {
-                if !exists { writes.editor.create() }
-                for field in document.fields {
+                for field in document.fields.entries {
                     try writes.set([field.key], field.value, plan.types[field.key])
                 }
             }
@@ -120,6 +125,19 @@ struct InsertExecutor {
         }
         return isMutated
     }
+
+    private func insert(_ document: NewDocument, _ writer: any DocumentWriter) throws {
+        do {
+            try writer.insert(
+                plan.collection, document.id, document.fields, declared: plan.types.root,
+                objectsAreRegisters: context.options.objectsAreRegisters)
+        } catch let error as CRDTError where Self.refusals.contains(error.code) {
+            throw FieldWriter.refusal(error, context.source, document.span)
+        }
+    }
+
+    /// What is wrong with a value, rather than with the store.
+    private static let refusals: Set<CRDTErrorCode> = [.unsupportedKind, .invalidPath, .tooDeep]
 
     /// Writes INITIAL content. Nothing happens to a document that is live, nor where this very content was
     /// written and deleted before.
@@ -131,7 +149,7 @@ struct InsertExecutor {
                 editor: editor, source: context.source, span: document.span, options: context.options)
             do throws(CRDTError) {
                 isWritten = try editor.seed(
-                    ObjectValue(unique: document.fields), declared: plan.types.root,
+                    document.fields, declared: plan.types.root,
                     objectsAreRegisters: context.options.objectsAreRegisters)
             } catch {
                 throw writes.refusal(error)

@@ -155,16 +155,16 @@ public struct PreparedStatement: Sendable {
     /// The arguments in the order of the parameters. Throws `missingArgument`.
     func bind(_ arguments: ObjectValue) throws(DQLError) -> [Value] {
         guard !parameters.isEmpty else { return [] }
-        var byName: [[UInt8]: Value] = [:]
-        for entry in arguments.entries { byName[Array(entry.key.utf8)] = entry.value }
+        let byName = arguments.count > Self.fewArguments ? Self.byName(arguments) : nil
         var values: [Value] = []
-        let hidden = Set(subqueries.map(\.place))
+        values.reserveCapacity(parameters.count)
         for (place, parameter) in parameters.enumerated() {
-            if hidden.contains(place) {
+            if subqueries.contains(where: { $0.place == place }) {
                 values.append(.null)
                 continue
             }
-            guard let value = byName[Array(parameter.text.utf8)] else {
+            let given = byName.map { $0[Array(parameter.text.utf8)] } ?? arguments[parameter.text]
+            guard let value = given else {
                 throw source.error(
                     .missingArgument, "Parameter \(parameter.text) was not provided", at: parameter.span,
                     suggestion: Suggestion.closest(to: parameter.text, among: arguments.entries.map(\.key)))
@@ -174,8 +174,18 @@ public struct PreparedStatement: Sendable {
         return values
     }
 
+    /// Up to so many arguments are compared with each parameter: quicker than a table of them.
+    private static let fewArguments = 8
+
+    private static func byName(_ arguments: ObjectValue) -> [[UInt8]: Value] {
+        var values: [[UInt8]: Value] = [:]
+        for entry in arguments.entries { values[Array(entry.key.utf8)] = entry.value }
+        return values
+    }
+
     /// What is suspicious about the arguments of one execution; `values` are those bound.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
+        guard !listedParameters.isEmpty else { return unusedArguments(arguments) }
         let arrays = listedParameters.lazy.filter { listed in
             values[listed.place].arrayValue != nil && !subqueries.contains { $0.place == listed.place }
         }
@@ -191,6 +201,13 @@ public struct PreparedStatement: Sendable {
     /// One warning per argument that no parameter names.
     func unusedArguments(_ arguments: ObjectValue) -> [DQLWarning] {
         guard !arguments.isEmpty else { return [] }
+        if arguments.count <= Self.fewArguments,
+            arguments.entries.allSatisfy({ entry in
+                parameters.contains { utf8Equal($0.text, entry.key) }
+            })
+        {
+            return []
+        }
         let used = Set(parameters.map { Array($0.text.utf8) })
         return arguments.entries
             .filter { !used.contains(Array($0.key.utf8)) }

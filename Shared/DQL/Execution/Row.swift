@@ -86,8 +86,11 @@ struct FieldResolver: Sendable {
     /// The document with `_id` first.
     func document(_ record: DocumentRecord, source: Int) throws -> ObjectValue {
         let fields = try value(of: record.document.root, types[source].root)
-        let id: [ObjectValue.Entry] = [(key: documentIDField, value: record.id.value)]
-        return ObjectValue(unique: id + fields.entries.filter { !utf8Equal($0.key, documentIDField) })
+        var entries: [ObjectValue.Entry] = []
+        entries.reserveCapacity(fields.count + 1)
+        entries.append((key: documentIDField, value: record.id.value))
+        for entry in fields.entries where !utf8Equal(entry.key, documentIDField) { entries.append(entry) }
+        return ObjectValue(unique: entries)
     }
 
     private func value(of field: FieldReader, _ kind: FieldKind?, _ declared: TypeDeclaration?) throws

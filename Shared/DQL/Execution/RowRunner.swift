@@ -53,19 +53,52 @@ struct RowRunner {
         case .group(let input, let grouping):
             var table = GroupTable(
                 grouping, context.meter, readsInPlace: input.readsDocuments && !context.options.strictReads)
-            try run(input) { row in
-                try table.add(row, evaluator)
-                return true
+            if !context.options.strictReads, let (leaf, condition) = input.documentsOfOneSource {
+                var row = row()
+                try forEachRecord(of: leaf, 0, where: condition) { record in
+                    try table.add(record) { argument in
+                        row.documents[0] = record
+                        return try evaluator.evaluate(argument, row)
+                    }
+                    return true
+                }
+            } else {
+                try run(input) { row in
+                    try table.add(row, evaluator)
+                    return true
+                }
             }
             return try table.forEachRow(visit)
         }
     }
 
-    /// The documents of a leaf for which a condition holds. What can be said of them in place is said before
-    /// there is a row.
+    /// The documents of a leaf for which a condition holds, as rows.
     private func filter(
         _ leaf: RowPlan, _ place: Int, _ condition: BoundExpression, _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool {
+        var row = row()
+        return try forEachRecord(of: leaf, place, where: condition) { record in
+            row.documents[place] = record
+            return try visit(row)
+        }
+    }
+
+    /// Visits the documents of a leaf for which a condition holds. What can be said of them in place is said
+    /// before there is a row. Returns false when a visit ended it.
+    @discardableResult
+    private func forEachRecord(
+        of leaf: RowPlan, _ place: Int, where condition: BoundExpression?,
+        _ visit: (DocumentRecord) throws -> Bool
+    ) throws -> Bool {
+        guard let condition else {
+            var goesOn = true
+            try forEachDocument(of: leaf) { record in
+                context.statistics?.rows += 1
+                goesOn = try visit(record)
+                return goesOn
+            }
+            return goesOn
+        }
         let (test, rest) =
             context.options.strictReads ? (nil, condition) : DocumentTest.split(condition, source: place)
         var row = row()
@@ -76,14 +109,12 @@ struct RowRunner {
         try forEachDocument(of: leaf) { record in
             let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
             if holds == false { return true }
-            row.documents[place] = record
-            if holds == nil {
-                if try !evaluator.isTrue(condition, row) { return true }
-            } else if let rest, try !evaluator.isTrue(rest, row) {
-                return true
+            if let left = holds == nil ? condition : rest {
+                row.documents[place] = record
+                if try !evaluator.isTrue(left, row) { return true }
             }
             context.statistics?.rows += 1
-            goesOn = try visit(row)
+            goesOn = try visit(record)
             return goesOn
         }
         return goesOn
@@ -169,6 +200,15 @@ extension RowPlan {
     fileprivate var documentPlace: Int? {
         switch self {
         case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _): place
+        default: nil
+        }
+    }
+
+    /// Its leaf and condition where its rows are the documents of source 0, and nothing else is in them.
+    fileprivate var documentsOfOneSource: (leaf: RowPlan, condition: BoundExpression?)? {
+        switch self {
+        case .filter(let input, let condition) where input.documentPlace == 0: (input, condition)
+        case _ where documentPlace == 0: (self, nil)
         default: nil
         }
     }

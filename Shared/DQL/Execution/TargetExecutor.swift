@@ -22,8 +22,14 @@ struct TargetExecutor {
         let ordering = Ordering(terms: targets.order)
         var ids: [DocumentID] = []
         guard !ordering.terms.isEmpty, !isOrdered else {
+            var bytes = 0
             try runner.run(targets.rows) { row in
-                if let record = row.documents[0] { ids.append(record.id) }
+                if let record = row.documents[0] {
+                    ids.append(record.id)
+                    // Ids alone: of those many more fit than of rows.
+                    bytes += record.id.bytes.count + DQLLimits.elementBytes
+                    try runner.context.meter.hold(bytes: bytes)
+                }
                 return ids.count < window.capacity
             }
             return Array(ids.dropFirst(window.offset))

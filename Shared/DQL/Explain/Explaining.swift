@@ -29,9 +29,12 @@ extension PreparedStatement {
         var context = context
         let statistics = ExecutionStatistics()
         context.statistics = statistics
+        timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         var goesOn = true
-        try SelectExecutor(plan, documents, context).run { row in
+        let executor = try SelectExecutor(plan, documents, context)
+        statistics.planNanoseconds = (context.options.nanoseconds?() ?? 0) - start
+        try executor.run { row in
             statistics.results += 1
             goesOn = try body(row)
             return goesOn
@@ -49,16 +52,27 @@ extension PreparedStatement {
         var context = context
         let statistics = ExecutionStatistics()
         context.statistics = statistics
+        timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         // What it changes may change its plan.
         var description = PlanDescription(documents: writer, options: context.options)
         description.statistics = nil
         let operators = try description.operators(plan, explainedStatement, context.arguments)
+        statistics.planNanoseconds = (context.options.nanoseconds?() ?? 0) - start
         var result = try run()
         statistics.nanoseconds = (context.options.nanoseconds?() ?? 0) - start
         statistics.results = result.mutatedDocumentIDs.count
         result.rows.append(profileRow(operators, statistics, context))
         return result
+    }
+
+    /// Notes what reading the statement's text takes, by doing it once more: the statement itself may have
+    /// been prepared long ago.
+    private func timeParsing(_ statistics: ExecutionStatistics, _ context: ExecutionContext) {
+        guard let nanoseconds = context.options.nanoseconds else { return }
+        let start = nanoseconds()
+        _ = try? StatementCompiler.compile(source.text)
+        statistics.parseNanoseconds = nanoseconds() - start
     }
 
     private func profileRow(
@@ -86,7 +100,11 @@ extension PreparedStatement {
             "~request_profile": [
                 "plan": PlanDescription.sequence(operators), "queryType": .string(kind.rawValue),
                 "resultCount": .int(Int64(statistics.results)), "state": "completed",
-                "times": ["elapsed": elapsed, "parse": 0, "plan": 0],
+                "times": [
+                    "elapsed": elapsed,
+                    "parse": .int(Int64(clamping: statistics.parseNanoseconds)),
+                    "plan": .int(Int64(clamping: statistics.planNanoseconds)),
+                ],
             ]
         ]
     }

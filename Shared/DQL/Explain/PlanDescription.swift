@@ -70,7 +70,10 @@ struct PlanDescription {
         var texts = Texts(select)
         var children = try rows(planned.input.rows, &texts)
         if plan.isDistinct { children.append(Self.operator("distinct", [])) }
-        children += tail(select.selection, planned)
+        let spills = documents is any SpillingSource
+        children += tail(
+            select.selection, planned,
+            method: select.selection.limit != nil ? "topRows" : spills ? "external" : "memory")
         children.append(
             Self.operator(
                 "projection", [("projection", .string(StatementPrinter.print(select.projection)))]))
@@ -85,16 +88,22 @@ struct PlanDescription {
         let planned = try RowPlanner(documents: documents, options: options).plan(
             targets, isLimited: selection.limit != nil)
         var texts = Texts(source, selection)
-        return try rows(planned.input.rows, &texts) + tail(selection, planned)
+        return try rows(planned.input.rows, &texts)
+            + tail(
+                selection, planned, method: selection.limit != nil ? "topRows" : "memory")
     }
 
-    private func tail(_ selection: SelectionSyntax, _ planned: RowPlanner.Planned) -> [Value] {
+    /// `method`: how a sort is done, if there is one.
+    private func tail(
+        _ selection: SelectionSyntax, _ planned: RowPlanner.Planned, method: String
+    ) -> [Value] {
         var children: [Value] = []
         if !selection.order.isEmpty, !planned.isOrdered {
             let terms = selection.order.map { term -> Value in
                 .string(term.expression.text + (term.isDescending ? " DESC" : ""))
             }
-            children.append(Self.operator("sort", [("terms", .array(terms))]))
+            children.append(
+                Self.operator("sort", [("terms", .array(terms)), ("method", .string(method))]))
         }
         if selection.limit != nil || selection.offset != nil {
             children.append(
@@ -307,6 +316,9 @@ final class ExecutionStatistics {
     var rows = 0
     /// Rows of the result.
     var results = 0
+    /// How long reading the text takes, and how long choosing the plan took.
+    var parseNanoseconds: UInt64 = 0
+    var planNanoseconds: UInt64 = 0
     /// How long the execution took.
     var nanoseconds: UInt64 = 0
 

@@ -93,3 +93,32 @@ extension BoundExpression {
         }
     }
 }
+
+extension BoundExpression {
+    /// The same for equal expressions, and mostly another for others: to find one among many.
+    var fingerprint: Int {
+        var hasher = Hasher()
+        fingerprint(&hasher)
+        return hasher.finalize()
+    }
+
+    private func fingerprint(_ hasher: inout Hasher) {
+        switch self {
+        case .field(let access), .conflicts(let access):
+            hasher.combine(access.source)
+            for name in access.path { hasher.combine(Array(name.utf8)) }
+        case .constant(.int(let number)?): hasher.combine(number)
+        case .constant(.string(let text)?): hasher.combine(Array(text.utf8))
+        case .parameter(let place), .slot(let place), .local(let place): hasher.combine(place)
+        case .call(let call): hasher.combine(call.function.name)
+        default: break
+        }
+        var children = 0
+        _ = mapChildren { child in
+            child.fingerprint(&hasher)
+            children += 1
+            return child
+        }
+        hasher.combine(children)
+    }
+}

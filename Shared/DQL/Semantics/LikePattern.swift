@@ -106,14 +106,17 @@ struct LikePattern: Equatable, Sendable {
     }
 
     /// Whether the whole text matches.
-    func matches(_ text: String) -> Bool {
+    func matches(_ text: String) -> Bool { matches(text) {} }
+
+    /// Whether the whole text matches. `goOn` is called now and then, and ends the match by throwing.
+    func matches(_ text: String, goOn: () throws -> Void) rethrows -> Bool {
         var text = text
         if ignoresCase {
             var folded = String.UnicodeScalarView()
             for scalar in text.unicodeScalars { folded.append(Self.folded(scalar)) }
             text = String(folded)
         }
-        return text.withUTF8 { matches($0) }
+        return try text.withUTF8 { try matches($0, goOn) }
     }
 
     /// A character's lower case where that is one character: `_` counts the characters of the text as it is,
@@ -123,11 +126,16 @@ struct LikePattern: Equatable, Sendable {
         return lower.count == 1 ? lower.first ?? scalar : scalar
     }
 
-    private func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    private func matches(
+        _ text: UnsafeBufferPointer<UInt8>, _ goOn: () throws -> Void
+    ) rethrows -> Bool {
         var place = 0
         var part = 0
+        var steps = 0
         var retry: (place: Int, part: Int)?
         while place < text.count || part < parts.count {
+            steps += 1
+            if steps % DQLLimits.patternStepsBetweenChecks == 0 { try goOn() }
             if part < parts.count {
                 switch parts[part] {
                 case .anyRun:

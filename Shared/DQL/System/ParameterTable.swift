@@ -59,9 +59,11 @@ public enum ParameterTable {
             "dql_slow_request_warn_seconds", 60, works: true,
             "From how many seconds on a statement is logged as slow; 0 is never."),
         .count(
-            "dql_concurrent_request_limit", 0, "How many statements may run at a time; 0 is no limit."),
+            "dql_concurrent_request_limit", 0, in: 0...1_048_576, works: true,
+            "How many statements may run at a time, transactions and statements about the system not "
+                + "counted; 0 is no limit."),
         .count(
-            "dql_concurrent_request_wait_timeout_ms", 60_000,
+            "dql_concurrent_request_wait_timeout_ms", 60_000, in: 0...86_400_000, works: true,
             "How long a statement waits for its turn, in milliseconds."),
         .count(
             "dql_request_history_size", 4_096, in: 0...1_048_576, works: true,

@@ -142,10 +142,20 @@ extension SystemParameters {
         let seconds = number("dql_slow_request_warn_seconds")
         return seconds > 0 ? .seconds(seconds) : nil
     }
+    /// `dql_concurrent_request_limit`; 0 is no limit.
+    public var concurrentRequests: Int { Int(number("dql_concurrent_request_limit")) }
+    /// `dql_concurrent_request_wait_timeout_ms`.
+    public var concurrentRequestWait: Duration {
+        .milliseconds(number("dql_concurrent_request_wait_timeout_ms"))
+    }
     /// `dql_index_default_include_missing`.
     public var indexesIncludeMissing: Bool { flag("dql_index_default_include_missing") }
     /// `dql_default_directives`.
-    var defaultDirectives: ObjectValue { self["dql_default_directives"]?.objectValue ?? ObjectValue() }
+    var defaultDirectives: ObjectValue {
+        // Asked for with every plan: no table is searched for what hardly anybody sets.
+        guard !current.isEmpty || !initial.isEmpty else { return ObjectValue() }
+        return self["dql_default_directives"]?.objectValue ?? ObjectValue()
+    }
 
     /// Whether reading is strict too.
     var strictReads: Bool { strictMode && flag("dql_select_strict_mode") }

@@ -87,7 +87,13 @@ final class Engine: Sendable {
         let statement = try settings.prepare(text)
         let replica = try replica()
         return try await recorded(text, statement.kind) { running in
-            try await run(statement, arguments, replica, running)
+            // Whoever looks at what runs, ends it or changes the limit waits for nobody.
+            guard !statement.isSystem, !statement.reads(.activeRequests) else {
+                return try await run(statement, arguments, replica, running)
+            }
+            return try await settings.turns.run(within: settings.parameters.concurrentRequestWait) {
+                try await run(statement, arguments, replica, running)
+            }
         }
     }
 

@@ -16,6 +16,8 @@ final class StoreSettings: Sendable {
     private let current: Mutex<SystemParameters>
     /// The statements that run and those that ran.
     let requests: RequestRegistry
+    /// Whose turn it is to run.
+    let turns: RequestTurns
 
     /// Settings from the environment and from what was persisted.
     /// - Throws: `DQLError` for a variable that says something its parameter cannot be; `SDK-0403` for a file
@@ -31,6 +33,7 @@ final class StoreSettings: Sendable {
         }
         current = Mutex(parameters)
         requests = RequestRegistry(historySize: parameters.requestHistorySize)
+        turns = RequestTurns(limit: parameters.concurrentRequests)
         statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
@@ -51,6 +54,7 @@ final class StoreSettings: Sendable {
         current.withLock { $0 = parameters }
         statements.resize(to: parameters.statementCacheSize)
         requests.resize(to: parameters.requestHistorySize)
+        turns.resize(to: parameters.concurrentRequests)
         return result
     }
 

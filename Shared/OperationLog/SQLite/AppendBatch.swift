@@ -134,9 +134,7 @@ struct AppendBatch {
     /// The last offset at which something a condition names was touched, if that was after it was read.
     private func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
         guard let condition, condition.readAt < head.offset else { return nil }
-        // Before the index there were no origins: a condition from the beginning speaks of nothing else, for
-        // nobody has read documents at offset 0 of a log that had any.
-        guard condition.readAt >= head.indexed || condition.readAt == 0 else { return head.indexed }
+        guard condition.readAt >= head.indexed else { return head.indexed }
         let look = try db.cachedStatement(sql: "SELECT offset FROM touched WHERE database = ? AND touch = ?")
         var last: UInt64 = 0
         for read in condition.reads {

@@ -6,7 +6,7 @@ import CRDT
 extension SQLiteLogFile {
     /// As `OperationLog.truncation`.
     package func truncation(of database: String) throws -> LogPosition {
-        try pool.read { db in
+        try read { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(
                 logID: head.logID, offset: head.truncated,
@@ -28,7 +28,7 @@ extension SQLiteLogFile {
 
     /// As `OperationLog.snapshot`.
     package func snapshot(of database: String) throws -> LogSnapshot? {
-        try pool.read { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
+        try read { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
     }
 
     /// As `OperationLog.beginSnapshot`.
@@ -58,7 +58,7 @@ extension SQLiteLogFile {
 
     /// As `OperationLog.chunk`.
     package func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) throws -> [UInt8] {
-        try pool.read { try LogSnapshots.chunk($0, index, of: snapshot, database) }
+        try read { try LogSnapshots.chunk($0, index, of: snapshot, database) }
     }
 
     /// As `OperationLog.lease`.

@@ -28,7 +28,7 @@ package struct SQLiteLogFile: Sendable {
 
     /// As `OperationLog.head`.
     package func head(of database: String) throws -> LogPosition {
-        try pool.read { db in
+        try read { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
         }
@@ -36,21 +36,30 @@ package struct SQLiteLogFile: Sendable {
 
     /// As `OperationLog.position`.
     package func position(at offset: UInt64, in database: String) throws -> LogPosition? {
-        try pool.read { try LogReader.position($0, database: database, at: offset) }
+        try read { try LogReader.position($0, database: database, at: offset) }
     }
 
     /// As `OperationLog.frontier`.
     package func frontier(
         of actors: [ActorID], in database: String
     ) throws -> [ActorID: FrontierEntry] {
-        try pool.read { try LogReader.frontier($0, database: database, actors: actors) }
+        try read { try LogReader.frontier($0, database: database, actors: actors) }
     }
 
     /// As `OperationLog.read`.
     package func read(
         _ database: String, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
-        try pool.read { try LogReader.entries($0, database: database, after: offset, limit: limit) }
+        try read { try LogReader.entries($0, database: database, after: offset, limit: limit) }
+    }
+
+    /// As the pool's own `read`, whose BEGIN and COMMIT are compiled anew each time.
+    func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try pool.unsafeRead { db in
+            try db.cachedStatement(sql: "BEGIN").execute()
+            defer { if db.isInsideTransaction { try? db.cachedStatement(sql: "ROLLBACK").execute() } }
+            return try body(db)
+        }
     }
 
     /// Releases every connection.

@@ -79,10 +79,7 @@ package final class GroupCommitter: Sendable {
 
     /// Takes nothing any more because of a failure whose durability is unknown. The first reason stays.
     func poison(_ failure: OperationLogError) {
-        let refusal = OperationLogError(
-            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
-            database: failure.database)
-        refuseAll(refusal, alsoQueued: true)
+        refuseAll(.poisoned(by: failure), alsoQueued: true)
     }
 
     /// Takes nothing any more, and returns when what was queued has been answered.
@@ -184,5 +181,15 @@ package final class GroupCommitter: Sendable {
             if isOver && index > 0 { return index }
         }
         return pending.count
+    }
+}
+
+extension OperationLogError {
+    /// Why nothing is taken any more behind a failure whose durability is unknown.
+    static func poisoned(by failure: OperationLogError) -> OperationLogError {
+        guard failure.code != .poisoned else { return failure }
+        return OperationLogError(
+            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
+            database: failure.database)
     }
 }

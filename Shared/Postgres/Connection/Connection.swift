@@ -40,8 +40,11 @@ final class Connection {
 
     /// The socket, for whoever waits for notifications.
     var socket: Int32 { PQsocket(handle) }
-    /// Whether the server has not hung up, as far as can be told without asking it.
-    var isAlive: Bool { PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK }
+    /// Whether the server has not hung up, as far as can be told without asking it. A server that ends a
+    /// connection says why: the first look reads that, the second one the end.
+    var isAlive: Bool {
+        PQconsumeInput(handle) == 1 && PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
+    }
     /// The server's version, as 150004 for 15.4.
     var serverVersion: Int { Int(PQserverVersion(handle)) }
 

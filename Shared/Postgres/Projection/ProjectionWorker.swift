@@ -252,6 +252,8 @@ actor ProjectionWorker {
         let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
             if isAgain { _ = try await lane.run { try $0.startBuilding(at: start) } }
             return SnapshotStart?.none
+        } verifying: {
+            try await lane.run { try $0.showLife() }
         } load: { place, chunk in
             let records = try records(in: chunk)
             if case .begin(let begun)? = records.first { place = begun }

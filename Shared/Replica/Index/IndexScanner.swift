@@ -10,63 +10,31 @@ struct IndexScanner {
     /// See `IndexedSource.documents(of:)`. Documents of one key come in the order of a scan, whichever way
     /// the index is read.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
-        guard let index = try index(scan) else { return }
-        if scan.isReversed {
-            let documents = try NumberedDocuments(table, database)
-            _ = try reversed(scan, index) { try documents.visit($0, visit) }
-            return
-        }
-        for interval in intervals(scan) {
-            let statement = try RawStatement(
-                reused: """
-                    SELECT d.id, d.state FROM index_\(index.number) AS i
-                    CROSS JOIN documents_\(table) AS d ON d.number = i.document
-                    WHERE i.key >= ? AND i.key < ? ORDER BY i.key, i.document
-                    """, database)
-            statement.bind(1, interval.lower)
-            statement.bind(2, interval.upper)
-            while try statement.step() {
-                let record = DocumentRecord(
-                    id: DocumentID(trusted: statement.bytes(0)),
-                    document: try DocumentReader(statement.blob(1)))
-                guard try visit(record) else { return }
-            }
+        try run(scan, columns: "i.key, i.document, d.id, d.state", readsDocuments: true) { statement in
+            try visit(
+                DocumentRecord(
+                    id: DocumentID(trusted: statement.bytes(2)),
+                    document: try DocumentReader(statement.blob(3))))
         }
     }
 
-    /// See `IndexedSource.entries`.
+    /// See `IndexedSource.entries`; those of one key in the order of a scan, too.
     func entries(
         of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
     ) throws {
-        guard let index = try index(scan) else { return }
-        let intervals = intervals(scan)
-        let order = scan.isReversed ? "ORDER BY i.key DESC, i.document DESC" : "ORDER BY i.key, i.document"
-        let documents =
-            parts.contains(.id)
-            ? "CROSS JOIN documents_\(table) AS d ON d.number = i.document" : ""
-        let columns =
-            (parts.contains(.values) ? "i.key, i.held" : "0, 0") + (parts.contains(.id) ? ", d.id" : "")
-        for interval in scan.isReversed ? intervals.reversed() : intervals {
-            let statement = try RawStatement(
-                reused: """
-                    SELECT i.document, \(columns) FROM index_\(index.number) AS i \(documents)
-                    WHERE i.key >= ? AND i.key < ? \(order)
-                    """, database)
-            statement.bind(1, interval.lower)
-            statement.bind(2, interval.upper)
-            while try statement.step() {
-                var values: [Value?] = []
-                if parts.contains(.values) {
-                    values =
-                        statement.isNull(2)
-                        ? try KeyReader.values(of: scan.index.keys, in: statement.blob(1))
-                        : try HeldValues.decode(statement.blob(2))
-                }
-                let entry = IndexEntry(
-                    document: statement.int(0),
-                    id: parts.contains(.id) ? DocumentID(trusted: statement.bytes(3)) : nil, values: values)
-                guard try visit(entry) else { return }
+        let columns = "i.key, i.document, i.held" + (parts.contains(.id) ? ", d.id" : "")
+        try run(scan, columns: columns, readsDocuments: parts.contains(.id)) { statement in
+            var values: [Value?] = []
+            if parts.contains(.values) {
+                values =
+                    statement.isNull(2)
+                    ? try KeyReader.values(of: scan.index.keys, in: statement.blob(0))
+                    : try HeldValues.decode(statement.blob(2))
             }
+            return try visit(
+                IndexEntry(
+                    document: statement.int(1),
+                    id: parts.contains(.id) ? DocumentID(trusted: statement.bytes(3)) : nil, values: values))
         }
     }
 
@@ -88,31 +56,61 @@ struct IndexScanner {
         return count
     }
 
-    /// Visits the numbers against the index's order, those of one key ascending. Returns false when a visit
-    /// ended it.
-    private func reversed(
-        _ scan: IndexScan, _ index: StoredIndex, _ visit: (Int64) throws -> Bool
-    ) throws -> Bool {
-        for interval in intervals(scan).reversed() {
+    /// Steps a scan's entries in its order until a visit returns false. The first columns are `i.key` and
+    /// `i.document`.
+    private func run(
+        _ scan: IndexScan, columns: String, readsDocuments: Bool,
+        _ visit: (borrowing RawStatement) throws -> Bool
+    ) throws {
+        guard let index = try index(scan) else { return }
+        let select =
+            "SELECT \(columns) FROM index_\(index.number) AS i "
+            + (readsDocuments ? "CROSS JOIN documents_\(table) AS d ON d.number = i.document " : "")
+        let intervals = intervals(scan)
+        guard !scan.isReversed else {
+            for interval in intervals.reversed() {
+                guard try reversed(interval, index, select, visit) else { return }
+            }
+            return
+        }
+        for interval in intervals {
             let statement = try RawStatement(
-                reused: """
-                    SELECT key, document FROM index_\(index.number)
-                    WHERE key >= ? AND key < ? ORDER BY key DESC, document DESC
-                    """, database)
+                reused: select + "WHERE i.key >= ? AND i.key < ? ORDER BY i.key, i.document", database)
             statement.bind(1, interval.lower)
             statement.bind(2, interval.upper)
-            var key: [UInt8] = []
-            var group: [Int64] = []
-            while try statement.step() {
-                let found = statement.blob(0)
-                if !group.isEmpty, !key.withUnsafeBytes({ compareBytes($0, found) == 0 }) {
-                    for number in group.reversed() { guard try visit(number) else { return false } }
-                    group.removeAll(keepingCapacity: true)
-                }
-                if group.isEmpty { key = [UInt8](found) }
-                group.append(statement.int(1))
+            while try statement.step() { guard try visit(statement) else { return } }
+        }
+    }
+
+    /// Steps the entries of an interval against the index's order, those of one key ascending all the same:
+    /// they are read in a statement of their own, so that none of them has to be held, however many share a
+    /// key. Returns false when a visit ended it.
+    private func reversed(
+        _ interval: KeyInterval, _ index: StoredIndex, _ select: String,
+        _ visit: (borrowing RawStatement) throws -> Bool
+    ) throws -> Bool {
+        let statement = try RawStatement(
+            reused: select + "WHERE i.key >= ? AND i.key < ? ORDER BY i.key DESC, i.document DESC", database)
+        let before = try RawStatement(
+            reused: "SELECT 1 FROM index_\(index.number) WHERE key = ? AND document < ?", database)
+        statement.bind(1, interval.lower)
+        statement.bind(2, interval.upper)
+        while try statement.step() {
+            before.bind(1, statement.blob(0))
+            before.bind(2, statement.int(1))
+            let isAlone = try !before.step()
+            before.reset()
+            guard !isAlone else {
+                guard try visit(statement) else { return false }
+                continue
             }
-            for number in group.reversed() { guard try visit(number) else { return false } }
+            let key = statement.bytes(0)
+            let group = try RawStatement(
+                reused: select + "WHERE i.key = ? ORDER BY i.document", database)
+            group.bind(1, key)
+            while try group.step() { guard try visit(group) else { return false } }
+            statement.reset()
+            statement.bind(2, key)
         }
         return true
     }

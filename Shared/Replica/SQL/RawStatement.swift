@@ -100,5 +100,38 @@ struct RawStatement: ~Copyable {
     func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
 }
 
+// GRDB compiles these statements anew each time, which costs as much as a small write does.
+extension Database {
+    /// Runs the body in an immediate transaction, and commits it unless the body throws.
+    func inImmediateTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try RawStatement(cached: "BEGIN IMMEDIATE", self).run()
+        do {
+            let result = try body()
+            // Fails where SQLite has rolled back by itself, after an error that the body made nothing of.
+            try RawStatement(cached: "COMMIT", self).run()
+            return result
+        } catch {
+            if isInsideTransaction { try? RawStatement(cached: "ROLLBACK", self).run() }
+            throw error
+        }
+    }
+
+    /// Runs a part of a transaction: it is undone when the body throws or returns false.
+    func inPart(_ body: () throws -> Bool) throws {
+        try RawStatement(cached: "SAVEPOINT part", self).run()
+        do {
+            if try !body() { try RawStatement(cached: "ROLLBACK TO part", self).run() }
+            try RawStatement(cached: "RELEASE part", self).run()
+        } catch {
+            // After some errors SQLite has rolled back the whole transaction by itself.
+            if isInsideTransaction {
+                try? RawStatement(cached: "ROLLBACK TO part", self).run()
+                try? RawStatement(cached: "RELEASE part", self).run()
+            }
+            throw error
+        }
+    }
+}
+
 /// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -43,11 +43,14 @@ public struct HeldRange: Sendable {
 extension ReadTransaction {
     /// Compares what a subscriber holds with this materialization. A document that is not here counts as
     /// empty with the frontier as its vector, and one that is here has seen the frontier too (rule 13):
-    /// whatever of the subscriber's copy the frontier covers and the state here does not is gone.
+    /// whatever of the subscriber's copy the frontier covers and the state here does not is gone. Where it
+    /// may not write (`mayWrite`) all that the state here does not cover is: it cannot come to the log from
+    /// there.
     public func compare(
-        _ held: HeldRange, of query: SubscriptionQuery, mayRead: (DocumentKey) -> Bool
+        _ held: HeldRange, of query: SubscriptionQuery, mayWrite: Bool = true,
+        mayRead: (DocumentKey) -> Bool
     ) throws -> HeldComparison {
-        var comparer = HeldComparer(self, query, held)
+        var comparer = HeldComparer(self, query, held, mayWrite: mayWrite)
         try comparer.run(mayRead)
         return comparer.result
     }
@@ -78,13 +81,17 @@ private struct HeldComparer {
     private let transaction: ReadTransaction
     private let query: SubscriptionQuery
     private let held: HeldRange
+    private let mayWrite: Bool
     private(set) var result = HeldComparison()
     private var next = 0
     private var bytes = 0
     private var rows = 0
     private var frontier: [ActorID: Timestamp?] = [:]
 
-    init(_ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange) {
+    init(
+        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange, mayWrite: Bool
+    ) {
+        self.mayWrite = mayWrite
         self.transaction = transaction
         self.query = query
         self.held = held
@@ -115,7 +122,7 @@ private struct HeldComparer {
                 result.hidden.append(item.id)
                 continue
             }
-            let seen = try covered(item.vector)
+            let seen = mayWrite ? try covered(item.vector) : item.vector
             if item.vector.coversAny(of: seen) { result.gone.append((item.id, seen)) }
         }
     }
@@ -139,12 +146,15 @@ private struct HeldComparer {
             return
         }
         // What they have beyond the state here although its writer's operations are folded: it was reaped.
+        // (Or the log has lost it, and they may not give it back.)
         let extra = theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
-        let seen = try covered(VersionVector(extra))
+        let seen = mayWrite ? try covered(VersionVector(extra)) : VersionVector(extra)
         if VersionVector(extra).coversAny(of: seen) {
             result.gone.append((id, seen.union(ours)))
             return add(id, state)
         }
+        // They name what they show, so of these seeds they hold the living ones.
+        if try document.isRestOfSeeds() { return result.gone.append((id, ours)) }
         if !theirs.covers(ours) { add(id, state) }
     }
 

@@ -5,8 +5,10 @@ import CRDT
 ///
 /// Those are the operations of an actor that the server takes nothing more of, those whose stamp is too far
 /// ahead to be admitted, those of documents that the server has reaped, those that rest on one that is moved
-/// or set aside, and of their actors everything later. All others keep actor, sequence and stamp, so that a
-/// copy of the store that uploads them too writes nothing twice.
+/// or set aside, and everything that was written after the first that moves: its author had seen that, so
+/// nobody may see it before (rule 17), and an actor's operations are uploaded in one go. What was written
+/// before keeps actor, sequence and stamp, so that a copy of the store that uploads it too writes nothing
+/// twice.
 ///
 /// Used once, with the operations in the order of their commits.
 struct RepairPlan {
@@ -73,7 +75,7 @@ struct RepairPlan {
         }
         // A base that the server does not have was moved too, or removed and reaped: then it is let go.
         if let refusal, !refusal.isForItsBase { return refusal.isThere ? .there : .refused(refusal) }
-        if keys.contains(where: request.gone.contains) { return .moves }
+        if moves || keys.contains(where: request.gone.contains) { return .moves }
         let isTooFarAhead =
             request.isForClock
             && HybridClock.isTooFarAhead(operation.timestamp, wallMilliseconds: wallMilliseconds)

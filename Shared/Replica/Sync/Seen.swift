@@ -45,11 +45,14 @@ extension Replica {
     }
 
     /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled
-    /// with: what was seen and acknowledged before is not in it.
+    /// with: what was seen and acknowledged before is not in it, and what was staged of it may not be.
     public func noteSeen(_ position: LogPosition, replaces: Bool) throws {
         try committing { database, state in
             try Seen.note(position, replaces: replaces, database)
-            if replaces { try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database) }
+            if replaces {
+                try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database)
+                try Staged.discardAll(database)
+            }
             return ((), nil)
         }
     }

@@ -62,7 +62,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     ) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let statement = try RawStatement(
-            fresh: """
+            reused: """
                 SELECT id, position, state FROM documents_\(table) WHERE position > ?
                 ORDER BY position, number
                 """, database)

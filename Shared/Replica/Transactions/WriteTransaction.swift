@@ -12,14 +12,15 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
     var collections: Collections
-    private var draft = OperationDraft()
+    private var pending: [DocumentKey: Written] = [:]
+    private var order: [DocumentKey] = []
     private(set) var state: StoreState
     private var stamp: Stamp?
     /// Set when an edit meets a document that the current actor may not write again: whatever the closure
     /// does then, the transaction is rolled back and its closure runs again.
     public private(set) var needsNewActor = false
     /// Warnings for the statement's result: documents above the soft limit.
-    public var warnings: [String] { draft.warnings }
+    public private(set) var warnings: [String] = []
     private(set) var evicted: [DocumentKey] = []
     /// Evicted documents that a live subscription matches.
     private(set) var wanted: [DocumentKey] = []
@@ -31,6 +32,27 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private var hasEvictions: Bool?
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
+
+    /// What the transaction did to a document.
+    private enum Written {
+        case edited(DocumentEditor.Pending)
+        /// Inserted where there was none, and not edited since.
+        case inserted(FreshDocument, delta: [UInt8])
+
+        var edits: DocumentEditor.Pending {
+            switch self {
+            case .edited(let pending): pending
+            case .inserted(let document, _): document.pending
+            }
+        }
+
+        func delta(_ stamp: Stamp) -> [UInt8]? {
+            switch self {
+            case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
+            case .inserted(_, let delta): delta
+            }
+        }
+    }
 
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
@@ -79,36 +101,60 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
         // Also for one that has come back since: its state may lack what the actor had written (rule 10).
-        if draft[key] == nil { try checkEviction(key) }
+        if pending[key] == nil { try checkEviction(key) }
         let isAbsent = absent.remove(key) != nil
         let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
-        var editor = DocumentEditor(document: document, pending: draft[key], stamp: try drawStamp())
+        var editor = DocumentEditor(
+            document: document, pending: pending[key]?.edits, stamp: try drawStamp())
         try body(&editor)
         guard editor.hasChanges else { return }
         let encoded = editor.document.encoded()
-        let refusal = draft.refusal(
-            of: key, bytes: encoded.count, before: bytes?.count ?? 0, softBytes: limits.softBytes,
-            hardBytes: limits.hardBytes)
-        if let refusal { throw ReplicaError(.documentTooLarge, refusal) }
+        try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
-        draft.note(editor.pending, of: key)
+        if pending.updateValue(.edited(editor.pending), forKey: key) == nil { order.append(key) }
+    }
+
+    /// See `DocumentWriter`. A document that the tables do not hold, as `exists` has just found, is written
+    /// without the detour through an editor.
+    public func insert(
+        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        objectsAreRegisters: Bool
+    ) throws {
+        let key = DocumentKey(collection: collection, id: id)
+        guard declared.children.isEmpty, absent.contains(key), pending[key] == nil, withdrawn.isEmpty,
+            let fresh = try FreshDocument(
+                fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp())
+        else {
+            return try edit(collection, id) { editor in
+                try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+            }
+        }
+        let table = try collections.requireNumber(of: collection, database)
+        try checkEviction(key)
+        absent.remove(key)
+        let state = fresh.state()
+        try checkSize(state.count, key, grows: true)
+        try DocumentRows.put(
+            table, id, live: true, position: self.state.head + 1, state: state, isNew: true, database)
+        pending[key] = .inserted(fresh, delta: fresh.delta())
+        order.append(key)
     }
 
     /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
     /// undone, and the transaction can go on.
     public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
-        let before = (collections, draft, state, stamp, evicted, wanted, withdrawn)
+        let before = (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn)
         var result: Result?
         do {
-            try database.inSavepoint {
+            try database.inPart {
                 result = try body()
-                return .commit
+                return true
             }
         } catch {
-            (collections, draft, state, stamp, evicted, wanted, withdrawn) = before
+            (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn) = before
             absent = []
             hasEvictions = nil
             throw error
@@ -128,9 +174,13 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
-            if draft[key] != nil { withdrawn[key] = bytes }
+            if pending[key] != nil { withdrawn[key] = bytes }
             try DocumentRows.remove(table, id, database)
-            if evicted.isEmpty { try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database) }
+            if evicted.isEmpty {
+                let live = liveQueries.map(\.canonicalKey)
+                try Cursors.forgetAll(but: live, database)
+                try Staged.discardAll(but: live, database)
+            }
             evicted.append(key)
         }
     }
@@ -153,11 +203,21 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// The operation of everything edited so far; nil when nothing was.
     func operation() throws -> (operation: Operation, bytes: [UInt8])? {
-        guard let stamp, let made = draft.operation(stamp, sequence: state.sequence + 1) else { return nil }
-        if let refusal = OperationDraft.refusal(operationBytes: made.bytes.count) {
-            throw ReplicaError(.transactionTooLarge, refusal)
+        guard let stamp, !order.isEmpty else { return nil }
+        let changes = order.compactMap { key in
+            pending[key]?.delta(stamp).map {
+                Operation.Change(collection: key.collection, id: key.id, delta: $0)
+            }
         }
-        return made
+        let operation = Operation(
+            actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: changes)
+        let bytes = operation.encoded()
+        guard bytes.count <= CRDT.Limits.operationBytes else {
+            throw ReplicaError(
+                .transactionTooLarge,
+                "the transaction changes \(bytes.count) bytes, one may change \(CRDT.Limits.operationBytes)")
+        }
+        return (operation, bytes)
     }
 
     private func drawStamp() throws -> Stamp {
@@ -166,6 +226,18 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let drawn = Stamp(time: time, actor: state.actor)
         stamp = drawn
         return drawn
+    }
+
+    private func checkSize(_ size: Int, _ key: DocumentKey, grows: Bool) throws {
+        guard size <= limits.hardBytes || !grows else {
+            throw ReplicaError(
+                .documentTooLarge,
+                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(limits.hardBytes) bytes")
+        }
+        if size > limits.softBytes {
+            warnings.append(
+                "document \"\(key.id)\" has \(size) bytes, more than the recommended \(limits.softBytes)")
+        }
     }
 
     /// Undoes an eviction by this very transaction.

@@ -246,7 +246,7 @@ public actor Materializer {
     /// Folds one read's worth; false at the head.
     private func foldNext() async throws -> Bool {
         let entries = try await log.read(database, after: position.offset)
-        guard let first = entries.first, let last = entries.last else { return false }
+        guard let first = entries.first else { return false }
         // The log verifies its own chain; this is that it is still the one that is folded here.
         let digest = ChainHash.digest(
             actor: first.actor, sequence: first.sequence, timestamp: first.timestamp,
@@ -257,13 +257,18 @@ public actor Materializer {
             Replica.LogItem(
                 position: LogPosition(logID: logID, offset: $0.offset, hash: $0.hash), bytes: $0.bytes)
         }
-        let replica = replica
-        let folded = try await executor.run { try replica.fold(items) }
-        position = LogPosition(logID: logID, offset: last.offset, hash: last.hash)
-        await onFold(folded)
-        let reached = waiters.filter { $0.offset <= last.offset }
-        waiters.removeAll { $0.offset <= last.offset }
-        for waiter in reached { waiter.continuation.resume(returning: true) }
+        var rest = items[...]
+        while !rest.isEmpty {
+            let (replica, part) = (replica, Array(rest))
+            let folded = try await executor.run { try replica.fold(part) }
+            guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
+            position = last.position
+            await onFold(folded)
+            rest = rest.dropFirst(folded.count)
+            let reached = waiters.filter { $0.offset <= last.position.offset }
+            waiters.removeAll { $0.offset <= last.position.offset }
+            for waiter in reached { waiter.continuation.resume(returning: true) }
+        }
         return true
     }
 }

@@ -29,15 +29,29 @@ extension Materializer {
 
     /// Writes what is folded now into the log as its snapshot, while folding goes on; nil before the first
     /// operation. `pulse` is called between chunks; when it answers false the writing ends, and nothing of it
-    /// is ever seen.
+    /// is ever seen. It is read back before it counts and the one before is dropped.
     public func writeSnapshot(pulse: () async throws -> Bool) async throws -> LogSnapshot? {
         let replica = replica
         guard let reader = try await executor.run({ try replica.snapshotReader() }) else { return nil }
         defer { reader.close() }
         let draft = try await log.beginSnapshot(of: database, at: reader.start.position)
+        var (chunks, bytes, sum) = (0, 0, SnapshotSum.start(draft.position))
         while let chunk = try await executor.run({ try reader.next() }) {
             try await log.add(chunk, to: draft, in: database)
+            sum = SnapshotSum.next(after: sum, chunk: SnapshotSum.chunk(chunk))
+            (chunks, bytes) = (chunks + 1, bytes + chunk.count)
             guard try await pulse() else { return nil }
+        }
+        let written = LogSnapshot(
+            number: draft.number, position: draft.position, chunks: chunks, bytes: bytes, checksum: sum)
+        var readBack = SnapshotSum.start(written.position)
+        for index in 0..<written.chunks {
+            let chunk = try await log.chunk(index, of: written, in: database)
+            readBack = SnapshotSum.next(after: readBack, chunk: SnapshotSum.chunk(chunk))
+            guard try await pulse() else { return nil }
+        }
+        guard readBack == written.checksum else {
+            throw OperationLogError.damagedSnapshot(database, written.position.offset)
         }
         return try await log.finish(draft, in: database)
     }

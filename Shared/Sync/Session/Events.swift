@@ -200,6 +200,8 @@ public struct StagedPage: Sendable {
     /// What to give with the next subscription, so that it goes on behind this page; nil leaves what there
     /// is.
     public var resume: [UInt8]?
+    /// The position of the server's log that the states stand for: seen.
+    public var seen: LogPosition?
 }
 
 /// What one durable transaction of the receiver holds.
@@ -304,6 +306,8 @@ public struct Repair: Sendable {
     public var gone: Set<DocumentKey> = []
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
+    /// Whether what is refused for its base is set aside too: it has been moved again and again.
+    public var isFinal = false
 }
 
 /// How a store stands after a repair.
@@ -338,12 +342,17 @@ public struct CatchUpPage: Sendable {
     public var reached: LogPosition?
     /// The materialization's head in the page's snapshot when the page reached it, else nil.
     public var head: LogPosition?
+    /// The materialization's position in the page's snapshot.
+    public var asOf: LogPosition?
+    /// Changed documents of which reaping has left the names of their seeds: these are gone.
+    public var gone: [Frame.Candidate] = []
 
     /// A page of these parts.
     public init(
         documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: UInt64, head: LogPosition?,
-        reached: LogPosition? = nil
+        reached: LogPosition? = nil, asOf: LogPosition? = nil
     ) {
+        self.asOf = asOf
         self.documents = documents
         self.candidates = candidates
         self.offset = offset
@@ -379,6 +388,8 @@ public struct HeldAnswer: Sendable {
     public var hidden: [DocumentKey] = []
     /// The id up to which this speaks; nil for the whole range.
     public var through: DocumentID?
+    /// The materialization's position in the comparison's snapshot.
+    public var asOf: LogPosition?
 
     /// An answer that has nothing to tell.
     public init() {}

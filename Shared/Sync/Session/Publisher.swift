@@ -31,6 +31,8 @@ struct Publisher: Sendable {
     /// The greatest offset that an operation of the receiver's own has in the log, as far as this session
     /// brought it.
     var ownThrough: UInt64 = 0
+    /// The offset through which operations were passed over: the receiver is not answered there.
+    var skippedThrough: UInt64 = 0
     /// The rights have changed since the page being read, or compared, was asked for.
     var isStale = false
     /// Whether an answer to `awaitOperations` is outstanding.
@@ -168,20 +170,25 @@ extension Session {
         }
         var frame = Frame.CatchUp(
             id: id, documents: page.documents, candidates: page.candidates, end: end)
+        frame.gone = page.gone
         frame.resume = resume
         frame.rights = end == nil ? nil : rights
+        frame.asOf = end == nil ? page.asOf : nil
         sendPage(frame)
     }
 
     /// A page in frames of about `batchBytes`; only the last carries what stands for all of it.
     mutating func sendPage(_ page: Frame.CatchUp) {
         var frame = Frame.CatchUp(id: page.id)
+        // Each of them is stored by itself, and stands for the log as far as it was read.
+        frame.asOf = page.asOf ?? page.end
         var size = 0
         let limit = configuration.batchBytes
         func makeRoom(_ next: Int) {
             if size > 0, size + next > limit {
                 send(.catchUp(frame))
                 frame = Frame.CatchUp(id: page.id)
+                frame.asOf = page.asOf ?? page.end
                 size = 0
             }
             size += next
@@ -202,6 +209,7 @@ extension Session {
             makeRoom(candidate.size)
             frame.candidates.append(candidate)
         }
+        frame.asOf = page.asOf
         frame.end = page.end
         frame.resume = page.resume
         frame.rights = page.rights
@@ -294,15 +302,22 @@ extension Session {
     ) throws(SyncError) -> DocumentUpdate? {
         guard let bytes = change.delta else { return nil }
         // A subscription that is catching up brings the document, or names it, in one step with what belongs
-        // to it.
-        let isComing = publisher.subscriptions.contains {
-            $0.liveFrom == nil && utf8Equal($0.query.collection, change.key.collection)
+        // to it. Unless it is live for another one, whose cursor is about to pass it.
+        let offset = operation.position.offset
+        var isComing = false
+        var isLive = false
+        for subscription in publisher.subscriptions
+        where utf8Equal(subscription.query.collection, change.key.collection) {
+            isComing = isComing || subscription.liveFrom == nil
+            isLive = isLive || subscription.liveFrom.map { $0 < offset } ?? false
         }
-        guard !isComing else { return nil }
+        guard isLive || !isComing else { return nil }
         do {
             let delta = try Delta(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
-            guard vector != delta.resultingVector else { return nil }
+            // Of seeds that were reaped here the writer may hold the living ones, under the same vector.
+            let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
+            guard vector != delta.resultingVector || isOnRest ?? false else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))
         } catch {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")
@@ -323,6 +338,7 @@ extension Session {
         }
         publisher.head = head
         publisher.isWaiting = false
+        publisher.skippedThrough = head.offset
         tellSkipped(head)
         resumePublishing()
     }

@@ -39,6 +39,8 @@ struct Repairing: Sendable {
     /// Whether operations were moved because of the clock and none was admitted since: then moving them again
     /// would go on for ever.
     var hasMovedForClock = false
+    /// How many repairs in a row were for a base that the server lacks, with no operation admitted since.
+    var roundsForBase = 0
 }
 
 extension Session {
@@ -78,7 +80,8 @@ extension Session {
                     admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
                     isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
-                    gone: uploader.repair.gone, seen: uploader.repair.seen)))
+                    gone: uploader.repair.gone, seen: uploader.repair.seen,
+                    isFinal: uploader.repair.roundsForBase >= Limits.roundsForBase)))
     }
 
     mutating func repairNeeds(_ keys: [DocumentKey]) {
@@ -115,6 +118,8 @@ extension Session {
         let done = uploader.repair
         uploader.repair = Repairing()
         uploader.repair.hasMovedForClock = done.hasMovedForClock
+        let isForBase = done.refused.contains(where: \.error.isOfBase)
+        uploader.repair.roundsForBase = done.roundsForBase + (isForBase ? 1 : 0)
         uploader.goOn(after: outcome)
         // What waited for operations of actors that were left waits for those of the new one.
         for index in subscriber.held.indices { subscriber.held[index].barrier = uploader.barrier }
@@ -144,4 +149,7 @@ extension Uploader {
 extension SyncError {
     /// Whether the writer's clock is the only thing wrong.
     var isOfClock: Bool { utf8Equal(code, SyncErrorCode.clockTooFarAhead.rawValue) }
+
+    /// Whether the server only lacks what the write rests on.
+    var isOfBase: Bool { utf8Equal(code, SyncErrorCode.baseNotCovered.rawValue) }
 }

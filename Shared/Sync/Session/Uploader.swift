@@ -176,6 +176,7 @@ extension Session {
         where uploader.sent[item.actor] != nil && item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
             uploader.repair.hasMovedForClock = false
+            uploader.repair.roundsForBase = 0
             actions.append(
                 .acknowledge(item.actor, through: item.sequence, offset: offset == 0 ? nil : open))
         }

@@ -140,6 +140,8 @@ public enum Frame: Sendable, Equatable {
         public var resume: [UInt8]?
         /// With the end: what to send with the cursor, so that a change of rights is noticed.
         public var rights: [UInt8]?
+        /// Without an end: the position of the sender's log that its states stand for.
+        public var asOf: LogPosition?
 
         /// A page of these parts.
         public init(

@@ -68,7 +68,7 @@ private struct FrameFields {
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2):
             texts[key] = try decoder.text()
-        case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.operations, 1), (.progress, 1),
+        case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.catchUp, 9), (.operations, 1), (.progress, 1),
             (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
         case (.refused, 1): numbers[key] = try decoder.fixed64()
@@ -154,6 +154,7 @@ private struct FrameFields {
         page.hidden = keys ?? []
         page.resume = binaries[7]
         page.rights = binaries[8]
+        page.asOf = positions[9]
         return page
     }
 

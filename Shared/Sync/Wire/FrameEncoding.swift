@@ -249,7 +249,7 @@ extension CBORWriter {
     fileprivate mutating func catchUp(_ page: Frame.CatchUp) {
         let optional = [
             page.end != nil, !page.gone.isEmpty, !page.hidden.isEmpty, page.resume != nil,
-            page.rights != nil,
+            page.rights != nil, page.asOf != nil,
         ]
         begin(.catchUp, fields: 3 + optional.count { $0 })
         field(1) { $0.unsigned(page.id) }
@@ -266,5 +266,6 @@ extension CBORWriter {
         if !page.hidden.isEmpty { keys(page.hidden, at: 6) }
         if let resume = page.resume { field(7) { $0.binary(resume) } }
         if let rights = page.rights { field(8) { $0.binary(rights) } }
+        if let position = page.asOf { field(9) { $0.position(position) } }
     }
 }

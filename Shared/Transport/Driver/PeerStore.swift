@@ -49,7 +49,8 @@ package struct PeerStore: SessionStore {
         case .stage(let page):
             try await executor.run {
                 try replica.stage(
-                    page.updates, for: page.subscription, resume: page.resume, hiding: page.hides)
+                    page.updates, for: page.subscription, resume: page.resume, hiding: page.hides,
+                    seen: page.seen)
             }
             return .stored
         case .hide(let collection, let key):
@@ -146,7 +147,7 @@ package struct PeerStore: SessionStore {
             refused: repair.refused.map {
                 RepairRequest.Refused(
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
-                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
+                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue && !repair.isFinal,
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
             },
             isForClock: repair.isForClock, gone: repair.gone, seen: repair.seen)

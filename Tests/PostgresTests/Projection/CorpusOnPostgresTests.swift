@@ -36,7 +36,7 @@ struct CorpusOnPostgresTests {
         try await TestDatabase.use { url in
             let names = Names()
             for cases in RelationCases.chunks(of: 500).prefix(1) {
-                let reports = try RelationRun(documents: 12).violations(of: cases) {
+                let reports = try RelationRun(documents: 12).violations(of: cases) { _ in
                     EnginePair(MemoryStore(), try ProjectionEngine(url: url, database: names.next()))
                 }
                 #expect(reports == [], "\(reports.joined(separator: "\n\n"))")

@@ -11,14 +11,14 @@ extension World {
         switch try Frame(decoding: bytes) {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
-            for candidate in page.candidates + page.gone { try checkGrant(candidate.key) }
+            for candidate in page.candidates + page.gone { try checkGrant(candidate.key, link) }
             for key in page.hidden where !link.peer.listed.contains(key) {
                 throw Violation("\(key.words) is named and was not listed")
             }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
         case .states(let states, _, _):
-            for item in states where item.state != nil { try checkGrant(item.key) }
+            for item in states where item.state != nil { try checkGrant(item.key, link) }
         case .acknowledged(let acknowledgements, _):
             for item in acknowledgements {
                 guard reference.frontier[item.actor] ?? 0 >= item.sequence else {
@@ -30,13 +30,13 @@ extension World {
         }
     }
 
-    private func checkGrant(_ key: DocumentKey) throws {
-        guard Collections.mayRead(key) else { throw Violation("\(key.words) is sent without a grant") }
+    private func checkGrant(_ key: DocumentKey, _ link: Link) throws {
+        guard link.rights.mayRead(key) else { throw Violation("\(key.words) is sent without a grant") }
     }
 
     private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
         guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
-        try checkGrant(update.key)
+        try checkGrant(update.key, link)
         // What a peer says it holds, it is told about, also that it does not match any more.
         if link.peer.listed.contains(update.key) { return }
         guard try link.asked.contains(where: { try $0.query.covers(update.key, bytes) }) else {
@@ -45,7 +45,7 @@ extension World {
     }
 
     private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
-        try checkGrant(update.key)
+        try checkGrant(update.key, link)
         switch update.content {
         case .gone:
             let isAsked = link.asked.contains { utf8Equal($0.query.collection, update.key.collection) }
@@ -76,8 +76,11 @@ extension World {
         if case .held(_, let candidates, _)? = frame { link.peer.listed.formUnion(candidates.map(\.key)) }
         guard case .upload(let operations)? = frame else { return }
         for operation in operations {
-            guard let header = try? OperationHeader.peek(operation) else { continue }
-            uploads[Stamp(time: header.timestamp, actor: header.actor), default: []].insert(link.number)
+            guard let operation = try? Operation(decoding: operation) else { continue }
+            uploads[operation.stamp, default: []].insert(link.number)
+            // Also what it stored in a call that failed, because the power went.
+            let keys = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
+            link.peer.written.formUnion(keys)
         }
     }
 

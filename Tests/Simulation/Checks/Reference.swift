@@ -16,12 +16,16 @@ struct Reference {
     private(set) var documents: [DocumentKey: Document] = [:]
     /// The same, encoded.
     private(set) var states: [DocumentKey: [UInt8]] = [:]
-    /// Documents that the log has reaped once.
-    private(set) var reaped: Set<DocumentKey> = []
+    /// Documents that the log has reaped once, and what was known of them then.
+    private(set) var reaped: [DocumentKey: VersionVector] = [:]
+    /// The same, and those of a log that was restored to before it.
+    private(set) var everReaped: Set<DocumentKey> = []
     /// The last entry's place; nil of an empty log.
     private(set) var position: LogPosition?
     var offset: UInt64 { position?.offset ?? 0 }
     private(set) var frontier: [ActorID: UInt64] = [:]
+    /// The timestamp of each actor's last operation: what it wrote up to there is here, or was reaped.
+    private(set) var times: [ActorID: UInt64] = [:]
     /// What every operation did, for the question what may be sent of it. Stays when the log is restored:
     /// what has been on its way then was sent before.
     private(set) var changes: [Stamp: [Change]] = [:]
@@ -34,8 +38,9 @@ struct Reference {
         documents = [:]
         states = [:]
         position = nil
-        reaped = []
+        reaped = [:]
         frontier = [:]
+        times = [:]
         marks = []
     }
 
@@ -47,6 +52,7 @@ struct Reference {
             throw Violation("the log's frontier of \(operation.actor) jumps to \(operation.sequence)")
         }
         frontier[operation.actor] = operation.sequence
+        times[operation.actor] = operation.timestamp
         var done: [Change] = []
         for change in operation.changes {
             let key = DocumentKey(collection: change.collection, id: change.id)
@@ -55,6 +61,8 @@ struct Reference {
             switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
             case .delta(let delta):
                 guard document?.apply(delta) != .baseMissing else {
+                    // Sync's README: what was moved may rest on a tombstone that is reaped just then.
+                    if operation.origin != nil, reaped[key] != nil { continue }
                     throw Violation("the log holds a change of \(key.words) without its base")
                 }
             case .state(let full):
@@ -66,7 +74,8 @@ struct Reference {
                 }
                 document = tombstone.reaped()
                 isState = true
-                reaped.insert(key)
+                reaped[key] = (reaped[key] ?? VersionVector()).union(vector)
+                everReaped.insert(key)
             }
             let after = document?.encoded()
             done.append(Change(key: key, before: states[key], after: after ?? [], isState: isState))
@@ -76,6 +85,16 @@ struct Reference {
         }
         merged += done.filter(\.isState)
         if !done.isEmpty { changes[operation.stamp, default: []] += done }
+    }
+
+    /// Whether everything that a vector names is in the document, or was in it before it was reaped.
+    func hasSeen(_ vector: VersionVector, of key: DocumentKey) -> Bool {
+        guard let reaped = reaped[key] else { return documents[key]?.vector.covers(vector) ?? false }
+        let held = (documents[key]?.vector ?? VersionVector()).union(reaped)
+        return vector.entries.allSatisfy { entry in
+            held.covers(Stamp(time: entry.time, actor: entry.actor)) || entry.time == 0
+                || times[entry.actor] ?? 0 >= entry.time
+        }
     }
 
     static func marks(in value: ObjectValue) -> [Int] {

@@ -7,10 +7,10 @@ import Transport
 /// What must hold of every store at any time: looked at as an application or an observer would.
 extension World {
     /// All documents of a store in one snapshot, tombstones included.
-    func glance(_ replica: Replica, only one: String? = nil) throws -> [DocumentKey: [UInt8]] {
+    func glance(_ replica: Replica, only some: [String]? = nil) throws -> [DocumentKey: [UInt8]] {
         try replica.read { transaction in
             var states: [DocumentKey: [UInt8]] = [:]
-            for name in try one.map({ [$0] }) ?? transaction.collectionNames() {
+            for name in try some ?? transaction.collectionNames() {
                 try transaction.changes(in: name, after: 0) { document in
                     states[DocumentKey(collection: name, id: document.id)] = [UInt8](document.state)
                     return true
@@ -22,32 +22,36 @@ extension World {
 
     /// The marks that a store shows.
     func marks(_ peer: Peer) throws -> Set<Int> {
-        try peer.replica.read { transaction in
-            var marks: Set<Int> = []
-            try transaction.scan(Collections.notes) { record in
-                marks.formUnion(Reference.marks(in: try record.document.root.value()))
-                return true
-            }
-            return marks
+        try marks(glance(peer.replica, only: [Collections.notes]))
+    }
+
+    private func marks(_ states: [DocumentKey: [UInt8]]) throws -> Set<Int> {
+        var marks: Set<Int> = []
+        for (key, state) in states where Collections.isNote(key) {
+            marks.formUnion(try readings.marks(state))
         }
+        return marks
     }
 
     /// An application looks at everything it has.
     func look(_ peer: Peer) throws {
         let states = try glance(peer.replica)
         note(13) { "peer \(peer.number) looks at \(states.count) documents" }
-        for (key, state) in states { try noteState(key, state) }
+        for (key, state) in states where peer.looked[key] != state { try noteState(key, state) }
+        peer.looked = states
         try noteRefusals(peer)
         try checkAcknowledged(peer)
         // A repair shows the server's documents beside others that the cursors have not brought yet.
         // And a subscription's first catch-up is nothing before it is complete.
         guard peer.holdsEverything, peer.repairedAt == 0, try hasBegun(peer) else { return }
         try checkSum(states, "peer \(peer.number)")
-        try checkMarks(peer, try marks(peer))
+        try checkMarks(peer, try marks(states))
     }
 
     /// Equal vectors mean identical bytes, whoever holds them and whenever (rule 6).
     func noteState(_ key: DocumentKey, _ state: [UInt8]) throws {
+        // What reaping leaves of a document has a vector that says less.
+        guard !reference.everReaped.contains(key) else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }
         let name = key.id.bytes + Array(key.collection.utf8) + [0] + vector
         let content = hash64(state)
@@ -62,7 +66,7 @@ extension World {
         guard restores == 0 else { return }
         var sum: Int64 = 0
         for (key, state) in states where Collections.isAccount(key) {
-            if case .int(let balance)? = try Document(decoding: state).value["balance"] { sum += balance }
+            sum += try readings.balance(state)
         }
         guard sum == 0 else { throw Violation("\(whose) sees a transfer in part: the sum is \(sum)") }
     }
@@ -132,6 +136,7 @@ extension World {
             passRepair(peer)
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
+        case .hide(_, let subscription): peer.stored[subscription] = nil
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }
@@ -146,8 +151,9 @@ extension World {
                 Collections.isAccount(update.key) || Collections.isNote(update.key)
             }
         guard concerns, try hasBegun(peer) else { return }
-        try checkSum(try glance(peer.replica, only: Collections.accounts), "peer \(peer.number)")
-        try checkMarks(peer, try marks(peer))
+        let states = try glance(peer.replica, only: Collections.observed)
+        try checkSum(states, "peer \(peer.number)")
+        try checkMarks(peer, try marks(states))
     }
 
     private func hasBegun(_ peer: Peer) throws -> Bool {

@@ -9,6 +9,8 @@ struct Options {
     var folder = "/dev/shm"
     /// Ends at the first seed that fails.
     var endsAtFirst = false
+    /// Looks for a smaller history that fails.
+    var shrinks = false
     /// Processes that share the seeds.
     var jobs = 1
     /// Whether this is one of them.
@@ -17,7 +19,7 @@ struct Options {
     static let help = """
         simulation [--seed N | --seeds COUNT [--from N] | --list FILE] [--doublecheck] [--verbose]
                    [--peers N] [--acts N] [--faults a,b|none] [--folder PATH] [--first]
-                   [--jobs N]
+                   [--jobs N] [--shrink]
         """
 
     /// Nil when the words make no sense.
@@ -31,6 +33,7 @@ struct Options {
             case "--verbose": isVerbose = true
             case "--first": endsAtFirst = true
             case "--worker": isWorker = true
+            case "--shrink": shrinks = true
             default:
                 guard let value = rest.popFirst() else { return nil }
                 switch word {

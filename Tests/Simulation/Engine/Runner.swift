@@ -2,12 +2,12 @@ import Foundation
 
 /// Runs seeds one after the other and tells what came of them.
 struct Runner {
-    let options: Options
+    var options: Options
     private(set) var tally = Tally()
 
     init(_ options: Options) { self.options = options }
 
-    private struct Outcome {
+    struct Outcome {
         let hash: UInt64
         let failure: String?
         let world: World
@@ -45,7 +45,7 @@ struct Runner {
     }
 
     /// - Parameter keepsLines: whether events are put into words, which takes longer than the events.
-    private mutating func once(_ seed: UInt64, keepsLines: Bool) throws -> Outcome {
+    mutating func once(_ seed: UInt64, keepsLines: Bool) throws -> Outcome {
         let folder = "\(options.folder)/mimeo-simulation-\(getpid())"
         Files.remove(folder)
         defer { Files.remove(folder) }
@@ -65,7 +65,7 @@ struct Runner {
         }
     }
 
-    private mutating func report(_ seed: UInt64, _ count: Int, _ failure: String, _ outcome: Outcome) {
+    mutating func report(_ seed: UInt64, _ count: Int, _ failure: String, _ outcome: Outcome) {
         tally.failures += 1
         let world = outcome.world
         say(

@@ -11,8 +11,14 @@ enum Collections {
     static let notes = "notes"
     /// Transfers between two documents: the sum is zero in every snapshot.
     static let accounts = "accounts"
+    /// What is looked at after every commit.
+    static let observed = [notes, accounts]
     /// Documents that every store writes at every start (INITIAL).
     static let seeds = "seeds"
+    /// Here the right to read comes and goes, for all documents or for some.
+    static let guarded = "boats"
+    /// Here the right to write comes and goes.
+    static let kept = "cars"
     /// Nobody may read here.
     static let secrets = "secrets"
     /// Nobody may write here.

@@ -1,4 +1,3 @@
-import FaultDisk
 import Replicator
 
 /// One replicator process: a hub with its materialization, which may lag and may be deleted.
@@ -7,7 +6,7 @@ import Replicator
 final class Instance: @unchecked Sendable {
     let number: Int
     let folder: String
-    let disk: FaultDisk
+    let disk: Machine
     /// Nil while it is down or starting.
     var hub: DatabaseHub?
     var isStarting = false
@@ -16,7 +15,7 @@ final class Instance: @unchecked Sendable {
     /// Tells what belongs to an earlier process from this one's.
     var lifetime = 0
 
-    init(number: Int, folder: String, disk: FaultDisk) {
+    init(number: Int, folder: String, disk: Machine) {
         self.number = number
         self.folder = folder
         self.disk = disk

@@ -38,7 +38,11 @@ final class Link: @unchecked Sendable {
     let origin: UInt64
     let near: End
     let far: End
-    let serverStore: ServerStore
+    let hub: DatabaseHub
+    /// Another one after a change of rights.
+    var serverStore: ServerStore
+    /// What the server's session was told last.
+    var rights: Rights
     let peerStore: PeerStore
     var listener: Int?
     /// The server's work under way.
@@ -52,14 +56,17 @@ final class Link: @unchecked Sendable {
     var isCut = false
 
     init(
-        number: Int, peer: Peer, instance: Instance, origin: UInt64, serverStore: ServerStore,
-        peerStore: PeerStore, near: Session.Configuration, far: Session.Configuration
+        number: Int, peer: Peer, instance: Instance, hub: DatabaseHub, origin: UInt64,
+        serverStore: ServerStore, peerStore: PeerStore, near: Session.Configuration,
+        far: Session.Configuration
     ) {
         self.number = number
         self.peer = peer
         self.instance = instance
         self.origin = origin
+        self.hub = hub
         self.serverStore = serverStore
+        rights = peer.rights
         self.peerStore = peerStore
         self.near = End(near)
         self.far = End(far)

@@ -1,6 +1,5 @@
 import CRDT
 import DQL
-import FaultDisk
 import Identity
 import Replica
 import Transport
@@ -13,7 +12,7 @@ final class Peer: @unchecked Sendable {
     /// Which key pair it has; a copy has its original's.
     var keyNumber: Int
     var folder: String
-    let disk: FaultDisk
+    let disk: Machine
     var replica: Replica
     var link: Link?
     /// What the application subscribes to, by canonical key.
@@ -33,10 +32,16 @@ final class Peer: @unchecked Sendable {
     var stored: [[UInt8]: LogPosition] = [:]
     /// The offset of the states that its last repair showed; 0 when its cursors have passed it.
     var repairedAt: UInt64 = 0
+    /// Each document as it was looked at last.
+    var looked: [DocumentKey: [UInt8]] = [:]
     /// Marks that its application has seen.
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
     var written: Set<DocumentKey> = []
+    /// What its token lets it do.
+    var rights = Rights()
+    /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
+    var isForgetful = false
     /// What it has told that it holds: it may be told what became of that.
     var listed: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.
@@ -55,10 +60,10 @@ final class Peer: @unchecked Sendable {
     var identity: Identity {
         Identity(
             userID: "user \(number)", databaseID: SimulatedLog.database, peerKey: key,
-            grant: Collections.grant, expiresAtSeconds: .max)
+            grant: rights.grant, expiresAtSeconds: .max)
     }
 
-    init(number: Int, folder: String, disk: FaultDisk, replica: Replica, holdsEverything: Bool) {
+    init(number: Int, folder: String, disk: Machine, replica: Replica, holdsEverything: Bool) {
         self.number = number
         keyNumber = number
         self.folder = folder

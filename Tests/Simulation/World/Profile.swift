@@ -28,24 +28,32 @@ struct Faults: OptionSet, CustomStringConvertible {
     static let truncations = Faults(rawValue: 2_048)
     /// Stores are copied, and both go on.
     static let clones = Faults(rawValue: 1_024)
+    /// Replicators forget old deletions.
+    static let reaping = Faults(rawValue: 4_096)
+    /// Rights to read and to write come and go while sessions run.
+    static let grants = Faults(rawValue: 8_192)
 
     static let names: [(Faults, String)] = [
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
         (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
         (.rebuilds, "rebuilds"), (.absences, "absences"),
         (.powerCuts, "cuts"), (.clones, "clones"), (.truncations, "truncations"),
+        (.reaping, "reaping"), (.grants, "grants"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.
-    static func drawn(_ generator: inout SplitMix64) -> Faults {
+    static func drawn(_ generator: inout SplitMix64, from all: Faults) -> Faults {
         var faults: Faults = []
-        for (fault, _) in names {
+        for (fault, _) in names where all.contains(fault) {
             let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
             let percent = isRare ? 20 : 45
             if generator.chance(percent) { faults.insert(fault) }
         }
         return faults
     }
+
+    /// Those that came later: drawn apart, so that the worlds without them stayed what they were.
+    static let late: Faults = [.reaping, .grants]
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
@@ -71,14 +79,21 @@ struct Profile {
     /// Things that applications do before the world heals.
     var acts: Int
     var faults: Faults
+    /// How long a deletion is remembered, in milliseconds: peers stay away for half to three times of it.
+    var timeToLive: Int
 
     /// As the seed says, except for what was asked for.
-    init(_ generator: inout SplitMix64, _ options: Options) {
+    init(_ generator: inout SplitMix64, seed: UInt64, _ options: Options) {
         peers = 2 + generator.below(4)
         instances = 1 + generator.below(2)
-        faults = Faults.drawn(&generator)
-        acts = options.acts ?? 120 + generator.below(120)
+        faults = Faults.drawn(&generator, from: Faults(rawValue: .max).subtracting(.late))
+        acts = 120 + generator.below(120)
+        if let wanted = options.acts { acts = wanted }
         if let wanted = options.peers { peers = wanted }
+        var later = SplitMix64(seed: seed ^ 0x6D69_6D65_6F21)
+        faults.formUnion(.drawn(&later, from: .late))
         if let wanted = options.faults { faults = wanted }
+        let days = 86_400_000
+        timeToLive = faults.contains(.reaping) ? later.pick([4_000, 15_000, 7 * days]) : 7 * days
     }
 }

@@ -1,5 +1,4 @@
 import CRDT
-import FaultDisk
 import OperationLog
 
 /// The shipped log's file behind virtual time: calls wait for each other and for the disk as the world says.
@@ -20,7 +19,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     unowned let world: World
     private(set) var file: SQLiteLogFile
     let folder: String
-    let disk: FaultDisk
+    let disk: Machine
     private var pending: [Pending] = []
     private var followers: [Int: AsyncStream<Void>.Continuation] = [:]
     private var nextFollower = 0
@@ -29,7 +28,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     private var lifetime = 0
     private var isClosed = false
 
-    init(world: World, folder: String, disk: FaultDisk, id: LogID) throws {
+    init(world: World, folder: String, disk: Machine, id: LogID) throws {
         self.world = world
         self.folder = folder
         self.disk = disk

@@ -72,6 +72,10 @@ final class World: @unchecked Sendable {
     var reference: Reference
     var restores = 0
     var statistics = Statistics()
+    /// Nobody uses an application before.
+    var quietUntil: UInt64 = 0
+    /// Whether anybody ever lost the right to write `Collections.kept`.
+    var haveWritersBeenBarred = false
     /// What the log once was: its files, and its entries.
     var logBackup: (folder: String, archive: [LogEntry])?
     /// The log's entries, also those that it has truncated.
@@ -83,6 +87,8 @@ final class World: @unchecked Sendable {
     /// Checksums of states, by checksums of key and vector.
     var vectors: [UInt64: UInt64] = [:]
 
+    var readings = Readings()
+
     static let logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
 
     init(seed: UInt64, options: Options, folder: String, keepsLines: Bool) throws {
@@ -90,7 +96,7 @@ final class World: @unchecked Sendable {
         self.folder = folder
         generator = SplitMix64(seed: seed)
         trace = Trace(keepsLines: keepsLines, keepsAll: keepsLines && options.isVerbose)
-        profile = Profile(&generator, options)
+        profile = Profile(&generator, seed: seed, options)
         actsLeft = profile.acts
         reference = Reference()
         Jobs.reseed(generator.next())
@@ -105,7 +111,7 @@ final class World: @unchecked Sendable {
             instances.append(
                 Instance(number: number, folder: "\(folder)/\(name)", disk: try disk(name)))
             schedule(.start(instances[number]), in: 0)
-            if profile.faults.contains(.truncations) {
+            if !profile.faults.isDisjoint(with: [.truncations, .reaping]) {
                 schedule(.housekeep(instances[number]), in: delay(2_000, 5_000, slow: 0))
             }
         }
@@ -119,9 +125,11 @@ final class World: @unchecked Sendable {
     }
 
     /// A disk of its own for a machine's folder, which is made for it.
-    func disk(_ name: String) throws -> FaultDisk {
+    func disk(_ name: String) throws -> Machine {
         try Files.create("\(folder)/\(name)")
-        return FaultDisk(folder: Files.url("\(folder)/\(name)"), seed: generator.next())
+        let seed = generator.next()
+        guard profile.faults.contains(.powerCuts) else { return Machine(disk: nil) }
+        return Machine(disk: FaultDisk(folder: Files.url("\(folder)/\(name)"), seed: seed))
     }
 
     // MARK: Time
@@ -218,38 +226,6 @@ final class World: @unchecked Sendable {
         }
     }
 
-    func housekeep(_ instance: Instance) {
-        guard !isHealing else { return }
-        defer { schedule(.housekeep(instance), in: delay(1_000, 6_000, slow: 0)) }
-        guard let hub = instance.hub else { return }
-        var options = HousekeepingOptions()
-        options.tombstoneTimeToLive = nil
-        options.snapshotOperations = UInt64(5 + generator.below(30))
-        // So many that a replicator which folds late is seldom overtaken: that one has to be started again.
-        options.keptOperations = UInt64(50 + generator.below(40))
-        let housekeeper = Housekeeper(
-            materializer: hub.materializer, log: log, database: SimulatedLog.database, options: options,
-            logger: Self.logger, wallMilliseconds: { [unowned self] in now })
-        let lifetime = instance.lifetime
-        let earlier = instance.housekeeping
-        instance.housekeeping = Task { [self] in
-            await earlier?.value
-            guard instance.lifetime == lifetime else { return }
-            if await hub.materializer.hasLostHistory {
-                instance.housekeeping = nil
-                return restart(instance)
-            }
-            do {
-                _ = try await housekeeper.turn(reaps: false)
-            } catch {
-                // Its process has ended, or the log's machine has, or the other replicator was faster.
-                let isBeaten = ["LOG-0106", "LOG-0302"].contains { "\(error)".contains($0) }
-                guard instance.lifetime == lifetime, !error.isLogGone, !isBeaten else { return }
-                fail(Violation("the housekeeping of replicator \(instance.number) failed: \(error)"))
-            }
-        }
-    }
-
     /// Lets go of everything, also of what still waits.
     func end() {
         isHealing = true
@@ -308,5 +284,8 @@ struct Statistics {
     var cuts = 0
     var clones = 0
     var truncations = 0
+    var reaped = 0
+    var absences = 0
+    var grants = 0
     var endings: [String: Int] = [:]
 }

@@ -24,6 +24,8 @@ extension World {
             peer.commits = original.commits
             peer.keyNumber = original.keyNumber
             peer.written = original.written
+            peer.rights = original.rights
+            peer.isForgetful = true
         } else if peer.holdsEverything {
             try Collections.everything.forEach { try hold($0, peer) }
         }
@@ -60,7 +62,7 @@ extension World {
 
     func act(_ peer: Peer) throws {
         guard !isHealing else { return }
-        defer { schedule(.act(peer.number), in: delay(1, 600, slow: 3_000)) }
+        defer { schedule(.act(peer.number), at: max(now, quietUntil) + delay(1, 600, slow: 3_000)) }
         actsLeft -= 1
         do {
             try use(peer)
@@ -185,6 +187,7 @@ extension World {
         let collection = generator.pick(["cars", "boats"])
         let id = try Self.id(generator.below(5))
         statistics.evictions += 1
+        if collection == Collections.guarded { peer.isForgetful = true }
         note(11) { "peer \(peer.number) evicts \(collection)/\(id)" }
         _ = try peer.replica.write { try $0.evict(collection, [id]) }
         if generator.chance(50) {
@@ -203,6 +206,7 @@ extension World {
         let held = try LiveSubscription(statement: statement, arguments: ObjectValue())
         let isNew = peer.subscriptions.removeValue(forKey: held.key) == nil
         if isNew { peer.subscriptions[held.key] = held }
+        if !isNew, held.query.collection == Collections.guarded { peer.isForgetful = true }
         note(12) { "peer \(peer.number) \(isNew ? "subscribes" : "unsubscribes") \(statement)" }
         peer.replica.setLiveQueries(peer.subscriptions.values.map(\.query))
         guard let link = peer.link, !link.near.isGone else { return }

@@ -4,12 +4,9 @@ import Replica
 /// What goes wrong, and how the world heals.
 extension World {
     static let dayMilliseconds: Int64 = 86_400_000
-    /// How long a deleted document is remembered, in days: peers stay away for half to three times of it.
-    static let timeToLiveDays = 7
-
     func misfortune() throws {
         guard !isHealing else { return }
-        defer { schedule(.misfortune, in: delay(300, 4_000, slow: 0)) }
+        defer { schedule(.misfortune, in: pace(300, 4_000)) }
         let all = Faults.names.map(\.0).filter { profile.faults.contains($0) }
         guard !all.isEmpty else { return }
         let fault = generator.pick(all)
@@ -36,6 +33,7 @@ extension World {
             statistics.clones += 1
             try addPeer(peers.count, copyOf: peer)
         case .absences where generator.chance(20): stayAway(peer)
+        case .grants: changeRights(peer)
         default: break
         }
     }
@@ -49,13 +47,6 @@ extension World {
         guard generator.chance(40) else { return }
         // One end gives up before.
         schedule(.lost(link, atServer: generator.chance(50)), in: delay(1_000, 30_000, slow: 0))
-    }
-
-    private func stayAway(_ peer: Peer) {
-        let days = Double(Self.timeToLiveDays) * (0.5 + 2.5 * Double(generator.below(1_000)) / 1_000)
-        peer.isAwayUntil = now + UInt64(days * Double(Self.dayMilliseconds))
-        note(32) { "peer \(peer.number) is away for \(days) days" }
-        if let link = peer.link { cut(link) }
     }
 
     // MARK: Peers
@@ -105,6 +96,7 @@ extension World {
             peer.stored = [:]
             peer.seenMarks = []
             peer.rollBacks += 1
+            peer.isForgetful = true
             let kept = Set(earlier.commits.values)
             book.rolledBack(peer.number, kept: kept) { self.reference.marks.contains($0) }
         }

@@ -52,11 +52,10 @@ extension World {
                 peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
                 creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
-                access: ReadAccess(
-                    collection: { role != .peer && Collections.grant.allowsReading(collection: $0) }))
+                access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access)
         }
         let link = Link(
-            number: number, peer: peer, instance: instance, origin: origin,
+            number: number, peer: peer, instance: instance, hub: hub, origin: origin,
             serverStore: ServerStore(
                 hub: hub, log: log, database: SimulatedLog.database, session: origin,
                 identity: peer.identity),
@@ -100,7 +99,8 @@ extension World {
         case .writeRefused: statistics.refusals += 1
         case .subscriptionRefused(let key, let error):
             guard let held = links[number]?.peer.subscriptions[key] else { return }
-            if held.query.collection != Collections.secrets {
+            let mayBeBarred = profile.faults.contains(.grants) && held.query.collection == Collections.guarded
+            if held.query.collection != Collections.secrets, !mayBeBarred {
                 fail(Violation("a subscription was refused: \(error)"))
             }
         case .connected, .subscriptionIsLive, .historyForked: break

@@ -99,6 +99,7 @@ fault_file *fault_file_of(fault_disk *disk, const char *path, int64_t size) {
     fault_file *file = must(calloc(1, sizeof *file));
     file->path = must(strdup(path));
     file->synced_size = size;
+    file->size = size;
     file->next = *link;
     *link = file;
     return file;
@@ -224,8 +225,14 @@ fault_verdict fault_admit(fault_disk *disk, fault_call call, int error) {
 
 void fault_keep(fault_file *file, sqlite3_file *real, int64_t offset, int64_t count, int64_t size) {
     if (count <= 0) return;
+    int64_t first = offset / FAULT_SECTOR;
     int64_t last = (offset + count - 1) / FAULT_SECTOR;
-    for (int64_t sector = offset / FAULT_SECTOR; sector <= last; sector++) {
+    /* Everything in one call. */
+    int64_t held = size - first * FAULT_SECTOR;
+    if (held > (last - first + 1) * FAULT_SECTOR) held = (last - first + 1) * FAULT_SECTOR;
+    unsigned char *content = held > 0 ? must(malloc((size_t)held)) : NULL;
+    if (content) real->pMethods->xRead(real, content, (int)held, first * FAULT_SECTOR);
+    for (int64_t sector = first; sector <= last; sector++) {
         if (file->count == file->capacity) {
             file->capacity = file->capacity ? file->capacity * 2 : 64;
             file->images = must(realloc(file->images, file->capacity * sizeof *file->images));
@@ -243,8 +250,9 @@ void fault_keep(fault_file *file, sqlite3_file *real, int64_t offset, int64_t co
         image->is_doomed = 0;
         image->have = have <= 0 ? 0 : have > FAULT_SECTOR ? FAULT_SECTOR : (int)have;
         memset(image->bytes, 0, sizeof image->bytes);
-        if (image->have > 0) real->pMethods->xRead(real, image->bytes, image->have, start);
+        if (image->have > 0) memcpy(image->bytes, content + (start - first * FAULT_SECTOR), (size_t)image->have);
     }
+    free(content);
 }
 
 static int same_folder(const char *left, const char *right) {

@@ -33,6 +33,8 @@ typedef struct fault_file {
     /* In order of time. */
     fault_image *images;
     size_t count, capacity, doomed;
+    /* The size now: only the handles that are open change it. */
+    int64_t size;
     /* The size at the last sync. */
     int64_t synced_size;
     /* Its directory entry is not synced. */

@@ -2,6 +2,10 @@
 
 #include "fault_disk.h"
 
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <string.h>
 
 sqlite3_vfs *fault_real = NULL;
@@ -26,8 +30,10 @@ static int64_t size_of(sqlite3_file *real) {
     return size;
 }
 
+/* The record of a handle's file; made anew when the file was removed from under it. */
 static fault_file *record_of(fault_handle *handle, sqlite3_file *real) {
-    return fault_file_of(handle->disk, handle->path, size_of(real));
+    fault_file *record = fault_file_of(handle->disk, handle->path, -1);
+    return record ? record : fault_file_of(handle->disk, handle->path, size_of(real));
 }
 
 /* For calls that change nothing: whether this one may be made. */
@@ -64,7 +70,8 @@ static int shim_write(sqlite3_file *file, const void *buffer, int count, sqlite3
     pthread_mutex_lock(&fault_mutex);
     fault_verdict verdict = fault_admit(disk, CALL_WRITE, SQLITE_IOERR_WRITE);
     int amount = verdict.code == SQLITE_OK || verdict.is_cut ? count : verdict.is_half ? count / 2 : 0;
-    int64_t size = size_of(real);
+    fault_file *record = record_of(handle, real);
+    int64_t size = record->size;
     int64_t growth = offset + amount - size;
     if (disk->space >= 0 && growth > disk->space) {
         int64_t room = size + disk->space - offset;
@@ -74,8 +81,9 @@ static int shim_write(sqlite3_file *file, const void *buffer, int count, sqlite3
         if (verdict.code == SQLITE_OK) verdict.code = SQLITE_FULL;
     }
     if (amount > 0) {
-        fault_keep(record_of(handle, real), real, offset, amount, size);
+        fault_keep(record, real, offset, amount, size);
         int code = real->pMethods->xWrite(real, buffer, amount, offset);
+        record->size = code ? size_of(real) : offset + amount > size ? offset + amount : size;
         if (verdict.code == SQLITE_OK) verdict.code = code;
         if (disk->space >= 0 && growth > 0) disk->space -= growth;
     }
@@ -89,9 +97,11 @@ static int shim_truncate(sqlite3_file *file, sqlite3_int64 size) {
     pthread_mutex_lock(&fault_mutex);
     fault_verdict verdict = fault_admit(handle->disk, CALL_TRUNCATE, SQLITE_IOERR_TRUNCATE);
     if (verdict.code == SQLITE_OK || verdict.is_cut) {
-        int64_t before = size_of(real);
-        fault_keep(record_of(handle, real), real, size, before - size, before);
+        fault_file *record = record_of(handle, real);
+        int64_t before = record->size;
+        fault_keep(record, real, size, before - size, before);
         int code = real->pMethods->xTruncate(real, size);
+        record->size = size_of(real);
         if (verdict.code == SQLITE_OK) verdict.code = code;
         if (handle->disk->space >= 0) handle->disk->space += before - size;
     }
@@ -106,8 +116,10 @@ static int shim_sync(sqlite3_file *file, int flags) {
     pthread_mutex_lock(&fault_mutex);
     fault_verdict verdict = fault_admit(handle->disk, CALL_SYNC, SQLITE_IOERR_FSYNC);
     /* The real disk need not be bothered: what is synced here is what a restart leaves alone. */
-    if (verdict.code == SQLITE_OK) fault_saved(handle->disk, record_of(handle, real), size_of(real));
-    else if (!verdict.is_cut) fault_doom(record_of(handle, real));
+    if (verdict.code == SQLITE_OK) {
+        fault_file *record = record_of(handle, real);
+        fault_saved(handle->disk, record, record->size);
+    } else if (!verdict.is_cut) fault_doom(record_of(handle, real));
     pthread_mutex_unlock(&fault_mutex);
     return verdict.code;
 }
@@ -189,6 +201,7 @@ static int open_on(fault_disk *disk, const char *path, sqlite3_file *file, int f
         return SQLITE_NOMEM;
     }
     fault_file *record = fault_file_of(disk, path, size_of(real));
+    record->size = size_of(real);
     if (creates) {
         int is_journal = flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL);
         record->is_new = 1;
@@ -305,6 +318,19 @@ static void register_shim(void) {
     shim.szOsFile = (int)handle_size + fault_real->szOsFile;
     shim.mxPathname = fault_real->mxPathname;
     sqlite3_vfs_register(&shim, 1);
+}
+
+int fault_use_one_thread(void) {
+#ifdef __GLIBC__
+    /* What a closed store gives back is what the next one takes. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+    int code = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    if (code == SQLITE_OK) code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    if (code == SQLITE_OK) code = sqlite3_initialize();
+    sqlite3_vfs *exclusive = sqlite3_vfs_find("unix-excl");
+    return code == SQLITE_OK && exclusive ? sqlite3_vfs_register(exclusive, 1) : code;
 }
 
 void fault_register(void) {

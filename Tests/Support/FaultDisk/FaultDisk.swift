@@ -38,6 +38,13 @@ public final class FaultDisk: @unchecked Sendable {
         self.disk = disk
     }
 
+    /// Lets SQLite go without locks, on memory and on files: for a process of one thread that shares its
+    /// files with nobody. Before anything else of SQLite is used.
+    public static func useOneThread() {
+        let code = fault_use_one_thread()
+        precondition(code == 0, "SQLite does not go without locks: \(code)")
+    }
+
     deinit {
         // A disk whose files are open still goes on for them; that costs its memory only.
         fault_disk_spare(disk)

@@ -149,7 +149,7 @@ extension Repair {
             refused: refused.map {
                 RepairRequest.Refused(
                     actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
-                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue,
+                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue && !isFinal,
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
             }, isForClock: isForClock, gone: gone, seen: seen)
     }

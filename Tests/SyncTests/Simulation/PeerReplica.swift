@@ -134,6 +134,7 @@ struct PeerReplica {
         case .stage(let page):
             staged[page.subscription, default: []] += page.updates
             if let token = page.resume { resumptions[page.subscription] = token }
+            if let position = page.seen { see(position) }
             hide(page.hides)
             return .stored
         case .unstage(let key):
@@ -176,6 +177,8 @@ struct PeerReplica {
             if replaces {
                 seen = position
                 forgetRetired()
+                staged = [:]
+                resumptions = [:]
             }
             see(position)
             return .seenNoted

@@ -106,7 +106,7 @@ struct ServerInstance {
             if number >= count, place != last {
                 return CatchUpPage(
                     documents: documents, candidates: candidates, offset: last, head: nil,
-                    reached: log.position(at: last))
+                    reached: log.position(at: last), asOf: position)
             }
             last = place
             guard let document = self.documents[key] else { continue }
@@ -117,7 +117,8 @@ struct ServerInstance {
             }
         }
         return CatchUpPage(
-            documents: documents, candidates: candidates, offset: position.offset, head: position)
+            documents: documents, candidates: candidates, offset: position.offset, head: position,
+            asOf: position)
     }
 
     /// What a subscriber has to be told of a range of ids: every document anew, from what is known of each.
@@ -125,6 +126,7 @@ struct ServerInstance {
         -> HeldAnswer
     {
         var answer = HeldAnswer()
+        answer.asOf = position
         let held = Dictionary(page.candidates.map { ($0.key.id, $0.vector) }) { first, _ in first }
         let end = page.isLast ? nil : page.candidates.last?.key.id
         let ids = Set(held.keys).union(

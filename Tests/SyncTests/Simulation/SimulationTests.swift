@@ -24,11 +24,11 @@ struct SimulationTests {
     func rolledBackStores() { Self.run([.rollBacks, .ghosts]) }
 
     @Test("a server restored to an earlier state gets back what it lost")
-    func restoredServer() { Self.run([.restores], notMended: [196]) }
+    func restoredServer() { Self.run([.restores]) }
 
     @Test(
         "what was deleted and reaped while a peer was away does not come back, what it wrote meanwhile stays")
-    func reaping() { Self.run([.reaping, .ghosts], notMended: [145]) }
+    func reaping() { Self.run([.reaping, .ghosts]) }
 
     @Test("a right that is lost hides what it let read at once, and one that is given shows it")
     func grants() { Self.run([.grants, .ghosts]) }
@@ -36,27 +36,19 @@ struct SimulationTests {
     @Test("all of it at once")
     func everything() {
         Self.run(
-            [.restores, .rollBacks, .refusals, .clocks, .ghosts, .reaping, .grants], notMended: [275])
+            [.restores, .rollBacks, .refusals, .clocks, .ghosts, .reaping, .grants])
     }
 
-    /// `notMended` are seeds that are known to fail: found when all parts of the sync came together, and kept
-    /// here until what they show is mended.
-    private static func run(_ faults: World.Faults, notMended: Set<UInt64> = []) {
+    private static func run(_ faults: World.Faults) {
         var failures: [String] = []
-        var known: [String] = []
         for seed in seeds {
             do {
                 var world = try World(seed: seed, faults: faults)
                 try world.run(steps: 600)
             } catch {
-                if notMended.contains(seed) {
-                    known.append("seed \(seed): \(error)")
-                } else {
-                    failures.append("seed \(seed): \(error)")
-                }
+                failures.append("seed \(seed): \(error)")
             }
         }
-        withKnownIssue("not mended", isIntermittent: true) { #expect(known.isEmpty, "\(known)") }
         #expect(failures.isEmpty, "\(failures.count) of \(seeds.count): \(failures.prefix(5))")
     }
 }

@@ -205,7 +205,10 @@ extension World {
         try operation.changes.allSatisfy { change in
             let key = DocumentKey(collection: change.collection, id: change.id)
             let delta = try Delta(decoding: change.delta, stamp: operation.stamp)
-            return instances[index].vector(of: key).covers(delta.base)
+            let vector = instances[index].vector(of: key)
+            // As the real admission: an honest base names the author's own last change.
+            let isWhole = !delta.writesStamp || delta.base[operation.actor] == vector[operation.actor]
+            return vector.covers(delta.base) && (isWhole || vector.covers(operation.stamp))
         }
     }
 

@@ -76,6 +76,10 @@ void fault_disk_set_space(fault_disk *disk, int64_t bytes);
 /* What has been called. */
 fault_counts fault_disk_counts(fault_disk *disk);
 
+/* For a process of one thread whose files nobody else opens: SQLite takes no locks, on memory nor on files.
+ * Before anything else of SQLite is called. Returns 0, or what SQLite said. */
+int fault_use_one_thread(void);
+
 /* The handles that are open. */
 int fault_disk_handles(fault_disk *disk);
 

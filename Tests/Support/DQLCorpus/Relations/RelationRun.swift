@@ -14,22 +14,24 @@ public struct RelationRun: Sendable {
     public init(documents: Int) { self.documents = documents }
 
     /// Checks the cases of a range on fresh engines; gives a report for each of the first few violations,
-    /// shrunk.
+    /// shrunk. `makeEngine` gets the number of the store that a case is asked on, whichever run asks it.
     public func violations(
-        of cases: Range<Int>, atMost: Int = 3, on makeEngine: @escaping () throws -> any StatementEngine
+        of cases: Range<Int>, atMost: Int = 3,
+        on makeEngine: @escaping (_ store: Int) throws -> any StatementEngine
     ) throws -> [String] {
         var reports: [String] = []
         var engine: (any StatementEngine)?
         for number in cases where reports.count < atMost {
+            let fresh = { try makeEngine(number / Self.casesPerStore) }
             if engine == nil || number % Self.casesPerStore == 0 {
                 var choices = documentChoices(number)
-                engine = try filled(with: GeneratedDocuments(&choices, most: documents), makeEngine).engine
+                engine = try filled(with: GeneratedDocuments(&choices, most: documents), fresh).engine
             }
             let choices = Choices(seed: Self.seed(number, salt: 1))
             guard let engine, let seen = failure(Self.relation(number), on: engine, choices).message else {
                 continue
             }
-            reports.append(try report(number, seen: seen, makeEngine))
+            reports.append(try report(number, seen: seen, fresh))
         }
         return reports
     }

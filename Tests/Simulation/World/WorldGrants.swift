@@ -1,0 +1,30 @@
+import CRDT
+import Replica
+import Replicator
+import Sync
+
+/// Rights that come and go in the midst of sessions.
+extension World {
+    /// A peer's token is replaced by one of other rights: every session of it learns of that, also those that
+    /// it has lost and the server has not.
+    func changeRights(_ peer: Peer) {
+        peer.rights = Rights(reading: generator.pick(Rights.Reading.allCases), mayWrite: generator.chance(70))
+        if !peer.rights.mayWrite { haveWritersBeenBarred = true }
+        statistics.grants += 1
+        note(41) { "peer \(peer.number) \(peer.rights)" }
+        for link in links.values.sorted(by: { $0.number < $1.number })
+        where link.peer === peer && !link.far.isGone {
+            link.rights = peer.rights
+            link.serverStore = ServerStore(
+                hub: link.hub, log: log, database: SimulatedLog.database, session: link.origin,
+                identity: peer.identity)
+            tell(.grantChanged(peer.rights.access), link, true)
+        }
+    }
+
+    /// What a peer may not read any more it does not show, but for what it wrote itself.
+    func checkHidden(_ peer: Peer, _ key: DocumentKey) throws {
+        guard !peer.rights.mayRead(key), !peer.isForgetful, !peer.written.contains(key) else { return }
+        throw Violation("peer \(peer.number) shows \(key.words), which it may not read any more")
+    }
+}

@@ -1,0 +1,50 @@
+"""kill -9 in the middle of building an index: it goes on by itself, and changes no answer."""
+
+import json
+import os
+import random
+import time
+import types
+import uuid
+
+from mimeo_harness import Peer, mimeo, until
+from system_test import SystemTest, report
+
+DOCUMENTS = 12_000
+KILLS = int(os.environ.get("MIMEO_INDEX_KILLS", "8"))
+NOWHERE = types.SimpleNamespace(origin="http://127.0.0.1:9", database=str(uuid.uuid4()), token="none")
+
+
+class IndexKill(SystemTest):
+    seconds = 240
+
+    def test_an_index_goes_on_after_a_kill_in_the_middle_of_its_building(self):
+        dice = random.Random(6)
+        file = self.workspace.directory / "documents.json"
+        file.write_text(json.dumps([{"_id": n, "a": n % 97, "t": "x" * 300} for n in range(DOCUMENTS)]))
+        store = self.workspace.directory / "peer-a"
+        run = mimeo("import", "--store", store, "--collection", "c", "--id", "_id", file)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        peer = Peer(self.workspace, "a", NOWHERE, offline=True)
+        wanted = peer.query("SELECT a, COUNT(*) AS n FROM c GROUP BY a ORDER BY a")
+        found = {"building": 0, "ready": 0, "none": 0}
+        for turn in range(KILLS):
+            # The statement is on its way when the process dies: before, in the midst of, or after the building.
+            peer.process.write(f"CREATE INDEX IF NOT EXISTS i{turn} ON c (a, _t{turn})")
+            time.sleep(dice.uniform(0.0, 0.6))
+            peer.kill()
+            peer.start(offline=True)
+            rows = [row for row in peer.query("SELECT * FROM system:indexes") if row["name"] == f"i{turn}"]
+            found[rows[0]["state"] if rows else "none"] += 1
+            number = dice.randrange(DOCUMENTS)
+            peer.execute(f"UPDATE c SET a = {number % 97} WHERE _id = {number}")
+        self.assertGreater(found["building"], 0, f"no kill met the building of an index: {found}")
+        until(lambda: all(row["state"] == "ready" for row in peer.query("SELECT * FROM system:indexes")), 120,
+              "an index is still building")
+        for index in ["''"] + [f"'{row['name']}'" for row in peer.query("SELECT * FROM system:indexes")]:
+            rows = peer.query(f"SELECT a, COUNT(*) AS n FROM c USE INDEX {index} WHERE a >= 0 GROUP BY a ORDER BY a")
+            self.assertEqual(rows, wanted, index)
+        plan = json.dumps(peer.query("EXPLAIN SELECT * FROM c WHERE a = 5"))
+        self.assertIn("indexScan", plan)
+        self.assertEqual(peer.stop(), 0)
+        report(f"{KILLS} kills: {found}")
