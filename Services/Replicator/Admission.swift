@@ -110,6 +110,11 @@ struct AdmissionCheck {
             return .refused(
                 refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
         }
+        let collections = Set(operation.changes.map { Array($0.collection.utf8) })
+        guard collections.count <= Limits.collectionsPerOperation else {
+            return .refused(
+                refusal(.malformedOperation, "an operation changes \(collections.count) collections"))
+        }
         var reads: [Touch] = []
         for (change, delta) in zip(operation.changes, deltas) {
             guard grant.allowsWriting(collection: change.collection) else {

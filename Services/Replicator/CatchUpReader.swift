@@ -15,6 +15,7 @@ struct CatchUpReader {
     let namesAfter: UInt64
     private var documents: [DocumentUpdate] = []
     private var candidates: [Frame.Candidate] = []
+    private var gone: [Frame.Candidate] = []
     private var size = 0
     private var visited = 0
     private var last: UInt64
@@ -36,9 +37,11 @@ struct CatchUpReader {
                 return true
             }
             let head = try transaction.logPosition() ?? start
-            return CatchUpPage(
+            var page = CatchUpPage(
                 documents: reader.documents, candidates: reader.candidates,
                 offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil, asOf: head)
+            page.gone = reader.gone
+            return page
         }
     }
 
@@ -51,7 +54,7 @@ struct CatchUpReader {
 
     private var isFull: Bool {
         visited >= Limits.pageDocuments || size >= Limits.pageBytes
-            || candidates.count >= Limits.pageCandidates
+            || candidates.count + gone.count >= Limits.pageCandidates
     }
 
     private mutating func visit(_ changed: ReadTransaction.ChangedDocument) throws {
@@ -64,7 +67,9 @@ struct CatchUpReader {
             documents.append(DocumentUpdate(key: key, content: .state([UInt8](changed.state))))
             size += changed.state.count
         } else if changed.position > namesAfter {
-            candidates.append(Frame.Candidate(key: key, vector: try document.vector().encoded()))
+            let item = Frame.Candidate(key: key, vector: try document.vector().encoded())
+            // Who holds the seeds alive holds them under this very vector.
+            if try document.isRestOfSeeds() { gone.append(item) } else { candidates.append(item) }
         }
     }
 }

@@ -11,10 +11,12 @@ extension DatabaseHub {
     func hashes(
         for hello: Frame.Hello, _ known: [ActorID: FrontierEntry]
     ) async throws -> [OperationHashes] {
+        let acknowledged = Dictionary(
+            hello.acknowledged.map { ($0.actor, $0.sequence) }, uniquingKeysWith: max)
         var asked: [(actor: ActorID, after: UInt64, through: UInt64)] = []
         for head in hello.actors {
             guard let entry = known[head.actor] else { continue }
-            let after = hello.acknowledged.first { $0.actor == head.actor }?.sequence ?? 0
+            let after = acknowledged[head.actor] ?? 0
             let through = min(entry.sequence, head.sequence)
             let isSame = head.sequence == entry.sequence && head.hash == entry.hash
             if after < through, !isSame { asked.append((head.actor, after, through)) }

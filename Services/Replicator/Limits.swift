@@ -34,6 +34,8 @@ public enum Limits {
     public static let tombstoneTimeToLive = Duration.seconds(30 * 86_400)
     /// Between two searches for tombstones to reap: daily, as the original.
     public static let reapingInterval = Duration.seconds(86_400)
+    /// Collections that one uploaded operation may change: each new one is a table in every fold.
+    static let collectionsPerOperation = 1_000
     /// How often an upload is judged that rests on tombstones which are written or reaped meanwhile.
     static let admissionAttempts = 8
     /// Documents that one reaping names: an operation of some hundred kilobytes.

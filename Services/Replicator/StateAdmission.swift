@@ -13,6 +13,7 @@ extension DatabaseHub {
     /// Of the documents that a peer holds those that it holds more of, and may write.
     func lacking(_ candidates: [Frame.Candidate], _ identity: Identity) async throws -> [DocumentKey] {
         try await materializer.advance()
+        try await retireLost(candidates)
         let replica = materializer.replica
         return try await materializer.executor.run {
             try replica.read { transaction in
@@ -25,6 +26,28 @@ extension DatabaseHub {
                 }.map(\.key)
             }
         }
+    }
+
+    /// A service's actor that has written what the log has lost would go on, and then the lost stamps would
+    /// count as seen: no actor with a stamp beyond the frontier is leased any more (decision 0011).
+    private func retireLost(_ candidates: [Frame.Candidate]) async throws {
+        let replica = materializer.replica
+        let lost = try await materializer.executor.run {
+            try replica.read { transaction in
+                var lost: Set<ActorID> = []
+                for candidate in candidates {
+                    for entry in try VersionVector(decoding: candidate.vector).entries where entry.time > 0 {
+                        let known = try transaction.frontier(of: [entry.actor]).first?.timestamp ?? 0
+                        if known < entry.time { lost.insert(entry.actor) }
+                    }
+                }
+                return lost
+            }
+        }
+        guard !lost.isEmpty else { return }
+        try await log.retire(lost.sorted(), in: database)
+        // What they have written until now is judged as written.
+        try await materializer.advance()
     }
 
     /// Appends states as far as they may be; returns a position that has them.

@@ -46,12 +46,13 @@ public struct Touch: Hashable, Sendable {
 
     /// What an operation changes: its documents, and their collections.
     public static func all(of operation: Operation) -> [Touch] {
-        var collections: [String] = []
+        var last: String?
         var touches: [Touch] = []
         touches.reserveCapacity(operation.changes.count + 1)
+        // An operation names each collection once in a row.
         for change in operation.changes {
-            if !collections.contains(where: { utf8Equal($0, change.collection) }) {
-                collections.append(change.collection)
+            if last.map({ !utf8Equal($0, change.collection) }) ?? true {
+                last = change.collection
                 touches.append(.collection(change.collection))
             }
             touches.append(.document(change.collection, change.id))

@@ -218,6 +218,9 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
     }
 
+    /// The keys of the live subscriptions.
+    var liveKeys: [[UInt8]] { shared.withLock { $0.liveQueries?.map(\.canonicalKey) ?? [] } }
+
     /// Whether a live subscription asks for documents of a collection.
     func isSubscribed(_ collection: String) -> Bool {
         shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }

@@ -148,7 +148,12 @@ struct ReturnTests {
             try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
             try replica.stage([], for: [2], resume: [1], hiding: [try key("c", 2)])
             #expect(try replica.rows("SELECT _id FROM c") == ["{\"_id\":1}"])
+            try replica.stage([], for: [5], resume: [1])
+            _ = try replica.receive(Reception(cursors: [([6], log.position(3))], publishes: [6]))
             try replica.hide(collection: "c", subscription: [1])
+            // Nobody has registered these now, and they may have brought documents of the collection.
+            #expect(try replica.resumption(of: [5]) == nil)
+            #expect(try replica.cursor(of: [6]) == nil)
             #expect(try replica.rows("SELECT _id FROM c").isEmpty)
             #expect(try replica.rows("SELECT _id FROM d").count == 1)
             #expect(try replica.cursor(of: [1]) == nil)
@@ -180,6 +185,45 @@ struct HeldTests {
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
         return try fold.read {
             try $0.compare(range, of: query, mayWrite: mayWrite, mayRead: mayRead)
+        }
+    }
+
+    @Test("what was staged is forgotten with an eviction, but for live subscriptions")
+    func evictedWhileStaged() throws {
+        try withPeer { replica, _ in
+            let live = try SubscriptionQuery(statement: "SELECT * FROM c")
+            replica.setLiveQueries([live])
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            for key in [live.canonicalKey, [5]] { try replica.stage([], for: key, resume: [1]) }
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            #expect(try replica.resumption(of: live.canonicalKey) == [1])
+            #expect(try replica.resumption(of: [5]) == nil)
+        }
+    }
+
+    @Test("seeds that were reaped are gone for a subscriber that holds them alive, under the same vector")
+    func reapedSeeds() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            let seed = "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})"
+            log.append(try #require(try writer.execute(seed).operation))
+            let living = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
+            log.append(try #require(try writer.execute("DELETE FROM c").operation))
+            let deleted = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
+            log.append(
+                Operation(
+                    actor: ActorID(9), sequence: 1, timestamp: 1 << 60,
+                    changes: [
+                        Operation.Change(
+                            collection: "c", id: try key("c", 1).id, delta: ReapingChange.encode(at: deleted))
+                    ]))
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let found = try compare(fold, [(.int(1), living)])
+            #expect(found.gone.map(\.id) == [try DocumentID(.int(1))])
+            #expect(found.gone.map(\.vector) == [living])
+            #expect(found.documents.isEmpty)
         }
     }
 

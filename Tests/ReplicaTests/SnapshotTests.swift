@@ -61,6 +61,33 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a snapshot knows the checksums of operations, and what was moved")
+    func histories() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            for number in 1...5 {
+                log.append(
+                    try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})").operation)
+                )
+            }
+            let actor = writer.actor
+            let moved = Operation(
+                actor: ActorID(3), sequence: 1, timestamp: 9, origin: 77, changes: [])
+            log.append(moved)
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
+            for replica in [fold, copy] {
+                let hashes = try replica.read { try $0.hashes(of: actor, after: 1, through: 5) }
+                #expect(hashes.first == 2)
+                #expect(hashes.hashes == log.items().map { hash64($0.bytes) }[1..<5].map { $0 })
+                #expect(try replica.read { try $0.hasMoved(77) })
+                #expect(try replica.read { try $0.hasMoved(78) } == false)
+            }
+        }
+    }
+
     @Test("a snapshot is of one moment, however much is folded while it is read")
     func oneMoment() throws {
         try withTemporaryDirectory { folder in
@@ -84,6 +111,25 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a fold that begins with a snapshot knows the moved writes that were folded before")
+    func origins() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            let made = try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            var log = TestLog()
+            log.append(
+                CRDT.Operation(
+                    actor: made.actor, sequence: made.sequence, timestamp: made.timestamp, origin: 77,
+                    changes: made.changes))
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
+            #expect(try copy.read { try $0.hasMoved(77) })
+            #expect(try copy.read { try !$0.hasMoved(78) })
+            #expect(try self.chunks(of: copy) == self.chunks(of: fold))
+        }
+    }
+
     @Test("a large fold comes in several chunks, none much over its size")
     func manyChunks() throws {
         try withTemporaryDirectory { folder in
@@ -99,6 +145,28 @@ struct SnapshotTests {
             let chunks = try chunks(of: fold)
             #expect(chunks.count > 3)
             #expect(chunks.allSatisfy { $0.count < ReplicaLimits.snapshotChunkBytes + 30_000 })
+            let (copy, _) = try load(chunks, into: folder.appendingPathComponent("copy"))
+            #expect(try copy.everything() == fold.everything())
+        }
+    }
+
+    @Test("a document that does not fit begins a chunk: only one alone makes a chunk larger than its size")
+    func largeDocuments() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            for (number, length) in [200_000, 400_000, 100, 200_000, 300_000, 50].enumerated() {
+                let text = String(repeating: "x", count: length)
+                let insert = "INSERT INTO c DOCUMENTS ({'_id': \(number), 't': '\(text)'})"
+                log.append(try #require(try writer.execute(insert).operation))
+            }
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let chunks = try chunks(of: fold)
+            for chunk in chunks where chunk.count > ReplicaLimits.snapshotChunkBytes {
+                #expect(try SnapshotChunk.records(in: chunk).count == 1)
+            }
+            #expect(chunks.filter { $0.count > ReplicaLimits.snapshotChunkBytes }.count == 2)
             let (copy, _) = try load(chunks, into: folder.appendingPathComponent("copy"))
             #expect(try copy.everything() == fold.everything())
         }
@@ -152,7 +220,7 @@ struct SnapshotTests {
         let records: [SnapshotRecord] = [
             .begin(SnapshotStart(position: position, clock: 1 << 60, reapFloor: 128)),
             .actor(ActorProgress(actor: ActorID(.max), sequence: 1, timestamp: 0)),
-            .origin(1 << 63),
+            .origin(1 << 63), .history(OperationHashes(actor: ActorID(7), first: 300, hashes: [1, .max])),
             .document(SnapshotDocument(key: try key("c", 1), isLive: true, offset: 5, state: [1, 2, 3])),
             .document(SnapshotDocument(key: try key("c", "x"), isLive: false, offset: 6, state: [])),
             .document(SnapshotDocument(key: try key("d", 1), isLive: true, offset: 300, state: [9])),

@@ -102,6 +102,88 @@ struct BoundTests {
         #expect(peer.outboxBytes <= 100_100)
     }
 
+    @Test("positions that come faster than they are stored wait as one")
+    func positions() {
+        var peer = SessionTests.openPeer()
+        for offset in 301...2_000 as ClosedRange<UInt64> {
+            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: 1)
+            _ = peer.receive(.frame(Frame.progress(position).encoded()))
+        }
+        #expect(peer.subscriber.queue.count == 2)
+        let stored = peer.receive(.stored).compactMap {
+            if case .store(let batch) = $0 { batch } else { nil }
+        }
+        #expect(stored.map(\.streamed) == [2_000])
+    }
+
+    @Test("what comes while something is stored is stored together, up to its last position")
+    func together() {
+        var peer = SessionTests.openPeer()
+        var stores: [Batch] = []
+        func take(_ actions: [Action]) {
+            stores += actions.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
+        }
+        for number in 1...5 as ClosedRange<UInt64> {
+            let position = LogPosition(logID: Exemplars.logID, offset: 300 + number, hash: number)
+            let update = DocumentUpdate(key: Exemplars.key(Int64(number)), content: .state([1]))
+            let frame = Frame.operations(Frame.Operations(position: position, updates: [update]))
+            take(peer.receive(.frame(frame.encoded())))
+        }
+        #expect(stores.map { $0.updates.count } == [1])
+        let freed = peer.receive(.stored)
+        take(freed)
+        #expect(stores.map { $0.updates.count } == [1, 4])
+        #expect(stores.last?.updates.map(\.key) == (2...5).map { Exemplars.key($0) })
+        #expect(stores.last?.streamed == 305)
+        let returned = SessionTests.sent(peer.receive(.stored)).compactMap { frame -> UInt64? in
+            if case .credit(let bytes) = frame { bytes } else { nil }
+        }
+        #expect(peer.receiveCredit == Limits.creditBytes)
+        #expect(returned.count == 1)
+    }
+
+    @Test("what is gone, named or hidden, and a page's end, are never put together with what was before")
+    func apart() {
+        let position = Exemplars.position
+        let gone = Frame.Candidate(key: Exemplars.key(1), vector: Exemplars.vector)
+        var pages = Array(repeating: Frame.CatchUp(id: 1, documents: [Exemplars.state]), count: 4)
+        pages[0].gone = [gone]
+        pages[1].candidates = [gone]
+        pages[2].hidden = [Exemplars.key(1)]
+        pages[3].end = position
+        for page in pages {
+            var peer = SessionTests.openPeer()
+            _ = peer.receive(
+                .subscribe(
+                    SubscriptionRequest(
+                        key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()),
+                        cursor: nil)))
+            let plain = Frame.CatchUp(id: 1, documents: [Exemplars.state])
+            for _ in 0..<3 { _ = peer.receive(.frame(Frame.catchUp(plain).encoded())) }
+            _ = peer.receive(.frame(Frame.catchUp(page).encoded()))
+            // The first is being staged; the next two wait, and the last.
+            let next = peer.receive(.stored)
+            let staged = next.compactMap { if case .stage(let page) = $0 { page } else { nil } }
+            #expect(staged.map { $0.updates.count } == [2])
+            #expect(peer.subscriber.queue.count == 2)
+        }
+    }
+
+    @Test("uploads that wait are appended together, in order, and their credit comes back")
+    func uploadsTogether() {
+        var server = SessionTests.openServer()
+        let upload = Frame.upload([Exemplars.operation]).encoded()
+        var appends: [[[UInt8]]] = []
+        func take(_ actions: [Action]) {
+            appends += actions.compactMap { if case .append(let operations) = $0 { operations } else { nil } }
+        }
+        for _ in 0..<5 { take(server.receive(.frame(upload))) }
+        take(server.receive(.appended([])))
+        #expect(appends.map(\.count) == [1, 4])
+        _ = server.receive(.appended([]))
+        #expect(server.receiveCredit == Limits.creditBytes)
+    }
+
     @Test("an answer to a want stops at its bound, and the rest is asked for again")
     func answers() {
         var server = SessionTests.openServer()

@@ -118,6 +118,54 @@ struct SeenTests {
         #expect(asked.count == 1 && asked.allSatisfy { $0.resume == nil })
     }
 
+    @Test("a subscription that was cancelled begins anew, whatever is asked for with it")
+    func cancelled() {
+        var session = SessionTests.openPeer()
+        func request(_ resume: [UInt8]?) -> SubscriptionRequest {
+            SubscriptionRequest(
+                key: [1], statement: "SELECT * FROM c", arguments: .object(ObjectValue()), cursor: nil,
+                resume: resume)
+        }
+        func asked(_ actions: [Action]) -> [[UInt8]?] {
+            SessionTests.sent(actions).compactMap { frame in
+                if case .subscribe(let subscribe) = frame { subscribe.resume } else { [UInt8]??.none }
+            }
+        }
+        #expect(asked(session.receive(.subscribe(request([9])))) == [[9]])
+        _ = session.receive(.unsubscribe(key: [1]))
+        #expect(asked(session.receive(.stored) + session.receive(.subscribe(request([9])))) == [nil])
+    }
+
+    @Test("writes that were passed over are acknowledged without an offset, so that their writer asks")
+    func passedOver() {
+        func told(_ events: [Event]) -> [Frame] {
+            var server = SessionTests.openServer()
+            for event in events { _ = server.receive(event) }
+            let operation = Exemplars.operation
+            _ = server.receive(.frame(Frame.upload([operation]).encoded()))
+            let admitted = Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)
+            return SessionTests.sent(server.receive(.appended([admitted], offset: 350)))
+        }
+        let admitted = [Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)]
+        #expect(told([]).contains(.acknowledged(admitted, offset: 350)))
+        #expect(told([.lagging(Self.position(349))]).contains(.acknowledged(admitted, offset: 350)))
+        #expect(told([.lagging(Self.position(350))]).contains(.acknowledged(admitted, offset: 0)))
+    }
+
+    @Test("an answer ends within its bound, however large the documents are that were read together")
+    func largeStates() {
+        var server = SessionTests.openServer()
+        let keys = (1...4).map { Exemplars.key($0) }
+        _ = server.receive(.frame(Frame.want(keys).encoded()))
+        let large = [UInt8](repeating: 1, count: Limits.answerBytes / 2)
+        let actions = server.receive(.states(keys.map { ($0, large) }, at: Exemplars.position))
+        #expect(server.publisher.wants.isEmpty)
+        let whole = actions.reduce(0) { sum, action in
+            if case .send(let bytes) = action { sum + bytes.count } else { sum }
+        }
+        #expect(whole < Limits.answerBytes + Limits.frameBytes)
+    }
+
     @Test("a repair notes the position of the states that it shows, and knows what is closed")
     func repaired() throws {
         var (session, actions) = Self.closedPeer()

@@ -49,6 +49,16 @@ extension Document {
     }
 }
 
+extension DocumentReader {
+    /// Whether it is what reaping leaves of a document that began with seeds (rule 7): dead, and its vector
+    /// names the seeds only. Then an equal vector does not mean equal content: the seeds may live elsewhere.
+    public func isRestOfSeeds() throws(CRDTError) -> Bool {
+        guard !isLive else { return false }
+        let entries = try vector().entries
+        return !entries.isEmpty && entries.allSatisfy { $0.time == 0 }
+    }
+}
+
 /// What a store that returns has to know of each counter.
 private struct Return {
     let frontier: VersionVector

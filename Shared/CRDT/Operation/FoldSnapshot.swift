@@ -8,6 +8,7 @@
 //   03  document   byte live, varint offset of its last change, varint id length, id, varint state length,
 //                  state
 //   04  origin     checksum (u64) that a moved operation named as its origin
+//   05  history    actor (u64), varint sequence, varint count, checksums (u64 each): its latest operations
 //   FF  end        varint number of actors, varint number of documents
 //
 // The first record is a begin, the last an end; whoever lacks one of them has no snapshot.
@@ -22,6 +23,8 @@ public enum SnapshotRecord: Sendable, Equatable {
     case document(SnapshotDocument)
     /// An operation of this origin is folded (see `Operation.origin`).
     case origin(UInt64)
+    /// The checksums of an actor's latest operations.
+    case history(OperationHashes)
     /// The end, with the numbers of actors and documents before it.
     case end(actors: UInt64, documents: UInt64)
 }
@@ -87,6 +90,7 @@ private enum Tag {
     static let collection: UInt8 = 2
     static let document: UInt8 = 3
     static let origin: UInt8 = 4
+    static let history: UInt8 = 5
     static let end: UInt8 = 0xFF
 }
 
@@ -137,6 +141,12 @@ public struct SnapshotChunk: Sendable {
         case .origin(let checksum):
             writer.byte(Tag.origin)
             writer.fixed64(checksum)
+        case .history(let run):
+            writer.byte(Tag.history)
+            writer.fixed64(run.actor.rawValue)
+            writer.varint(run.first)
+            writer.count(run.hashes.count)
+            for hash in run.hashes { writer.fixed64(hash) }
         case .end(let actors, let documents):
             writer.byte(Tag.end)
             writer.varint(actors)
@@ -196,6 +206,11 @@ extension ByteReader {
                     key: DocumentKey(collection: collection, id: id), isLive: isLive, offset: offset,
                     state: state))
         case Tag.origin: return .origin(try fixed64())
+        case Tag.history:
+            let (actor, first, count) = (ActorID(try fixed64()), try varint(), try count())
+            var hashes: [UInt64] = []
+            for _ in 0..<count { hashes.append(try fixed64()) }
+            return .history(OperationHashes(actor: actor, first: first, hashes: hashes))
         case Tag.end: return .end(actors: try varint(), documents: try varint())
         default: throw .malformed("an unknown record of a snapshot", at: place)
         }

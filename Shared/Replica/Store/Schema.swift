@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 3. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 4. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 3
+    static let format: Int64 = 4
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -58,7 +58,8 @@ enum Schema {
                 try indexTombstones(number, database)
             }
         }
-        if found > 0, try isMaterialization(database) {
+        if found < 4 { try database.execute(sql: changesOfFormat4) }
+        if found > 0, found < 3, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
             throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
         }
@@ -148,6 +149,16 @@ enum Schema {
         CREATE TABLE unanswered (
             collection TEXT NOT NULL, id BLOB NOT NULL, offset INTEGER NOT NULL,
             PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        """
+
+    /// A catch-up that was under way begins anew: what it had staged row by row goes.
+    private static let changesOfFormat4 = """
+        DROP INDEX IF EXISTS staged_document;
+        DELETE FROM staged;
+        DELETE FROM resumption;
+        CREATE TABLE IF NOT EXISTS staged_page (
+            subscription BLOB NOT NULL, number INTEGER NOT NULL, keys BLOB NOT NULL, bytes BLOB NOT NULL,
+            PRIMARY KEY (subscription, number));
         """
 
     private static let tablesOfFormat1 = """

@@ -166,15 +166,14 @@ extension Replica {
         _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
         try read { transaction in
-            try candidates.filter { candidate in
+            let staged = try transaction.withDatabase { try StagedPages.Lookup(subscription, $0) }
+            return try candidates.filter { candidate in
                 if let bytes = try transaction.state(of: candidate.key) {
                     return try bytes.withUnsafeBytes {
                         try !DocumentReader($0).vector().covers(candidate.vector)
                     }
                 }
-                return try transaction.withDatabase {
-                    try Staged.lacks(candidate.vector, of: candidate.key, for: subscription, $0)
-                }
+                return try staged.lacks(candidate.vector, of: candidate.key)
             }.map(\.key)
         }
     }

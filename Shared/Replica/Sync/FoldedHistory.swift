@@ -18,17 +18,51 @@ struct FoldedHistory {
 
     /// Writes what the batch added.
     func save(_ database: Database) throws {
-        for item in checksums {
-            let statement = try RawStatement(
-                cached: "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES (?, ?, ?, ?)",
-                database)
-            statement.bind(1, bits: item.actor.rawValue)
-            statement.bind(2, bits: item.sequence % ReplicaLimits.historyOperations)
-            statement.bind(3, bits: item.sequence)
-            statement.bind(4, bits: item.hash)
-            try statement.run()
-        }
+        for item in checksums { try Self.put(item.actor, item.sequence, item.hash, database) }
         for origin in origins { try Self.put(origin: origin, database) }
+    }
+
+    /// Notes the checksums of a snapshot.
+    static func put(_ run: OperationHashes, _ database: Database) throws {
+        for (index, hash) in run.hashes.enumerated() {
+            try put(run.actor, run.first &+ UInt64(index), hash, database)
+        }
+    }
+
+    private static func put(
+        _ actor: ActorID, _ sequence: UInt64, _ hash: UInt64, _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES (?, ?, ?, ?)",
+            database)
+        statement.bind(1, bits: actor.rawValue)
+        statement.bind(2, bits: sequence % ReplicaLimits.historyOperations)
+        statement.bind(3, bits: sequence)
+        statement.bind(4, bits: hash)
+        try statement.run()
+    }
+
+    /// The actors of which checksums are kept.
+    static func actors(_ database: Database) throws -> [ActorID] {
+        let statement = try RawStatement(
+            cached: "SELECT DISTINCT actor FROM history ORDER BY actor", database)
+        var actors: [ActorID] = []
+        while try statement.step() { actors.append(ActorID(statement.bits(0))) }
+        return actors
+    }
+
+    /// The checksums kept of an actor, the latest that follow one another.
+    static func run(of actor: ActorID, _ database: Database) throws -> OperationHashes {
+        let statement = try RawStatement(
+            cached: "SELECT sequence, hash FROM history WHERE actor = ? ORDER BY sequence DESC", database)
+        statement.bind(1, bits: actor.rawValue)
+        var first: UInt64?
+        var hashes: [UInt64] = []
+        while try statement.step(), first.map({ statement.bits(0) + 1 == $0 }) ?? true {
+            first = statement.bits(0)
+            hashes.append(statement.bits(1))
+        }
+        return OperationHashes(actor: actor, first: first ?? 1, hashes: hashes.reversed())
     }
 
     /// Notes that an operation of this origin is folded.

@@ -153,6 +153,8 @@ private struct HeldComparer {
             result.gone.append((id, seen.union(ours)))
             return add(id, state)
         }
+        // They name what they show, so of these seeds they hold the living ones.
+        if try document.isRestOfSeeds() { return result.gone.append((id, ours)) }
         if !theirs.covers(ours) { add(id, state) }
     }
 

@@ -111,18 +111,29 @@ struct Merger {
     }
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
-        let statement = try RawStatement(
-            fresh: """
-                SELECT collection, id, state, gone FROM staged WHERE subscription = ? ORDER BY number
-                """, database)
-        statement.bind(1, subscription)
-        while try statement.step() {
-            let key = DocumentKey(collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1)))
-            let bytes = statement.bytes(2)
-            try merge(
-                DocumentUpdate(key: key, content: statement.int(3) == 0 ? .state(bytes) : .gone(bytes)))
+        try StagedPages.visit(subscription, database) { entry in
+            if entry.isGone {
+                try forget(entry.key, [UInt8](entry.content))
+            } else {
+                try mergeStaged(entry)
+            }
         }
         try Staged.discard(subscription, database)
+    }
+
+    /// What is staged was decoded whole when it was.
+    private mutating func mergeStaged(_ entry: StagedPages.Entry) throws {
+        let table = try collections.requireNumber(of: entry.key.collection, database)
+        let bytes = [UInt8](entry.content)
+        guard try DocumentRows.isLive(table, entry.key.id, database) == nil else {
+            return try merge(DocumentUpdate(key: entry.key, content: .state(bytes)))
+        }
+        let document = try DocumentReader(entry.content)
+        guard try !document.vector().isEmpty else { return }
+        try DocumentRows.put(
+            table, entry.key.id, live: document.isLive, position: state.head + 1, state: bytes, isNew: true,
+            database)
+        changed.append(entry.key)
     }
 
     /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
@@ -179,16 +190,15 @@ struct Merger {
         if case .gone(let vector) = update.content { return try forget(update.key, vector) }
         let table = try collections.requireNumber(of: update.key.collection, database)
         let stored = try DocumentRows.state(table, update.key.id, database)
+        if stored == nil, case .state(let bytes) = update.content {
+            return try insert(bytes, update.key, table)
+        }
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
         switch update.content {
         case .state(let bytes):
             let incoming = try Document(decoding: bytes)
             guard !document.vector.covers(incoming.vector) else { return }
-            if stored == nil {
-                document = incoming
-            } else {
-                document.merge(incoming)
-            }
+            document.merge(incoming)
         case .delta(let stamp, let bytes):
             switch document.apply(try Delta(decoding: bytes, stamp: stamp)) {
             case .applied: break
@@ -204,5 +214,16 @@ struct Merger {
             table, update.key.id, live: document.isLive, position: state.head + 1, state: document.encoded(),
             database)
         changed.append(update.key)
+    }
+
+    /// A document that is not here becomes what came: bytes that decode encode to themselves.
+    private mutating func insert(_ bytes: [UInt8], _ key: DocumentKey, _ table: DocumentTable) throws {
+        let document = try Document(decoding: bytes)
+        guard !document.vector.isEmpty else { return }
+        if let latest = document.vector.greatestTime { try state.observe(latest) }
+        try DocumentRows.put(
+            table, key.id, live: document.isLive, position: state.head + 1, state: bytes, isNew: true,
+            database)
+        changed.append(key)
     }
 }

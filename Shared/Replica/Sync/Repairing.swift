@@ -88,9 +88,17 @@ extension Replica {
     /// Keeps the server's states of documents aside for a repair; nil for a document that it does not have.
     public func stageRepair(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws {
         let empty = Document().encoded()
-        try stage(
-            states.map { DocumentUpdate(key: $0.key, content: .state($0.state ?? empty)) },
-            for: Repairer.subscription)
+        try committing { database, state in
+            for item in states {
+                let bytes = item.state ?? empty
+                // Checked now, so that the repair cannot fail on what somebody sent.
+                if let latest = try Document(decoding: bytes).vector.greatestTime {
+                    try state.observe(latest)
+                }
+                try Staged.insert(item.key, bytes, for: Repairer.subscription, database)
+            }
+            return ((), nil)
+        }
     }
 
     /// Moves own operations that the server can not take as they are to a new actor, and sets the refused

@@ -49,6 +49,7 @@ extension Replica {
                     loading.actors += 1
                     try FoldedFrontier.put(progress, database)
                 case .origin(let checksum): try FoldedHistory.put(origin: checksum, database)
+                case .history(let run): try FoldedHistory.put(run, database)
                 case .document(let document):
                     loading.documents += 1
                     let table = try collections.requireNumber(of: document.key.collection, database)

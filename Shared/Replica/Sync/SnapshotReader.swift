@@ -10,6 +10,7 @@ public final class SnapshotReader: Sendable {
     private struct Progress {
         var actors: [ActorProgress]
         var origins: [UInt64]
+        var histories: [ActorID]
         var collections: [(number: Int64, name: String)]
         /// The row last read of the first of the collections.
         var row: Int64 = 0
@@ -38,7 +39,7 @@ public final class SnapshotReader: Sendable {
                     position: position, clock: state.clock.latest, reapFloor: state.reapFloor),
                 Progress(
                     actors: try FoldedFrontier.all(database), origins: try FoldedHistory.origins(database),
-                    collections: collections)
+                    histories: try FoldedHistory.actors(database), collections: collections)
             )
         }
         guard let read else { return nil }
@@ -46,7 +47,8 @@ public final class SnapshotReader: Sendable {
         progress = Mutex(read.1)
     }
 
-    /// The next chunk, about `ReplicaLimits.snapshotChunkBytes` long; nil behind the last.
+    /// The next chunk, at most `ReplicaLimits.snapshotChunkBytes` long unless it is one document; nil behind
+    /// the last.
     public func next() throws -> [UInt8]? {
         try progress.withLock { progress in
             guard !progress.isDone else { return nil }
@@ -60,8 +62,14 @@ public final class SnapshotReader: Sendable {
                 progress.actorCount += 1
             }
             while !Self.isFull(chunk), let origin = progress.origins.popLast() { chunk.add(.origin(origin)) }
+            try snapshot.read { database in
+                while !Self.isFull(chunk), let actor = progress.histories.popLast() {
+                    chunk.add(.history(try FoldedHistory.run(of: actor, database)))
+                }
+            }
             try snapshot.read { try Self.addDocuments(to: &chunk, &progress, $0) }
-            if progress.actors.isEmpty, progress.origins.isEmpty, progress.collections.isEmpty {
+            let isRead = progress.actors.isEmpty && progress.origins.isEmpty && progress.histories.isEmpty
+            if isRead, progress.collections.isEmpty {
                 chunk.add(.end(actors: progress.actorCount, documents: progress.documentCount))
                 progress.isDone = true
             }
@@ -96,13 +104,16 @@ public final class SnapshotReader: Sendable {
                     isAtEnd = true
                     break
                 }
-                progress.row = statement.int(0)
                 let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
-                chunk.add(
-                    .document(
-                        SnapshotDocument(
-                            key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
-                            state: statement.bytes(4))))
+                let document = SnapshotDocument(
+                    key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
+                    state: statement.bytes(4))
+                // The log bounds a chunk by the largest document alone.
+                guard
+                    chunk.isEmpty || chunk.byteCount + document.byteBound <= ReplicaLimits.snapshotChunkBytes
+                else { return }
+                progress.row = statement.int(0)
+                chunk.add(.document(document))
                 progress.documentCount += 1
             }
             guard isAtEnd else { return }
@@ -110,6 +121,11 @@ public final class SnapshotReader: Sendable {
             progress.row = 0
         }
     }
+}
+
+extension SnapshotDocument {
+    /// No fewer bytes than its record has, the collection's with it.
+    fileprivate var byteBound: Int { state.count + key.id.bytes.count + key.collection.utf8.count + 64 }
 }
 
 extension Replica {

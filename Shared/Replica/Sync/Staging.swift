@@ -1,10 +1,11 @@
 import CRDT
 import GRDB
 
-/// Pages of catch-ups that are durable and not visible yet, and how far they reach.
+/// What is kept aside, durable and not visible: pages of catch-ups (`StagedPages`), how far they reach, and
+/// states for a repair.
 enum Staged {
     static func discard(_ subscription: [UInt8], _ database: Database) throws {
-        for table in ["staged", "resumption"] {
+        for table in ["staged_page", "staged", "resumption"] {
             let statement = try RawStatement(
                 cached: "DELETE FROM \(table) WHERE subscription = ?", database)
             statement.bind(1, subscription)
@@ -13,25 +14,39 @@ enum Staged {
     }
 
     static func discardAll(_ database: Database) throws {
+        try RawStatement(cached: "DELETE FROM staged_page", database).run()
         try RawStatement(cached: "DELETE FROM staged", database).run()
         try RawStatement(cached: "DELETE FROM resumption", database).run()
     }
 
+    /// Forgets what was staged for any other subscription; what a repair keeps aside stays.
+    static func discardAll(but kept: [[UInt8]], _ database: Database) throws {
+        let all = try RawStatement(
+            fresh: """
+                SELECT subscription FROM staged_page UNION SELECT subscription FROM staged
+                UNION SELECT subscription FROM resumption
+                """, database)
+        var doomed: [[UInt8]] = []
+        while try all.step() {
+            let key = all.bytes(0)
+            if !kept.contains(key), key != Repairer.subscription { doomed.append(key) }
+        }
+        for key in doomed { try discard(key, database) }
+    }
+
+    /// Keeps a state for a repair.
     static func insert(
-        _ update: DocumentUpdate, _ bytes: [UInt8], isGone: Bool, for subscription: [UInt8],
-        _ database: Database
+        _ key: DocumentKey, _ state: [UInt8], for subscription: [UInt8], _ database: Database
     ) throws {
         let statement = try RawStatement(
             cached: """
-                INSERT INTO staged (subscription, number, collection, id, state, gone) VALUES
-                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1),
-                ?2, ?3, ?4, ?5)
+                INSERT INTO staged (subscription, number, collection, id, state) VALUES
+                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4)
                 """, database)
         statement.bind(1, subscription)
-        statement.bind(2, update.key.collection)
-        statement.bind(3, update.key.id.bytes)
-        statement.bind(4, bytes)
-        statement.bind(5, isGone ? 1 : 0)
+        statement.bind(2, key.collection)
+        statement.bind(3, key.id.bytes)
+        statement.bind(4, state)
         try statement.run()
     }
 
@@ -41,22 +56,6 @@ enum Staged {
         statement.bind(1, subscription)
         statement.bind(2, token)
         try statement.run()
-    }
-
-    /// Whether a staged state of the document lacks something that the vector covers.
-    static func lacks(
-        _ vector: VersionVector, of key: DocumentKey, for subscription: [UInt8], _ database: Database
-    ) throws -> Bool {
-        let statement = try RawStatement(
-            cached: """
-                SELECT state FROM staged WHERE subscription = ? AND collection = ? AND id = ? AND NOT gone
-                ORDER BY number DESC LIMIT 1
-                """, database)
-        statement.bind(1, subscription)
-        statement.bind(2, key.collection)
-        statement.bind(3, key.id.bytes)
-        guard try statement.step() else { return false }
-        return try !DocumentReader(statement.blob(0)).vector().covers(vector)
     }
 }
 
@@ -71,19 +70,17 @@ extension Replica {
     ) throws {
         try committing { database, state in
             for update in updates {
+                // Checked now, so that publishing cannot fail on what somebody sent.
                 switch update.content {
                 case .state(let bytes):
-                    // Checked now, so that publishing cannot fail on what somebody sent.
                     if let latest = try Document(decoding: bytes).vector.greatestTime {
                         try state.observe(latest)
                     }
-                    try Staged.insert(update, bytes, isGone: false, for: subscription, database)
-                case .gone(let vector):
-                    _ = try VersionVector(decoding: vector)
-                    try Staged.insert(update, vector, isGone: true, for: subscription, database)
+                case .gone(let vector): _ = try VersionVector(decoding: vector)
                 case .delta: preconditionFailure("a catch-up page holds no deltas")
                 }
             }
+            try StagedPages.insert(updates, for: subscription, database)
             if let resume { try Staged.note(resume, for: subscription, database) }
             if let seen { try Seen.note(seen, replaces: false, database) }
             guard !hidden.isEmpty else { return ((), nil) }
@@ -115,7 +112,8 @@ extension Replica {
         try committing { database, _ in
             let all = try RawStatement(
                 fresh: """
-                    SELECT DISTINCT s.subscription, r.token IS NULL FROM staged AS s
+                    SELECT DISTINCT s.subscription, r.token IS NULL
+                    FROM (SELECT subscription FROM staged UNION SELECT subscription FROM staged_page) AS s
                     LEFT JOIN resumption AS r ON r.subscription = s.subscription
                     UNION SELECT subscription, 0 FROM resumption
                     """, database)
@@ -142,11 +140,12 @@ extension Replica {
     }
 
     /// Shows no document of a collection any more, because it may not be read here; forgets the cursor of the
-    /// subscription that brought them, and what was staged for it.
+    /// subscription that brought them and what was staged for it, and of all that nobody has registered now.
     public func hide(collection: String, subscription: [UInt8]) throws {
         try committing { database, state in
-            try Cursors.forget(subscription, database)
-            try Staged.discard(subscription, database)
+            let live = liveKeys.filter { $0 != subscription }
+            try Cursors.forgetAll(but: live, database)
+            try Staged.discardAll(but: live, database)
             var merger = Merger(database: database, state: state)
             try merger.hide(try Self.keys(of: collection, database))
             guard !merger.changed.isEmpty else { return ((), nil) }

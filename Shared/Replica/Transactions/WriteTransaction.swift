@@ -176,7 +176,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
             if pending[key] != nil { withdrawn[key] = bytes }
             try DocumentRows.remove(table, id, database)
-            if evicted.isEmpty { try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database) }
+            if evicted.isEmpty {
+                let live = liveQueries.map(\.canonicalKey)
+                try Cursors.forgetAll(but: live, database)
+                try Staged.discardAll(but: live, database)
+            }
             evicted.append(key)
         }
     }

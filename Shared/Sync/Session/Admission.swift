@@ -23,7 +23,12 @@ extension Session {
 
     private mutating func appendNext() throws(SyncError) {
         while admission.appending == nil, !admission.waiting.isEmpty {
-            let next = admission.waiting.removeFirst()
+            var next = admission.waiting.removeFirst()
+            // What waits together is appended together: appending is mostly waiting for the disk.
+            while let more = admission.waiting.first {
+                next = (next.operations + more.operations, next.size + more.size)
+                admission.waiting.removeFirst()
+            }
             var operations: [[UInt8]] = []
             for bytes in next.operations where try !admission.stopped.contains(author(of: bytes)) {
                 operations.append(bytes)
@@ -52,9 +57,16 @@ extension Session {
         guard let size = admission.appending else { return }
         admission.appending = nil
         publisher.ownThrough = max(publisher.ownThrough, offset)
-        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements, offset: offset)) }
+        acknowledge(acknowledgements, offset)
         returnCredit(size)
         try appendNext()
+    }
+
+    /// What was passed over meanwhile was not answered: then the writer asks.
+    private mutating func acknowledge(_ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64) {
+        guard !acknowledgements.isEmpty else { return }
+        let told = offset <= publisher.skippedThrough ? 0 : offset
+        send(.acknowledged(acknowledgements, offset: told))
     }
 
     mutating func refused(
@@ -66,7 +78,7 @@ extension Session {
         guard admission.stopped.count <= Limits.stoppedActors else {
             throw SyncError(.creditExceeded, "operations of too many actors were refused")
         }
-        if !acknowledgements.isEmpty { send(.acknowledged(acknowledgements, offset: offset)) }
+        acknowledge(acknowledgements, offset)
         for refusal in refusals { send(.refused(refusal)) }
         // These say that the two sides see different histories: only another handshake can tell which.
         if let fatal = refusals.first(where: \.error.isOfHistory) { throw fatal.error }

@@ -344,6 +344,8 @@ public struct CatchUpPage: Sendable {
     public var head: LogPosition?
     /// The materialization's position in the page's snapshot.
     public var asOf: LogPosition?
+    /// Changed documents of which reaping has left the names of their seeds: these are gone.
+    public var gone: [Frame.Candidate] = []
 
     /// A page of these parts.
     public init(

@@ -202,7 +202,12 @@ extension Session {
             if isIdle, subscription.nextPage == nil { list(&subscription) }
             publisher.subscriptions.append(subscription)
         }
-        if isAnyWaiting, let head = publisher.head { tellSkipped(head) }
+        if isAnyWaiting, let head = publisher.head {
+            // Answers to the receiver's own writes may have been among what is not sent.
+            publisher.toldThrough = 0
+            publisher.skippedThrough = head.offset
+            tellSkipped(head)
+        }
         send(.granted)
         for index in publisher.subscriptions.indices { discardVoid(index) }
         resumePublishing()

@@ -31,6 +31,8 @@ struct Publisher: Sendable {
     /// The greatest offset that an operation of the receiver's own has in the log, as far as this session
     /// brought it.
     var ownThrough: UInt64 = 0
+    /// The offset through which operations were passed over: the receiver is not answered there.
+    var skippedThrough: UInt64 = 0
     /// The rights have changed since the page being read, or compared, was asked for.
     var isStale = false
     /// Whether an answer to `awaitOperations` is outstanding.
@@ -168,6 +170,7 @@ extension Session {
         }
         var frame = Frame.CatchUp(
             id: id, documents: page.documents, candidates: page.candidates, end: end)
+        frame.gone = page.gone
         frame.resume = resume
         frame.rights = end == nil ? nil : rights
         frame.asOf = end == nil ? page.asOf : nil
@@ -312,7 +315,9 @@ extension Session {
         do {
             let delta = try Delta(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
-            guard vector != delta.resultingVector else { return nil }
+            // Of seeds that were reaped here the writer may hold the living ones, under the same vector.
+            let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
+            guard vector != delta.resultingVector || isOnRest ?? false else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))
         } catch {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")
@@ -333,6 +338,7 @@ extension Session {
         }
         publisher.head = head
         publisher.isWaiting = false
+        publisher.skippedThrough = head.offset
         tellSkipped(head)
         resumePublishing()
     }

@@ -31,7 +31,10 @@ extension Session {
         publisher.isReadingStates = false
         var batch: [(key: DocumentKey, state: [UInt8]?)] = []
         var size = 0
-        for item in states {
+        var count = 0
+        // What is read beyond the bound is asked for again.
+        for item in states where publisher.answeredBytes + size < Limits.answerBytes {
+            count += 1
             // What the grant hides is answered like what does not exist. A peer answers with what it offered
             // itself.
             let mayRead = configuration.role == .peer || access.allows(item.key)
@@ -45,7 +48,7 @@ extension Session {
                 size = 0
             }
         }
-        finishAnswer(batch, size, states.count, position)
+        finishAnswer(batch, size, count, position)
         readNextStates()
     }
 

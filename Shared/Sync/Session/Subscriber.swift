@@ -81,12 +81,17 @@ struct Subscriber: Sendable {
     /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
     var collections: Set<[UInt8]> = []
     var hasOthers = false
+    /// The keys that were cancelled in this session: what was staged for them is forgotten, whatever a
+    /// request says that was put together before.
+    var cancelled: Set<[UInt8]> = []
     /// The offset that the server's stream has passed, as far as it is stored.
     var streamed: UInt64 = 0
 }
 
 extension Session {
     mutating func subscribe(_ request: SubscriptionRequest) {
+        let request =
+            subscriber.cancelled.contains(request.key) ? request.startingOver : request
         var subscription = Subscriber.Subscription(request: request)
         if let collection = request.collection {
             subscription.mayHold = !subscriber.collections.insert(Array(collection.utf8)).inserted
@@ -103,6 +108,7 @@ extension Session {
             $0.request.key == key && !$0.isLive && ($0.id != nil || $0.request.resume != nil)
         }
         subscriber.subscriptions.removeAll { $0.request.key == key }
+        subscriber.cancelled.insert(key)
         guard phase == .open, isStaging else { return }
         subscriber.queue.append((.unstage(key: key), 0))
         storeNext()
@@ -278,9 +284,9 @@ extension Session {
 
     /// Begins with the head of the queue when nothing is under way.
     mutating func storeNext() {
-        guard subscriber.step == .idle, !uploader.repair.isDue, let head = subscriber.queue.first else {
-            return
-        }
+        guard subscriber.step == .idle, !uploader.repair.isDue else { return }
+        joinHead()
+        guard let head = subscriber.queue.first else { return }
         switch head.work {
         case .catchUp(let page) where !page.candidates.isEmpty:
             guard let key = key(of: page.id) else { return storeHead(with: []) }
@@ -352,8 +358,9 @@ extension Session {
         case .progress(let position):
             store([], liveCursors(position), seen: position, streamed: position.offset)
         case .skipped(let position):
+            // That settles them too: two actions may be carried out in any order.
             actions.append(.askForAnswers(through: position.offset))
-            store([], liveCursors(position), seen: position, streamed: position.offset)
+            store([], liveCursors(position), seen: position)
         case .states(let updates): store(updates, answers: updates)
         case .unstage(let key): actions.append(.unstage(subscription: key))
         case .hide(let collection, let key):
@@ -443,6 +450,13 @@ extension Session {
 }
 
 extension SubscriptionRequest {
+    /// The same without what was staged for it.
+    fileprivate var startingOver: SubscriptionRequest {
+        SubscriptionRequest(
+            key: key, statement: statement, arguments: arguments, cursor: cursor, rights: rights,
+            holds: holds || resume != nil)
+    }
+
     /// The collection it asks for; nil for a statement that is no subscription, which a server refuses.
     fileprivate var collection: String? {
         guard case .object(let arguments) = arguments else { return nil }

@@ -163,7 +163,8 @@ public final class PeerSync: Sendable {
     }
 
     private func updateLiveQueries() {
-        replica.setLiveQueries(state.withLock { $0.subscriptions.values.map(\.live.query) })
+        // Within the lock, so that of two changes at once the later one is what the store knows.
+        state.withLock { replica.setLiveQueries($0.subscriptions.values.map(\.live.query)) }
     }
 
     private func set(_ status: Status) {
@@ -189,10 +190,11 @@ public final class PeerSync: Sendable {
     }
 
     /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open
-    /// and was ended by nothing that the next attempt would only repeat (a refused write, a message that
-    /// cannot be taken, a full disk).
+    /// for long, or was ended by nothing that the next attempt would only repeat (a refused write, a message
+    /// that cannot be taken, a full disk).
     private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
+        let started = ContinuousClock.now
         do {
             let token = try await configuration.token()
             var client = WebSocketConfiguration()
@@ -204,7 +206,9 @@ public final class PeerSync: Sendable {
                 try await self.converse(connection) { opened.withLock { $0 = true } }
             }
             if error.remedy == .reconnectWithToken { notify(.unauthorized(error.description)) }
-            let passes = error.remedy != .reconnectLater
+            let passes =
+                error.remedy != .reconnectLater
+                || ContinuousClock.now - started > Limits.longestReconnectPause
             return (error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }

@@ -140,7 +140,7 @@ struct Bench {
             let store = try await store(hub, log)
             let last = UInt64(count)
             let duration = try await run.converse(
-                replica, with: store, origin: store.session, subscribes: false
+                replica, with: store, origin: store.session
             ) {
                 guard case .acknowledge(_, let through, _) = $0 else { return false }
                 return through == last

@@ -32,7 +32,7 @@ struct Run {
     /// Runs both sessions until `isDone` says so of an action that the peer's store has performed, or of a
     /// report; how long that took.
     func converse(
-        _ replica: Replica, with server: some SessionStore, origin: UInt64, subscribes: Bool = true,
+        _ replica: Replica, with server: some SessionStore, origin: UInt64,
         until isDone: @escaping @Sendable (Action) -> Bool
     ) async throws -> Duration {
         let (near, far) = PipeEnd.pair()
@@ -44,11 +44,9 @@ struct Run {
         ) { if isDone($0) { finish.finish() } }
         let peerPump = SessionPump(store: store, logger: logger)
         let serverPump = SessionPump(store: server, logger: logger)
-        if subscribes {
-            let live = try LiveSubscription(statement: "SELECT * FROM orders", arguments: ObjectValue())
-            replica.setLiveQueries([live.query])
-            peerPump.deliver(.subscribe(try live.request(from: replica)))
-        }
+        let live = try LiveSubscription(statement: "SELECT * FROM orders", arguments: ObjectValue())
+        replica.setLiveQueries([live.query])
+        peerPump.deliver(.subscribe(try live.request(from: replica)))
         func session(_ role: Session.Role) -> Session {
             Session(
                 Session.Configuration(

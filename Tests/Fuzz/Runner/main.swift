@@ -32,7 +32,8 @@ private func read(_ path: String) -> [UInt8] {
     guard let file = fopen(path, "rb") else { fail("cannot read \(path)") }
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+    let length = fread(&bytes, 1, bytes.count, file)
+    return Array(bytes.prefix(length))
 }
 
 let names = FuzzTarget.all.map(\.name)

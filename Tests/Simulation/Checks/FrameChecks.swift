@@ -76,8 +76,11 @@ extension World {
         if case .held(_, let candidates, _)? = frame { link.peer.listed.formUnion(candidates.map(\.key)) }
         guard case .upload(let operations)? = frame else { return }
         for operation in operations {
-            guard let header = try? OperationHeader.peek(operation) else { continue }
-            uploads[Stamp(time: header.timestamp, actor: header.actor), default: []].insert(link.number)
+            guard let operation = try? Operation(decoding: operation) else { continue }
+            uploads[operation.stamp, default: []].insert(link.number)
+            // Also what it stored in a call that failed, because the power went.
+            let keys = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
+            link.peer.written.formUnion(keys)
         }
     }
 

@@ -16,8 +16,8 @@ struct Reference {
     private(set) var documents: [DocumentKey: Document] = [:]
     /// The same, encoded.
     private(set) var states: [DocumentKey: [UInt8]] = [:]
-    /// Documents that the log has reaped once.
-    private(set) var reaped: Set<DocumentKey> = []
+    /// Documents that the log has reaped once, and what was known of them then.
+    private(set) var reaped: [DocumentKey: VersionVector] = [:]
     /// The same, and those of a log that was restored to before it.
     private(set) var everReaped: Set<DocumentKey> = []
     /// The last entry's place; nil of an empty log.
@@ -38,7 +38,7 @@ struct Reference {
         documents = [:]
         states = [:]
         position = nil
-        reaped = []
+        reaped = [:]
         frontier = [:]
         times = [:]
         marks = []
@@ -62,7 +62,7 @@ struct Reference {
             case .delta(let delta):
                 guard document?.apply(delta) != .baseMissing else {
                     // Sync's README: what was moved may rest on a tombstone that is reaped just then.
-                    if operation.origin != nil, reaped.contains(key) { continue }
+                    if operation.origin != nil, reaped[key] != nil { continue }
                     throw Violation("the log holds a change of \(key.words) without its base")
                 }
             case .state(let full):
@@ -74,7 +74,7 @@ struct Reference {
                 }
                 document = tombstone.reaped()
                 isState = true
-                reaped.insert(key)
+                reaped[key] = (reaped[key] ?? VersionVector()).union(vector)
                 everReaped.insert(key)
             }
             let after = document?.encoded()
@@ -89,8 +89,8 @@ struct Reference {
 
     /// Whether everything that a vector names is in the document, or was in it before it was reaped.
     func hasSeen(_ vector: VersionVector, of key: DocumentKey) -> Bool {
-        let held = documents[key]?.vector ?? VersionVector()
-        guard reaped.contains(key) else { return documents[key] != nil && held.covers(vector) }
+        guard let reaped = reaped[key] else { return documents[key]?.vector.covers(vector) ?? false }
+        let held = (documents[key]?.vector ?? VersionVector()).union(reaped)
         return vector.entries.allSatisfy { entry in
             held.covers(Stamp(time: entry.time, actor: entry.actor)) || entry.time == 0
                 || times[entry.actor] ?? 0 >= entry.time

@@ -1,0 +1,146 @@
+import CRDT
+import Logging
+import Sync
+import Testing
+
+@testable import Transport
+
+@Suite("A pump")
+struct SessionPumpTests {
+    /// A server's store that greets, and answers every want with large states.
+    private struct LargeStore: SessionStore {
+        var willRead: @Sendable () -> Void = {}
+
+        func perform(_ action: Action) async throws -> Event? {
+            switch action {
+            case .readFrontier: return .frontier([], head: try position(), isBehind: false)
+            case .readStates(let keys):
+                willRead()
+                let state = [UInt8](repeating: 7, count: 4 << 20)
+                return .states(keys.map { (key: $0, state: state) }, at: nil)
+            default: return nil
+            }
+        }
+
+        private func position() throws -> LogPosition {
+            guard let log = LogID(bytes: [UInt8](repeating: 1, count: LogID.byteCount)) else {
+                throw CancellationError()
+            }
+            return LogPosition(logID: log, offset: 0, hash: 0)
+        }
+    }
+
+    /// A store whose every action fails.
+    private struct BrokenStore: SessionStore {
+        struct Broken: Error {}
+        func perform(_ action: Action) async throws -> Event? { throw Broken() }
+    }
+
+    private func server() -> Session {
+        Session(
+            Session.Configuration(
+                role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+                access: .everything))
+    }
+
+    private var logger: Logger {
+        var logger = Logger(label: "pump")
+        logger.logLevel = .critical
+        return logger
+    }
+
+    private var hello: [UInt8] {
+        var writer = CBORWriter()
+        writer.map(count: 7)
+        for (key, number) in [(0, 1), (1, 2)] as [(UInt64, UInt64)] {
+            writer.unsigned(key)
+            writer.unsigned(number)
+        }
+        for (key, text) in [(2, "d"), (3, "")] as [(UInt64, String)] {
+            writer.unsigned(key)
+            writer.text(text)
+        }
+        for (key, number) in [(4, 9), (5, 2_000)] as [(UInt64, UInt64)] {
+            writer.unsigned(key)
+            writer.unsigned(number)
+        }
+        writer.unsigned(6)
+        writer.array(count: 0)
+        return writer.bytes
+    }
+
+    private func want(_ ids: Range<Int64>) throws -> [UInt8] {
+        Frame.want(try ids.map { DocumentKey(collection: "c", id: try DocumentID(.int($0))) }).encoded()
+    }
+
+    @Test("nothing large is read for a side that asks and does not read, until it does")
+    func unsent() async throws {
+        let connection = MemoryConnection(isStuck: true)
+        connection.arrive(hello)
+        for batch in 0..<4 as Range<Int64> { connection.arrive(try want(batch * 8..<batch * 8 + 8)) }
+        let (reads, read) = AsyncStream.makeStream(of: Bool.self)
+        let store = LargeStore { read.yield(connection.takes) }
+        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        var seen = reads.makeAsyncIterator()
+        // 32 MiB wait to leave.
+        #expect(await seen.next() == false)
+        try await Task.sleep(for: .milliseconds(100))
+        connection.release()
+        #expect(await seen.next() == true)
+        connection.end()
+        #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
+    }
+
+    @Test("a store that fails ends its session as unavailable, after the other side was told")
+    func brokenStore() async throws {
+        let connection = MemoryConnection()
+        connection.arrive(hello)
+        let reason = await SessionPump(store: BrokenStore(), logger: logger).run(server(), over: connection)
+        #expect(reason.code == SyncErrorCode.unavailable.rawValue)
+        let last = try #require(connection.sent.last)
+        guard case .close(let told) = try Frame(decoding: last) else {
+            Issue.record("the last frame is no close")
+            return
+        }
+        #expect(told == reason)
+    }
+
+    @Test("bytes that are no frame, and a message that may not come now, end it with their codes")
+    func badFrames() async throws {
+        for (frame, code) in [([0xA1], "SYNC-0101"), (try want(0..<1), "SYNC-0104")] as [([UInt8], String)] {
+            let connection = MemoryConnection()
+            connection.arrive(frame)
+            let pump = SessionPump(store: LargeStore(), logger: logger)
+            let reason = await pump.run(server(), over: connection)
+            #expect(reason.code == code)
+            #expect(connection.closeCode == 1002)
+        }
+    }
+
+    @Test("a connection that is gone ends it without anybody being told")
+    func lost() async {
+        let connection = MemoryConnection()
+        connection.arrive(hello)
+        connection.end()
+        let reason = await SessionPump(store: LargeStore(), logger: logger).run(server(), over: connection)
+        #expect(reason.code == SyncErrorCode.unavailable.rawValue)
+    }
+
+    @Test("a session that is cancelled says that it goes away")
+    func cancelled() async throws {
+        let connection = MemoryConnection()
+        connection.arrive(hello)
+        let pump = SessionPump(store: LargeStore(), logger: logger)
+        let running = Task { await pump.run(server(), over: connection) }
+        running.cancel()
+        #expect(await running.value.code == SyncErrorCode.goingAway.rawValue)
+        #expect(connection.closeCode == 1001)
+    }
+
+    @Test("every reason to close has a code of RFC 6455")
+    func closeCodes() {
+        for code in SyncErrorCode.allCases {
+            #expect([1001, 1002, 1008, 1009, 1011].contains(SyncError(code, "").closeCode))
+        }
+    }
+}
