@@ -49,7 +49,7 @@ let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
-    module("OperationLog", ["CRDT", grdb, logging]),
+    module("OperationLog", ["CRDT", grdb, sqlite, logging]),
     module("Identity", ["CRDT", jwt, crypto]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
@@ -111,6 +111,9 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     .target(
+        name: "LogDoubles", dependencies: ["OperationLog", "CRDT"], path: "Tests/Support/LogDoubles",
+        swiftSettings: strict),
+    .target(
         name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     .target(
         name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk", swiftSettings: strict
@@ -126,12 +129,17 @@ let checks: [Target] = [
     tests("TidyTests", []),
     tests(
         "PostgresTests",
-        ["CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "TestSupport", logging]),
+        [
+            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogDoubles", "TestSupport",
+            logging,
+        ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
         "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging]),
-    tests("OperationLogTests", ["OperationLog", "Postgres", "CRDT", "FaultDisk", "TestSupport", grdb]),
+    tests(
+        "OperationLogTests",
+        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", crypto]),
     tests("AttachmentsTests", ["Attachments", crypto]),
@@ -153,12 +161,14 @@ let checks: [Target] = [
         "ReplicatorTests",
         [
             "Replicator", "Transport", "ServiceKit", "OperationLog", "Identity", "Replica", "Sync", "DQL",
-            "CRDT",
-            "TestSupport", logging, grdb,
+            "CRDT", "LogDoubles", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
-        ["QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", httpClient, logging]),
+        [
+            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", "LogDoubles",
+            httpClient, logging,
+        ]),
     tests(
         "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),

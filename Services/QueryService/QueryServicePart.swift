@@ -26,6 +26,8 @@ public final class QueryServicePart: ServicePart {
     private let stores: ProjectionStores
     /// Why the last opening of a projection failed; nil after one that did not.
     private let openingFailure = Mutex<String?>(nil)
+    /// Projections whose log does not have what they have folded, or what comes next.
+    private let lost: AsyncStream<Projection>
 
     /// What a deployment, or a test, may bound otherwise.
     public struct Bounds: Sendable {
@@ -51,14 +53,20 @@ public final class QueryServicePart: ServicePart {
         let statements = PreparedStatements()
         let stores = ProjectionStores(projection, logger: logger)
         self.stores = stores
+        let (lost, continuation) = AsyncStream.makeStream(of: Projection.self)
+        self.lost = lost
         projections = OpenDatabases(logger: logger) { database in
             try await Projection.open(
-                database, log: log, in: stores, bounds: bounds, statements: statements)
+                database, log: log, in: stores, bounds: bounds, statements: statements,
+                whenLost: { continuation.yield($0) })
         }
     }
 
     /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
     public func mount(on mount: inout ServiceMount) {
+        mount.background("lost histories") { [self] in
+            for await projection in lost { await retire(projection) }
+        }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute") { [self] request, _ in
                 await answer(request, isStrict: isStrict)
@@ -103,19 +111,35 @@ public final class QueryServicePart: ServicePart {
             do {
                 return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
                     .response
-            } catch let error as OperationLogError where error.code == .corrupt {
-                // The log went back to an earlier state under this process: nothing was written, and what was
-                // folded is built anew.
+            } catch  where Self.isOfLostHistory(error) {
+                // The log went back to an earlier state under this process, or was truncated ahead of it:
+                // nothing was written, and what was folded is built anew.
                 guard await projection.store.hasLostHistory else { throw error }
-                if projections.remove(identity.databaseID, if: { $0 === projection }) {
-                    await projection.close()
-                }
+                await retire(projection)
                 return try await self.projection(of: identity.databaseID)
                     .execute(parsed, isStrict: isStrict, identity, after: minimum).response
             }
         } catch {
             return ExecuteAnswer.failure(error, logger)
         }
+    }
+
+    /// What a statement fails with, before it has written anything, when what is folded is of no use.
+    private static func isOfLostHistory(_ error: any Error) -> Bool {
+        switch error {
+        case let error as OperationLogError: [.corrupt, .truncated].contains(error.code)
+        case let error as ReplicaError: error.code == .closed
+        default: false
+        }
+    }
+
+    /// Closes a projection whose log does not have its history any more; the next statement opens another.
+    private func retire(_ projection: Projection) async {
+        guard projections.remove(projection.database, if: { $0 === projection }) else { return }
+        logger.warning(
+            "the log does not have what is folded, or what comes next: the documents are built anew",
+            metadata: ["database": "\(projection.database)"])
+        await projection.close()
     }
 
     private func projection(of database: String) async throws -> Projection {

@@ -37,12 +37,17 @@ package actor DatabaseHub {
     /// How to end each session.
     private var endings: [UInt64: @Sendable (SyncError) -> Void] = [:]
     private var follower: Task<Void, Never>?
+    private let whenLost: @Sendable (DatabaseHub) -> Void
+    /// Whether it is being closed: sessions find another one.
+    private var isRetired = false
 
-    /// Opens the database's materialization and follows its log.
+    /// Opens the database's materialization and follows its log. `whenLost` is called when the log was found
+    /// not to have what is folded here, or what comes next: this hub is of no use any more then.
     package static func open(
         _ database: String, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
-        executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false)
+        executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
+        whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
     ) async throws -> DatabaseHub {
         let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
         // Nobody hears of what is folded before the live stream begins, so nothing of it is kept.
@@ -56,15 +61,18 @@ package actor DatabaseHub {
         try await materializer.advance()
         isFollowed.open()
         let hub = DatabaseHub(
-            database, log, materializer, environment, LiveStream(head: await materializer.position))
+            database, log, materializer, environment, LiveStream(head: await materializer.position),
+            whenLost)
         await hub.follow(folds, from: await materializer.position.offset)
         return hub
     }
 
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
-        _ environment: Environment, _ stream: LiveStream
+        _ environment: Environment, _ stream: LiveStream,
+        _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
+        self.whenLost = whenLost
         self.database = database
         self.log = log
         self.materializer = materializer
@@ -76,7 +84,10 @@ package actor DatabaseHub {
     private func follow(_ folds: AsyncStream<[FoldedOperation]>, from offset: UInt64) {
         follower = Task {
             await withDiscardingTaskGroup { group in
-                group.addTask { await self.materializer.run() }
+                group.addTask {
+                    await self.materializer.run()
+                    if await self.materializer.hasLostHistory { self.whenLost(self) }
+                }
                 group.addTask {
                     for await folded in folds {
                         await self.publish(folded.filter { $0.position.offset > offset })
@@ -94,9 +105,16 @@ package actor DatabaseHub {
         await materializer.close()
     }
 
-    /// A number for a new session, nil when there are too many.
+    /// Lets no session in any more; false while there are some.
+    func retireIfIdle() -> Bool {
+        guard sessions == 0 else { return false }
+        isRetired = true
+        return true
+    }
+
+    /// A number for a new session, nil when there are too many, or the hub is being closed.
     package func enter() -> UInt64? {
-        guard sessions < Limits.sessionsPerDatabase else { return nil }
+        guard sessions < Limits.sessionsPerDatabase, !isRetired else { return nil }
         sessions += 1
         nextSession += 1
         return nextSession
@@ -107,10 +125,10 @@ package actor DatabaseHub {
         endings[session] = ending
     }
 
-    /// The log went back to an earlier state: ends every session, with a reason. What is folded here is of no
-    /// use any more; the peers greet a hub that is built anew, and give back what they hold.
+    /// The log does not have what is folded here, or what comes next: ends every session, with a reason. The
+    /// peers greet a hub that is built anew, and give back what a log that was put back has lost.
     func endSessions() {
-        let reason = SyncError(.goingAway, "the log was put back to an earlier state")
+        let reason = SyncError(.goingAway, "the documents of this database are built anew from its log")
         for ending in endings.values { ending(reason) }
     }
 

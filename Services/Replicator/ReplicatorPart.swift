@@ -20,6 +20,8 @@ public final class ReplicatorPart: ServicePart {
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
     private let housekeeping: HousekeepingOptions
+    /// Hubs whose log does not have what they have folded, or what comes next.
+    private let lost: AsyncStream<DatabaseHub>
 
     /// - Parameter folder: where the materializations are kept, a folder each.
     public init(
@@ -30,8 +32,12 @@ public final class ReplicatorPart: ServicePart {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
+        let (lost, continuation) = AsyncStream.makeStream(of: DatabaseHub.self)
+        self.lost = lost
         hubs = OpenDatabases(logger: logger) { database in
-            try await DatabaseHub.open(database, log: log, folder: "\(folder)/\(database)", logger: logger)
+            try await DatabaseHub.open(
+                database, log: log, folder: "\(folder)/\(database)", logger: logger,
+                whenLost: { continuation.yield($0) })
         }
     }
 
@@ -41,8 +47,17 @@ public final class ReplicatorPart: ServicePart {
             let jobs = Housekeeping(
                 log: log, options: housekeeping, logger: logger,
                 isOpen: { [hubs] database in hubs.all.contains { $0.database == database } },
-                hub: { [hubs] database in try await hubs(database) })
+                hub: { [hubs] database in try await hubs(database) },
+                close: { [hubs] hub in
+                    guard await hub.retireIfIdle(), hubs.remove(hub.database, if: { $0 === hub }) else {
+                        return
+                    }
+                    await hub.close()
+                })
             try await jobs.run()
+        }
+        mount.background("lost histories") { [self] in
+            for await hub in lost { await retire(hub, of: hub.database) }
         }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
@@ -95,7 +110,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// The database, built anew if its log went back to an earlier state while it was open.
+    /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
     private func hub(of database: String) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
@@ -103,11 +118,11 @@ public final class ReplicatorPart: ServicePart {
         return try await hubs(database)
     }
 
-    /// Closes a hub whose log does not have its history any more.
+    /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
     private func retire(_ hub: DatabaseHub, of database: String) async {
         guard hubs.remove(database, if: { $0 === hub }) else { return }
         logger.warning(
-            "the log went back to an earlier state: its documents are built anew",
+            "the log does not have what is folded, or what comes next: the documents are built anew",
             metadata: ["database": "\(database)"])
         await hub.endSessions()
         await hub.close()

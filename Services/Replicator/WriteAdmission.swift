@@ -17,7 +17,7 @@ extension DatabaseHub {
             try await verifyHistory()
         }
         guard await !materializer.hasLostHistory else {
-            throw SyncError(.unavailable, "the log was put back to an earlier state")
+            throw SyncError(.unavailable, "the documents of this database are built anew from its log")
         }
         for _ in 0..<Limits.admissionAttempts {
             if let event = try await admitAsFolded(uploads, from: session, identity) { return event }

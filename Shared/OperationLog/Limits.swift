@@ -33,6 +33,8 @@ public enum LogLimits {
     /// How long the committing thread looks for the next call before it sleeps: as long as waking two
     /// threads takes.
     static let commitPatience = Duration.microseconds(200)
+    /// How long it waits for one more call of those that came back: waking one more thread and a bit.
+    static let commitGap = Duration.microseconds(50)
     /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
     static let checkpointPages = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.
@@ -46,20 +48,26 @@ public enum LogLimits {
     static let pollIntervalWithoutHints = Duration.milliseconds(25)
     /// The least time between two looks however many hints come: keeps a busy log's watcher under 1 % of a
     /// core.
-    static let watchSpacing = Duration.milliseconds(2)
+    package static let watchSpacing = Duration.milliseconds(2)
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
 
-    /// Bytes of one chunk of a snapshot: a document of the greatest size, with its id.
-    public static let chunkBytes = operationBytes + 65_536
+    /// Bytes of one chunk of a snapshot: a document of the greatest size, with its id, and some times that,
+    /// since writes that are admitted at the same moment may make it larger together.
+    public static let chunkBytes = 4 * operationBytes + 65_536
     /// Entries that one step of a truncation removes: some milliseconds under the write lock.
     static let truncationStep: UInt64 = 4_096
     /// The same for a server in the network.
     package static let remoteTruncationStep: UInt64 = 16_384
+    /// Entries of the index of last offsets that one transaction of a truncation looks at.
+    package static let forgottenTouches = 8_192
     /// Chain hashes of removed entries that stay for cursors, eight bytes each: 32 MB.
     package static let keptHashes: UInt64 = 4 << 20
     /// Chunks of dropped snapshots that one transaction removes.
     package static let droppedChunks = 64
+    /// How often a reader begins anew with a snapshot because a newer one took its place: one that is so
+    /// slow is overtaken for ever.
+    static let snapshotAttempts = 8
     /// UTF-8 bytes of a lease's purpose.
     package static let purposeBytes = 64
 }

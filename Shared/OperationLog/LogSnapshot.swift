@@ -1,4 +1,5 @@
 import CRDT
+import Logging
 
 /// A stored fold of one database's log at an offset, in chunks that this module never looks into.
 ///
@@ -71,6 +72,68 @@ extension OperationLog {
         }
         guard sum == snapshot.checksum else {
             throw OperationLogError.damagedSnapshot(database, snapshot.position.offset)
+        }
+    }
+
+    /// Begins a fold with the database's snapshot. The whole of it is verified before anything is loaded: a
+    /// fold must not begin with what turns out damaged.
+    ///
+    /// A newer snapshot may take the place of the one that is being read. What was loaded counts for nothing
+    /// then, and all begins anew with the newer one.
+    /// - Parameters:
+    ///   - begin: makes an empty place; `isAgain` says that the one before is to be dropped, half loaded.
+    ///   - verifying: is called at every chunk that is read before anything is loaded.
+    ///   - load: takes the next chunk.
+    ///   - position: where a place that has taken every chunk stands.
+    /// - Returns: the place; nil when there is no snapshot, or only a damaged one beside a log that is whole.
+    /// - Throws: `LOG-0402` for a damaged snapshot that entries were removed for, `LOG-0106` when newer ones
+    ///   came at every attempt, and what the closures throw.
+    public func beginWithSnapshot<Place>(
+        of database: String, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
+        verifying: () async throws -> Void = {},
+        load: (_ place: inout Place, _ chunk: [UInt8]) async throws -> Void,
+        position: (Place) -> LogPosition?
+    ) async throws -> Place? {
+        var attempts = 0
+        var hasBegun = false
+        while true {
+            attempts += 1
+            do {
+                guard let snapshot = try await verifiedSnapshot(of: database, logger, verifying) else {
+                    return nil
+                }
+                var place = try await begin(hasBegun)
+                hasBegun = true
+                try await readSnapshot(snapshot, of: database) { try await load(&place, $0) }
+                guard position(place) == snapshot.position else {
+                    throw OperationLogError(
+                        .corruptSnapshot, "the snapshot is not of the place it is kept for",
+                        database: database, offset: snapshot.position.offset)
+                }
+                logger.info(
+                    "a fold begins with the log's snapshot",
+                    metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
+                return place
+            } catch let error as OperationLogError where error.code == .noSnapshot {
+                guard attempts < LogLimits.snapshotAttempts else { throw error }
+            }
+        }
+    }
+
+    /// The snapshot, read to its end once.
+    private func verifiedSnapshot(
+        of database: String, _ logger: Logger, _ pulse: () async throws -> Void
+    ) async throws -> LogSnapshot? {
+        guard let snapshot = try await snapshot(of: database) else { return nil }
+        do {
+            try await readSnapshot(snapshot, of: database) { _ in try await pulse() }
+            return snapshot
+        } catch let error as OperationLogError where error.code == .corruptSnapshot {
+            guard try await truncation(of: database).offset == 0 else { throw error }
+            logger.error(
+                "the snapshot is damaged; the log is folded from its beginning",
+                metadata: ["database": "\(database)"])
+            return nil
         }
     }
 }

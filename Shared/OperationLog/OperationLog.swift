@@ -121,7 +121,8 @@ public protocol OperationLog: Sendable {
     /// - Throws: `LOG-0106` when the draft was dropped meanwhile.
     func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot
 
-    /// One chunk of a finished snapshot, verified by itself. (See `readSnapshot`.)
+    /// One chunk of a finished snapshot, or of one that its writer reads back, verified by itself. (See
+    /// `readSnapshot`.)
     /// - Throws: `LOG-0106` when a newer snapshot has taken its place, `LOG-0402` when it is damaged.
     func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8]
 

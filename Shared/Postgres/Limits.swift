@@ -32,6 +32,9 @@ public enum PostgresLimits {
     /// Collections that one transaction of a worker changes, unless one operation alone names more: each
     /// costs about four of the locks of which a server has some 6,400.
     static let batchCollections = 256
+    /// Bytes of operations, and of states read for them, that one transaction of a worker holds, unless one
+    /// operation alone needs more: with the bodies and the statements some five times that in memory.
+    static let batchBytes = 16 << 20
     /// Bytes of states and bodies in one statement of a worker.
     static let writeBytes = 8 << 20
     /// Tables made or dropped in one transaction.

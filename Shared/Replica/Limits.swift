@@ -62,6 +62,9 @@ public enum ReplicaLimits {
     /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
     /// have more.
     public static let snapshotChunkBytes = 262_144
+    /// Bytes of states, before and after, that one fold hands on, unless one operation alone has more: a
+    /// thousand small changes of one large document are gigabytes.
+    public static let foldedBytes = 24 * 1_048_576
     /// Tombstones that one read looks at while it searches for those to reap: some milliseconds.
     public static let visitedTombstones = 10_000
     /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still

@@ -195,11 +195,12 @@ class Bench:
             ours.ask({"load": str(file), "batch": 1000})
             ours.close()
             ours = Ours(self.options.executable, folder)
+            ours.ask({"memory": True})
             for _, statement, arguments, _, _, _ in QUERIES[1:]:
                 ours.run(statement, arguments, 1)
             peaks.append(ours.ask({"memory": True})["bytes"])
             ours.close()
-        print(f"| memory of scans over {len(self.rows) // 10:,} and {len(self.rows):,} documents "
+        print(f"| private memory of scans over {len(self.rows) // 10:,} and {len(self.rows):,} documents "
               f"| {peaks[0] / 1e6:.1f} and {peaks[1] / 1e6:.1f} MB | | | independent |", flush=True)
 
     def run(self):

@@ -1,4 +1,6 @@
+import Dispatch
 import GRDB
+import Synchronization
 import Testing
 
 @testable import OperationLog
@@ -61,6 +63,24 @@ struct SQLiteFailureTests {
         }
     }
 
+    @Test("nothing is committed between the failure of a change beside the appends and its being noticed")
+    func behindFailedChange() async throws {
+        try await withLog { log, path in
+            let failure = HeldFailure()
+            log.pool.add(transactionObserver: failure, extent: .databaseLifetime)
+            async let change = code { _ = try await log.createDatabase("new") }
+            #expect(try await eventually { failure.isReached })
+            async let append = code { _ = try await log.append([request(1, 1)], to: "db") }
+            #expect(try await eventually { log.status.queuedOperations == 1 })
+            // Until the committing thread waits for the connection; if it does not yet, this shows nothing.
+            try await Task.sleep(for: .milliseconds(100))
+            failure.letGo()
+            #expect(try await change == .commitFailed)
+            #expect(try await append == .poisoned)
+            #expect(try await log.head(of: "db").offset == 0)
+        }
+    }
+
     @Test("a write lock that another process keeps is waited for, then reported")
     func busy() async throws {
         var options = SQLiteOperationLog.Options()
@@ -110,6 +130,30 @@ private final class FailingCommit: TransactionObserver, Sendable {
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws { throw DatabaseError(resultCode: .SQLITE_IOERR_FSYNC) }
+    func databaseDidCommit(_ db: Database) {}
+    func databaseDidRollback(_ db: Database) {}
+}
+
+/// Fails the first commit as a disk would whose fsync fails, when it is told to.
+private final class HeldFailure: TransactionObserver, Sendable {
+    private let gate = DispatchSemaphore(value: 0)
+    private let commits = Mutex(0)
+
+    /// Whether the commit that is to fail has begun.
+    var isReached: Bool { commits.withLock { $0 > 0 } }
+    func letGo() { gate.signal() }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseWillCommit() throws {
+        let number = commits.withLock { count in
+            count += 1
+            return count
+        }
+        guard number == 1 else { return }
+        gate.wait()
+        throw DatabaseError(resultCode: .SQLITE_IOERR_FSYNC)
+    }
     func databaseDidCommit(_ db: Database) {}
     func databaseDidRollback(_ db: Database) {}
 }

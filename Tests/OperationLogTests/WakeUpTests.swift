@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import OperationLog
@@ -35,6 +36,27 @@ struct WakeUpTests {
             _ = try await writer.append([request(1, 1)], to: "db")
             #expect(try await woken - sent < .seconds(10))
         }
+    }
+}
+
+@Suite("Who is woken by which head")
+struct ChangeHubTests {
+    @Test("every head but the last announced wakes, also a lower one: a log that went back")
+    func heads() async throws {
+        let hub = ChangeHub()
+        let stream = hub.subscribe(to: "db")
+        let woken = Mutex(0)
+        let counting = Task { for await _ in stream { woken.withLock { $0 += 1 } } }
+        #expect(try await eventually { woken.withLock { $0 } == 1 })
+        for (number, head) in [UInt64(5), 3, 4].enumerated() {
+            hub.announce("db", head: head)
+            #expect(try await eventually { woken.withLock { $0 } == number + 2 })
+        }
+        hub.announce("db", head: 4)
+        hub.announce("other", head: 9)
+        hub.finish()
+        await counting.value
+        #expect(woken.withLock { $0 } == 4)
     }
 }
 

@@ -125,11 +125,14 @@ struct PostgresLogTests {
             let error = await #expect(throws: OperationLogError.self) { try await log.read("db", after: 0) }
             #expect(error?.code == .corrupt && error?.offset == 3)
             try connection.run("DELETE FROM mimeo_log.operations WHERE \"offset\" = 5")
+            await log.close()
+            // As after a restoration of the tables, which ends all connections.
+            let again = try PostgresOperationLog(url: url)
             let refusal = await #expect(throws: OperationLogError.self) {
-                try await log.append([record(1, 6)], to: "db")
+                try await again.append([record(1, 6)], to: "db")
             }
             #expect(refusal?.code == .corrupt && refusal?.offset == 5)
-            await log.close()
+            await again.close()
         }
     }
 
@@ -164,7 +167,8 @@ struct PostgresLogTests {
             let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
             try await log.add([1], to: draft, in: "db")
             #expect(try await log.finish(draft, in: "db").position.offset == 2)
-            #expect(try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0) == 2)
+            let stored = try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0)
+            #expect(stored == Int64(PostgresLogSchema.steps.count))
             await log.close()
         }
     }
@@ -191,6 +195,75 @@ struct PostgresLogTests {
                 )
             }
             #expect(sizes[5] <= sizes[1] + sizes[1] / 4, "the table grew: \(sizes)")
+            await log.close()
+        }
+    }
+
+    @Test("a change whose answer was lost is made once, and said to be unknown")
+    func lostAnswer() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            let connection = try Connection(url: url)
+            try connection.run("CREATE TABLE made (number int8)")
+            // So that every lane has a connection.
+            for _ in 0..<8 { _ = try await log.databases() }
+            for _ in 0..<4 {
+                let error = await #expect(throws: OperationLogError.self) {
+                    try await log.changing { lane in
+                        try lane.run("INSERT INTO made VALUES (1)")
+                        try lane.run("SELECT pg_terminate_backend(pg_backend_pid())")
+                    }
+                }
+                #expect(error?.code == .outcomeUnknown)
+            }
+            #expect(try connection.query("SELECT count(*) FROM made").int8(0, 0) == 4)
+            await log.close()
+        }
+    }
+
+    @Test("connections that the server ended while nothing was under way are no reason to fail a change")
+    func idleConnections() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            for round in 0..<8 {
+                try TestDatabase.endConnections(of: url)
+                try await Task.sleep(for: .milliseconds(50))
+                #expect(try await log.createDatabase("db\(round)"))
+            }
+            await log.close()
+        }
+    }
+
+    @Test("the index of last offsets is shortened under the lock of the appends")
+    func indexLock() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            _ = try await log.append([record(1, 1), record(1, 2)], to: "db")
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            try await log.add([1], to: draft, in: "db")
+            _ = try await log.finish(draft, in: "db")
+            try await log.truncate("db", through: 2, keepingHashesAfter: 0)
+            let appender = try Connection(url: url)
+            try appender.run("BEGIN; SELECT 1 FROM mimeo_log.databases FOR UPDATE")
+            // Nothing is left to remove but from the index.
+            async let truncation: Void = log.truncate("db", through: 2, keepingHashesAfter: 0)
+            let watch = try Connection(url: url)
+            var isWaiting = false
+            for _ in 0..<200 where !isWaiting {
+                try await Task.sleep(for: .milliseconds(10))
+                isWaiting = try watch.query(
+                    """
+                    SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock')
+                    """
+                ).bool(0, 0)
+            }
+            #expect(isWaiting)
+            try appender.run("COMMIT")
+            try await truncation
             await log.close()
         }
     }

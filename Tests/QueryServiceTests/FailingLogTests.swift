@@ -1,7 +1,9 @@
 import CRDT
 import Identity
+import Logging
 import OperationLog
 import QueryService
+import ServiceKit
 import Testing
 
 @Suite("A log that fails")
@@ -117,5 +119,36 @@ struct FailingLogTests {
         let head = try await other.head(of: QueryBench.database)
         #expect(head.offset == 0)
         for log in [first, other] { await log.close() }
+    }
+
+    @Test("a projection that the log was truncated ahead of begins with the snapshot by itself")
+    func behindTruncation() async throws {
+        let bench = try QueryBench()
+        let underneath = try await bench.openLog()
+        let log = TamperedLog(underneath)
+        try await bench.serving(log) { one async throws in
+            _ = try await one.execute("INSERT INTO c DOCUMENTS ({'_id': 0})")
+            // Sees nothing of what follows.
+            log.failReads(.storageFailed)
+            try await bench.serving(underneath, projection: "other") { two async throws in
+                for number in 1...20 {
+                    _ = try await two.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                }
+            }
+            let fold = try await Materializer.open(
+                QueryBench.database, log: underneath, folder: "\(bench.folder)/fold",
+                logger: Logger(label: "test"))
+            try await fold.advance()
+            _ = try await fold.writeSnapshot { true }
+            await fold.close()
+            try await underneath.truncate(QueryBench.database, through: 15, keepingHashesAfter: 0)
+            #expect(try await one.execute("SELECT * FROM c").status == 503)
+            log.failReads(nil)
+            let answer = try await one.execute("UPDATE c SET n = 1")
+            #expect(answer.status == 200)
+            #expect(try await one.execute("SELECT * FROM c WHERE n = 1").items.count == 21)
+            #expect(try await one.health() == 200)
+        }
+        await underneath.close()
     }
 }

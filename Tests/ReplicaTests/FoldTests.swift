@@ -8,6 +8,38 @@ import Testing
 
 @Suite("Folding a log")
 struct FoldTests {
+    @Test("what one fold holds in memory is bounded, however small the operations; the rest waits its turn")
+    func boundedMemory() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            let text = String(repeating: "x", count: 900_000)
+            let insert = "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0, 't': '\(text)'})"
+            log.append(try #require(try writer.execute(insert).operation))
+            for number in 1...60 {
+                let update = "UPDATE c SET n = \(number) WHERE _id = 1"
+                log.append(try #require(try writer.execute(update).operation))
+            }
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            var rest = log.items()[...]
+            var turns = 0
+            while !rest.isEmpty {
+                let folded = try fold.fold(Array(rest))
+                let bytes = folded.flatMap(\.changes).reduce(0) {
+                    $0 + ($1.before?.count ?? 0) + $1.after.count
+                }
+                #expect(bytes <= 32 << 20)
+                let last = try #require(folded.last)
+                #expect(try fold.checkpoint() == last.position)
+                rest = rest.dropFirst(folded.count)
+                turns += 1
+            }
+            #expect((3...60).contains(turns))
+            #expect(try fold.checkpoint() == log.head)
+            #expect(try fold.everything() == writer.everything())
+        }
+    }
+
     private static let statements = [
         "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1, 'm': {'x': 1}}), ({'_id': 2})",
         "UPDATE c SET a = 2 WHERE _id = 1", "INSERT INTO d DOCUMENTS ({'_id': 'x'})",

@@ -125,19 +125,7 @@ struct IndexBuildTests {
                 try old.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'a': \(number)})")
             }
             try old.execute("DELETE FROM c WHERE _id = 2")
-            try old.committing { database, _ in
-                for change in [
-                    "DROP TABLE document_index", "DROP INDEX documents_1_dead", "DROP TABLE frontier",
-                    "DROP TABLE index_version", "DROP TABLE history", "DROP TABLE moved",
-                    "ALTER TABLE store DROP COLUMN reap_floor",
-                    "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
-                    "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
-                    "PRAGMA user_version = 2",
-                ] {
-                    try RawStatement(fresh: change, database).run()
-                }
-                return ((), nil)
-            }
+            try old.goBack(toFormat: 2)
             try old.close()
             let replica = try open(folder)
             #expect(try replica.read { try $0.count(of: "c") } == 2)

@@ -94,16 +94,7 @@ struct ReapingTests {
             var log = TestLog()
             log.append(reaping([(try key("c", 1), VersionVector([.init(actor: ActorID(1), time: 1)]))]))
             _ = try fold.fold(log.items())
-            try fold.committing { database, _ in
-                for change in [
-                    "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier",
-                    "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
-                    "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
-                    "DROP TABLE history", "DROP TABLE moved",
-                    "PRAGMA user_version = 2",
-                ] { try RawStatement(fresh: change, database).run() }
-                return ((), nil)
-            }
+            try fold.goBack(toFormat: 2)
             try fold.close()
             #expect(code { _ = try open(folder, role: .materialization) } == .damaged)
         }

@@ -111,6 +111,25 @@ struct SnapshotTests {
         }
     }
 
+    @Test("a fold that begins with a snapshot knows the moved writes that were folded before")
+    func origins() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            let made = try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            var log = TestLog()
+            log.append(
+                CRDT.Operation(
+                    actor: made.actor, sequence: made.sequence, timestamp: made.timestamp, origin: 77,
+                    changes: made.changes))
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
+            #expect(try copy.read { try $0.hasMoved(77) })
+            #expect(try copy.read { try !$0.hasMoved(78) })
+            #expect(try self.chunks(of: copy) == self.chunks(of: fold))
+        }
+    }
+
     @Test("a large fold comes in several chunks, none much over its size")
     func manyChunks() throws {
         try withTemporaryDirectory { folder in
@@ -126,6 +145,28 @@ struct SnapshotTests {
             let chunks = try chunks(of: fold)
             #expect(chunks.count > 3)
             #expect(chunks.allSatisfy { $0.count < ReplicaLimits.snapshotChunkBytes + 30_000 })
+            let (copy, _) = try load(chunks, into: folder.appendingPathComponent("copy"))
+            #expect(try copy.everything() == fold.everything())
+        }
+    }
+
+    @Test("a document that does not fit begins a chunk: only one alone makes a chunk larger than its size")
+    func largeDocuments() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("writer"))
+            var log = TestLog()
+            for (number, length) in [200_000, 400_000, 100, 200_000, 300_000, 50].enumerated() {
+                let text = String(repeating: "x", count: length)
+                let insert = "INSERT INTO c DOCUMENTS ({'_id': \(number), 't': '\(text)'})"
+                log.append(try #require(try writer.execute(insert).operation))
+            }
+            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            _ = try fold.fold(log.items())
+            let chunks = try chunks(of: fold)
+            for chunk in chunks where chunk.count > ReplicaLimits.snapshotChunkBytes {
+                #expect(try SnapshotChunk.records(in: chunk).count == 1)
+            }
+            #expect(chunks.filter { $0.count > ReplicaLimits.snapshotChunkBytes }.count == 2)
             let (copy, _) = try load(chunks, into: folder.appendingPathComponent("copy"))
             #expect(try copy.everything() == fold.everything())
         }

@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import LogDoubles
 import OperationLog
 import Replica
 import ServiceKit
@@ -44,7 +45,7 @@ struct DataFolderTests {
             try FileManager.default.copyItem(atPath: path, toPath: backup)
             let lost = try SQLiteOperationLog(path: path)
             for number: UInt64 in 2...3 { try await Self.append(number, time: number, to: lost) }
-            let log = FailingOver(lost)
+            let log = PassingOnLog(lost)
             let place = folder.appendingPathComponent("d").path
             let running = try await Materializer.open("d", log: log, folder: place, logger: TestBench.quiet)
             try await running.advance()

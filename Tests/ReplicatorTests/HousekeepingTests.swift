@@ -2,10 +2,12 @@ import CRDT
 import DQL
 import Foundation
 import GRDB
+import LogDoubles
 import Logging
 import OperationLog
 import Replica
 import ServiceKit
+import Synchronization
 import TestSupport
 import Testing
 
@@ -164,6 +166,59 @@ struct HousekeepingTests {
         }
     }
 
+    @Test("a database that nobody has open is reaped too, once per interval, and closed again")
+    func closedDatabase() async throws {
+        try await withShop { shop in
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try await shop.write("DELETE FROM c WHERE _id = 1")
+            var options = HousekeepingOptions()
+            options.tombstoneTimeToLive = .milliseconds(1)
+            options.interval = .milliseconds(40)
+            let counts = Mutex((opened: 0, closed: 0))
+            let place = shop.folder.appendingPathComponent("hub").path
+            let jobs = Housekeeping(
+                log: shop.log, options: options, logger: silent, isOpen: { _ in false },
+                hub: { database in
+                    counts.withLock { $0.opened += 1 }
+                    return try await DatabaseHub.open(
+                        database, log: shop.log, folder: place, logger: silent)
+                },
+                close: { hub in
+                    await hub.close()
+                    counts.withLock { $0.closed += 1 }
+                })
+            // Two processes, which both find the database closed.
+            let running = (Task { try await jobs.run() }, Task { try await jobs.run() })
+            #expect(try await eventually { counts.withLock { $0.closed } == 1 })
+            #expect(try await shop.log.head(of: Shop.database).offset == 3)
+            for _ in 0..<10 { try await Task.sleep(for: options.interval) }
+            #expect(counts.withLock { $0.opened } == 1)
+            #expect(counts.withLock { $0.closed } == 1)
+            running.0.cancel()
+            running.1.cancel()
+            let fold = try await shop.materializer()
+            try await fold.advance()
+            #expect(try everything(fold.replica).count == 1)
+            await fold.close()
+        }
+    }
+
+    @Test(
+        "a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in")
+    func idleHub() async throws {
+        try await withShop { shop in
+            let hub = try await DatabaseHub.open(
+                Shop.database, log: shop.log, folder: shop.folder.appendingPathComponent("hub").path,
+                logger: silent)
+            let session = try #require(await hub.enter())
+            #expect(await !hub.retireIfIdle())
+            await hub.leave(session)
+            #expect(await hub.retireIfIdle())
+            #expect(await hub.enter() == nil)
+            await hub.close()
+        }
+    }
+
     @Test("one process does it at a time")
     func oneAtATime() async throws {
         try await withShop { shop in
@@ -256,6 +311,55 @@ struct HousekeepingTests {
         }
     }
 
+    @Test("nothing is removed for a snapshot that cannot be read: it is written anew before")
+    func damagedBeforeTruncation() async throws {
+        try await withShop { shop in
+            for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            var keeping = often
+            keeping.keptOperations = 1_000
+            let first = try await shop.housekeeper(whole, keeping).turn(reaps: false)
+            #expect(first == Housekeeper.Report(reaped: 0, snapshot: 12, truncated: nil))
+            // As if its writer had died before it truncated.
+            try shop.damageSnapshot()
+            try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 13})")
+            let next = try await shop.housekeeper(whole, often).turn(reaps: false)
+            #expect(next == Housekeeper.Report(reaped: 0, snapshot: 13, truncated: 10))
+            let fresh = try await shop.materializer("fresh")
+            #expect(try everything(fresh.replica) == everything(whole.replica))
+            await fresh.close()
+            await whole.close()
+        }
+    }
+
+    @Test("a snapshot that cannot be read back takes no one's place, and nothing is removed for it")
+    func unreadableDraft() async throws {
+        try await withShop { shop in
+            for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let whole = try await shop.materializer("whole")
+            var keeping = often
+            keeping.keptOperations = 1_000
+            _ = try await shop.housekeeper(whole, keeping).turn(reaps: false)
+            let good = try await shop.log.snapshot(of: Shop.database)
+            for number in 13...24 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            let log = ForgetfulLog(shop.log)
+            let other = try await Materializer.open(
+                Shop.database, log: log, folder: shop.folder.appendingPathComponent("other").path,
+                logger: silent)
+            let housekeeper = Housekeeper(
+                materializer: other, log: log, database: Shop.database, options: often, logger: silent,
+                wallMilliseconds: { Environment.system.wallMilliseconds() })
+            let refusal = await #expect(throws: OperationLogError.self) {
+                _ = try await housekeeper.turn(reaps: false)
+            }
+            #expect([.corruptSnapshot, .noSnapshot].contains(refusal?.code))
+            #expect(try await shop.log.snapshot(of: Shop.database) == good)
+            #expect(try await shop.log.truncation(of: Shop.database).offset == 0)
+            await other.close()
+            await whole.close()
+        }
+    }
+
     @Test("storage stays flat however long is written")
     func flat() async throws {
         try await withShop { shop in
@@ -278,6 +382,14 @@ struct HousekeepingTests {
             #expect(late <= early + early / 4, "the log's file grew: \(sizes)")
             await whole.close()
         }
+    }
+}
+
+/// Stores every chunk of a snapshot with another last byte.
+private final class ForgetfulLog: PassingOnLog, @unchecked Sendable {
+    // Unchecked as its superclass; it has nothing of its own.
+    override func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try await super.add(chunk.dropLast() + [(chunk.last ?? 0) ^ 1], to: draft, in: database)
     }
 }
 

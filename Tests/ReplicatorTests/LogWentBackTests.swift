@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import LogDoubles
 import OperationLog
 import Replicator
 import ServiceKit
@@ -10,7 +11,7 @@ import Testing
 struct LogWentBackTests {
     /// Runs `body` with a replicator over a log that has one document, and a copy of it to fail over to.
     private func serving(
-        _ body: @escaping @Sendable (TestBench, FailingOver, SQLiteOperationLog) async throws -> Void
+        _ body: @escaping @Sendable (TestBench, PassingOnLog, SQLiteOperationLog) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appendingPathComponent("log.sqlite").path
@@ -26,7 +27,7 @@ struct LogWentBackTests {
             try FileManager.default.copyItem(atPath: path, toPath: backup)
             let first = try SQLiteOperationLog(path: path)
             let second = try SQLiteOperationLog(path: backup)
-            let log = FailingOver(first)
+            let log = PassingOnLog(first)
             try await TestBench.serve(folder, over: log, first) { bench in
                 try await body(bench, log, second)
             }
@@ -51,7 +52,7 @@ struct LogWentBackTests {
             let later = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
             #expect(try await writer.isAcknowledged(later))
             #expect(try await eventually { try reader.rows("SELECT * FROM c").count == 3 })
-            // The write may reach the restored log before anybody has noticed; what was lost comes after that.
+            // The write may reach the restored log before anybody has noticed; what was lost comes after.
             #expect(try await eventually { try await restored.head(of: TestBench.database).offset >= 3 })
             for peer in [writer, reader] { await peer.sync.stop() }
         }

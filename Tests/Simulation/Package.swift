@@ -30,7 +30,7 @@ let package = Package(
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
         module("Shared/Replica", ["CRDT", "DQL", grdb, sqlite, logging], exclude: ["README.md"]),
-        module("Shared/OperationLog", ["CRDT", grdb, logging], exclude: ["README.md"]),
+        module("Shared/OperationLog", ["CRDT", grdb, sqlite, logging], exclude: ["README.md"]),
         module(
             "Shared/Identity", ["CRDT", "DQL"],
             sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"]),

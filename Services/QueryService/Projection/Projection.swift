@@ -16,7 +16,7 @@ import ServiceKit
 actor Projection {
     nonisolated let store: any ProjectionStore
     private let log: any OperationLog
-    private let database: String
+    nonisolated let database: String
     private let bounds: QueryServicePart.Bounds
     private let statements: PreparedStatements
     private let writer: LeasedActor
@@ -29,11 +29,12 @@ actor Projection {
 
     static func open(
         _ database: String, log: any OperationLog, in stores: ProjectionStores,
-        bounds: QueryServicePart.Bounds, statements: PreparedStatements
+        bounds: QueryServicePart.Bounds, statements: PreparedStatements,
+        whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
         let store = try await stores.open(database, log: log)
         let projection = Projection(database, log, store, bounds, statements)
-        await projection.follow()
+        await projection.follow(whenLost)
         return projection
     }
 
@@ -49,7 +50,13 @@ actor Projection {
         writer = LeasedActor(log: log, database: database, purpose: "query-service")
     }
 
-    private func follow() { follower = Task { await store.run() } }
+    /// Follows the log; `whenLost` hears when it was found not to have what is folded, or what comes next.
+    private func follow(_ whenLost: @escaping @Sendable (Projection) -> Void) {
+        follower = Task {
+            await store.run()
+            if await store.hasLostHistory { whenLost(self) }
+        }
+    }
 
     func close() async {
         follower?.cancel()

@@ -138,29 +138,56 @@ package struct Housekeeper {
 
     // MARK: Snapshot and truncation
 
+    /// Writes a snapshot; nil when the lease was lost.
+    private func write(_ lease: ActorLease) async throws -> LogSnapshot? {
+        let snapshot = try await materializer.writeSnapshot {
+            try await log.renew(lease, for: Limits.housekeepingLease, in: database)
+        }
+        if let snapshot {
+            logger.info(
+                "the log has a new snapshot",
+                metadata: [
+                    "database": "\(database)", "offset": "\(snapshot.position.offset)",
+                    "bytes": "\(snapshot.bytes)",
+                ])
+        }
+        return snapshot
+    }
+
+    /// Reads a snapshot to its end; false for a damaged one, which this process's fold can replace.
+    private func isReadable(_ snapshot: LogSnapshot, _ lease: ActorLease) async throws -> Bool {
+        do {
+            try await log.readSnapshot(snapshot, of: database) { _ in
+                _ = try await log.renew(lease, for: Limits.housekeepingLease, in: database)
+            }
+            return true
+        } catch let error as OperationLogError where error.code == .corruptSnapshot {
+            logger.error(
+                "the log's snapshot is damaged and written anew",
+                metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
+            return false
+        }
+    }
+
     private func shorten(_ report: inout Report, _ lease: ActorLease) async throws {
         guard let due = options.snapshotOperations else { return }
         var snapshot = try await log.snapshot(of: database)
         let folded = await materializer.position.offset
         let position = snapshot?.position.offset ?? 0
         if folded >= due, folded - due >= position {
-            snapshot = try await materializer.writeSnapshot {
-                try await log.renew(lease, for: Limits.housekeepingLease, in: database)
-            }
-            guard let written = snapshot else { return }
-            report.snapshot = written.position.offset
-            // Before anything is removed: what was written can be read.
-            try await log.readSnapshot(written, of: database) { _ in }
-            logger.info(
-                "the log has a new snapshot",
-                metadata: [
-                    "database": "\(database)", "offset": "\(written.position.offset)",
-                    "bytes": "\(written.bytes)",
-                ])
+            guard let written = try await write(lease) else { return }
+            (snapshot, report.snapshot) = (written, written.position.offset)
         }
-        guard let end = snapshot?.position.offset, end > options.keptOperations else { return }
+        guard let known = snapshot, known.position.offset > options.keptOperations else { return }
+        guard try await log.truncation(of: database).offset < known.position.offset - options.keptOperations
+        else { return }
+        // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
+        if report.snapshot == nil, try await !isReadable(known, lease) {
+            guard let written = try await write(lease) else { return }
+            (snapshot, report.snapshot) = (written, written.position.offset)
+        }
+        guard let end = snapshot?.position.offset else { return }
         let target = end - options.keptOperations
-        guard try await log.truncation(of: database).offset < target else { return }
         let replica = materializer.replica
         let floor = try await materializer.executor.run { try replica.reapFloor() }
         try await log.truncate(database, through: target, keepingHashesAfter: floor)

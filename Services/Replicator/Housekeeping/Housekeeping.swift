@@ -5,29 +5,35 @@ import ServiceKit
 
 /// The replicator's housekeeping of all databases, for as long as it runs.
 ///
-/// A database is opened for it when its log has grown enough for a snapshot, so that also one that only
-/// query-service writes stays bounded. Reaping is done where a hub is open already, once per
-/// `reapingInterval`, the first time after the first interval.
+/// A database that is not open is opened for it, and closed again: when its log has grown enough for a
+/// snapshot, and once per `reapingInterval` for its tombstones, so that also one that only query-service
+/// writes stays bounded. A lease that is held for the interval says to all processes, and after a restart,
+/// that the search was done. Of databases that are open every process searches for itself, the first time
+/// after the first interval.
 struct Housekeeping {
     let log: any OperationLog
     let options: HousekeepingOptions
     let logger: Logger
     let isOpen: @Sendable (String) -> Bool
     let hub: @Sendable (String) async throws -> DatabaseHub
+    /// Closes a hub that was opened for this, unless somebody uses it by now.
+    let close: @Sendable (DatabaseHub) async -> Void
+
+    private static let purpose = "reaping"
 
     func run() async throws {
         let clock = ContinuousClock()
-        var lastReaped: [String: ContinuousClock.Instant] = [:]
+        var nextSearch: [String: ContinuousClock.Instant] = [:]
         while !Task.isCancelled {
             // Jittered, so that several replicators do not all look at the same moment.
             try? await Task.sleep(for: options.interval * Double.random(in: 0.5...1))
             if Task.isCancelled { return }
             do {
                 for database in try await log.databases() where !Task.isCancelled {
-                    let reaps =
-                        lastReaped[database].map { clock.now - $0 >= options.reapingInterval } ?? true
-                    guard try await isDue(database, reaps: reaps) else { continue }
-                    if try await turn(database, reaps: reaps), reaps { lastReaped[database] = clock.now }
+                    let isLate = nextSearch[database].map { clock.now >= $0 } ?? true
+                    let isDone = try await look(at: database, isLate: isLate)
+                    guard isLate, let isDone else { continue }
+                    nextSearch[database] = clock.now + options.reapingInterval / (isDone ? 1 : 24)
                 }
             } catch let error as OperationLogError where error.code == .closed {
                 return
@@ -37,23 +43,52 @@ struct Housekeeping {
         }
     }
 
-    /// Whether there is something to do that opening the database is worth.
-    private func isDue(_ database: String, reaps: Bool) async throws -> Bool {
+    /// Does what is due.
+    /// - Parameter isLate: whether tombstones are to be searched for as well.
+    /// - Returns: whether this process has searched for them; nil when that has to be tried again soon.
+    private func look(at database: String, isLate: Bool) async throws -> Bool? {
         let head = try await log.head(of: database).offset
-        if reaps, options.tombstoneTimeToLive != nil, head > 0, isOpen(database) { return true }
+        let reaps = isLate && options.tombstoneTimeToLive != nil && head > 0
+        let isGrown = try await isSnapshotDue(database, head)
+        if isOpen(database) {
+            guard reaps || isGrown, try await turn(database, reaps: reaps), reaps else { return nil }
+            return true
+        }
+        var search: ActorLease?
+        if reaps {
+            search = try await log.lease(Self.purpose, of: 1, for: options.reapingInterval, in: database)
+        }
+        guard search != nil || isGrown else { return false }
+        let isDone = try await turn(database, reaps: search != nil)
+        guard let search else { return false }
+        guard isDone else {
+            try await log.release(search, retiring: false, in: database)
+            return nil
+        }
+        return true
+    }
+
+    private func isSnapshotDue(_ database: String, _ head: UInt64) async throws -> Bool {
         guard let due = options.snapshotOperations else { return false }
-        let last = try await log.snapshot(of: database)?.position.offset ?? 0
-        return head >= last + due
+        return head >= (try await log.snapshot(of: database)?.position.offset ?? 0) + due
     }
 
     /// One database's turn; false when it failed or another process has it.
     private func turn(_ database: String, reaps: Bool) async throws -> Bool {
         do {
+            let wasOpen = isOpen(database)
             let hub = try await hub(database)
             let housekeeper = Housekeeper(
                 materializer: hub.materializer, log: log, database: database, options: options,
                 logger: logger, wallMilliseconds: Environment.system.wallMilliseconds)
-            return try await housekeeper.turn(reaps: reaps) != nil
+            do {
+                let report = try await housekeeper.turn(reaps: reaps)
+                if !wasOpen { await close(hub) }
+                return report != nil
+            } catch {
+                if !wasOpen { await close(hub) }
+                throw error
+            }
         } catch let error as OperationLogError where error.code == .closed {
             throw error
         } catch {

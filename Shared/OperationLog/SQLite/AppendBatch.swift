@@ -33,9 +33,15 @@ struct AppendBatch {
     private var changedActors: Set<ActorKey> = []
     /// Where this group touched what, by database.
     private var touched: [Int64: [Touch: UInt64]] = [:]
+    private let insert: FastStatement
 
-    init(_ db: Database, nowMilliseconds: Int64) {
+    init(_ db: Database, nowMilliseconds: Int64) throws {
         self.db = db
+        insert = try FastStatement(
+            """
+            INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """, db)
         self.nowMilliseconds = nowMilliseconds
     }
 
@@ -79,47 +85,48 @@ struct AppendBatch {
 
     /// Writes heads and frontiers back.
     func store() throws {
-        let headUpdate = try db.cachedStatement(
-            sql: "UPDATE databases SET head = ?, hash = ? WHERE number = ?")
+        let headUpdate = try FastStatement("UPDATE databases SET head = ?, hash = ? WHERE number = ?", db)
         for id in changedHeads {
             guard let head = heads[id] else { preconditionFailure("database \(id) grew but was never read") }
-            try headUpdate.execute(arguments: [
-                Int64(bitPattern: head.offset), Int64(bitPattern: head.hash), head.number,
-            ])
+            headUpdate.bind(1, bits: head.offset)
+            headUpdate.bind(2, bits: head.hash)
+            headUpdate.bind(3, head.number)
+            try headUpdate.run()
         }
         try storeTouches()
-        let actorUpdate = try db.cachedStatement(
-            sql: """
-                INSERT INTO actors (database, actor, key, sequence, timestamp, hash)
-                VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT DO UPDATE
-                SET sequence = excluded.sequence, timestamp = excluded.timestamp, hash = excluded.hash
-                """)
+        let actorUpdate = try FastStatement(
+            """
+            INSERT INTO actors (database, actor, key, sequence, timestamp, hash) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE
+            SET sequence = excluded.sequence, timestamp = excluded.timestamp, hash = excluded.hash
+            """, db)
         for key in changedActors {
             guard case .some(.some(let registration)) = registrations[key] else {
                 preconditionFailure("actor \(key.actor) advanced but is not registered")
             }
-            let frontier = registration.frontier
-            try actorUpdate.execute(arguments: [
-                key.database, Int64(bitPattern: key.actor.rawValue), registration.key,
-                Int64(bitPattern: frontier.sequence), Int64(bitPattern: frontier.timestamp),
-                Int64(bitPattern: frontier.hash),
-            ])
+            actorUpdate.bind(1, key.database)
+            actorUpdate.bind(2, bits: key.actor.rawValue)
+            actorUpdate.bind(3, registration.key)
+            actorUpdate.bind(4, bits: registration.frontier.sequence)
+            actorUpdate.bind(5, bits: registration.frontier.timestamp)
+            actorUpdate.bind(6, bits: registration.frontier.hash)
+            try actorUpdate.run()
         }
     }
 
     /// Writes the index of last offsets back.
     private func storeTouches() throws {
-        let update = try db.cachedStatement(
-            sql: """
-                INSERT INTO touched (database, touch, offset) VALUES (?, ?, ?)
-                ON CONFLICT DO UPDATE SET offset = excluded.offset
-                """)
+        let update = try FastStatement(
+            """
+            INSERT INTO touched (database, touch, offset) VALUES (?, ?, ?)
+            ON CONFLICT DO UPDATE SET offset = excluded.offset
+            """, db)
         for (database, offsets) in touched {
+            update.bind(1, database)
             for (touch, offset) in offsets {
-                try update.execute(arguments: [
-                    database, Int64(bitPattern: touch.rawValue), Int64(bitPattern: offset),
-                ])
+                update.bind(2, bits: touch.rawValue)
+                update.bind(3, bits: offset)
+                try update.run()
             }
         }
     }
@@ -159,16 +166,12 @@ struct AppendBatch {
         }
         head.offset += 1
         head.hash = ChainHash.next(after: head.hash, digest: operation.digest)
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes)
-                VALUES (?, ?, ?, ?, ?, ?)
-                """)
-        try insert.execute(arguments: [
-            LogKey.of(database: head.number, offset: head.offset), Int64(bitPattern: record.actor.rawValue),
-            Int64(bitPattern: record.sequence), Int64(bitPattern: record.timestamp),
-            Int64(bitPattern: head.hash), Data(record.bytes),
-        ])
+        insert.bind(1, LogKey.of(database: head.number, offset: head.offset))
+        insert.bind(2, bits: record.actor.rawValue)
+        insert.bind(3, bits: record.sequence)
+        insert.bind(4, bits: record.timestamp)
+        insert.bind(5, bits: head.hash)
+        try insert.run(6, record.bytes)
         for touch in operation.touches { touched[head.number, default: [:]][touch] = head.offset }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash)

@@ -99,14 +99,16 @@ enum LogReader {
     static func registration(
         _ db: Database, database number: Int64, actor: ActorID
     ) throws -> (key: String, frontier: FrontierEntry)? {
-        let sql = "SELECT key, sequence, timestamp, hash FROM actors WHERE database = ? AND actor = ?"
-        let arguments: StatementArguments = [number, Int64(bitPattern: actor.rawValue)]
-        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments) else {
-            return nil
+        let statement = try FastStatement(
+            "SELECT key, sequence, timestamp, hash FROM actors WHERE database = ? AND actor = ?", db)
+        statement.bind(1, number)
+        statement.bind(2, bits: actor.rawValue)
+        return try statement.first { row in
+            (
+                row.text(0),
+                FrontierEntry(sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3))
+            )
         }
-        let frontier = FrontierEntry(
-            sequence: unsigned(row, 1), timestamp: unsigned(row, 2), hash: unsigned(row, 3))
-        return (String.fromDatabaseValue(row[0]) ?? "", frontier)
     }
 
     private static func entries(

@@ -15,6 +15,15 @@ enum LogSnapshots {
         return snapshot(row, head)
     }
 
+    /// A snapshot by its number, finished or not.
+    private static func stored(_ db: Database, _ number: UInt64, of head: LogHead) throws -> LogSnapshot? {
+        let sql = """
+            SELECT number, offset, hash, chunks, bytes, sum FROM snapshots WHERE database = ? AND number = ?
+            """
+        let arguments: StatementArguments = [head.number, Int64(bitPattern: number)]
+        return try Row.fetchOne(db, sql: sql, arguments: arguments).map { snapshot($0, head) }
+    }
+
     static func begin(_ db: Database, _ database: String, at position: LogPosition) throws -> SnapshotDraft {
         let head = try LogReader.head(db, database: database)
         guard try LogReader.position(db, database: database, at: position.offset) == position else {
@@ -82,7 +91,7 @@ enum LogSnapshots {
         _ db: Database, _ index: Int, of snapshot: LogSnapshot, _ database: String
     ) throws -> [UInt8] {
         let head = try LogReader.head(db, database: database)
-        guard try finished(db, of: head) == snapshot else {
+        guard try stored(db, snapshot.number, of: head) == snapshot else {
             throw OperationLogError.noSnapshot(database, snapshot.number)
         }
         let sql = "SELECT hash, bytes FROM chunks WHERE snapshot = ? AND number = ?"

@@ -83,19 +83,40 @@ enum LogTruncation {
         return hashes
     }
 
-    /// Drops hashes that no cursor may name any more, and what the index of last offsets need not know.
+    /// Looks at `LogLimits.forgottenTouches` entries of the index of last offsets, and drops what is not
+    /// behind the cut: a condition that was read before that is a breach anyway.
+    /// - Returns: the entry to go on with; nil when all were looked at.
+    static func forget(_ db: Database, _ database: String, from start: Int64) throws -> Int64? {
+        let head = try LogReader.head(db, database: database)
+        let end = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT touch FROM touched WHERE database = ? AND touch >= ? ORDER BY touch
+                LIMIT 1 OFFSET \(LogLimits.forgottenTouches)
+                """,
+            arguments: [head.number, start])
+        try db.execute(
+            sql: """
+                DELETE FROM touched WHERE database = ?1 AND touch >= ?2 AND (?3 IS NULL OR touch < ?3)
+                    AND offset <= ?4
+                """,
+            arguments: [head.number, start, end, Int64(bitPattern: head.truncated)])
+        return end
+    }
+
+    /// Drops hashes that no cursor may name any more.
     private static func drop(_ db: Database, _ head: LogHead, _ floor: UInt64) throws {
         let excess = head.truncated > LogLimits.keptHashes ? head.truncated - LogLimits.keptHashes : 0
         let lowest = min(max(floor, excess), head.truncated)
         try db.execute(
-            sql: "DELETE FROM hashes WHERE position > ? AND position + length(hashes) / 8 - 1 <= ?",
+            sql: """
+                DELETE FROM hashes
+                WHERE position > ?1 AND position <= ?2 AND position + length(hashes) / 8 - 1 <= ?2
+                """,
             arguments: [
                 LogKey.of(database: head.number, offset: 0),
                 LogKey.of(database: head.number, offset: lowest),
             ])
-        try db.execute(
-            sql: "DELETE FROM touched WHERE database = ? AND offset <= ?",
-            arguments: [head.number, Int64(bitPattern: head.truncated)])
     }
 
     private static func encoded(_ hashes: [UInt64]) -> [UInt8] {

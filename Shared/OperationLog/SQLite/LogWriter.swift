@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Synchronization
 
 /// Runs write transactions on the log's file and judges their failures.
 ///
@@ -8,12 +9,21 @@ import GRDB
 /// - an I/O error or damage anywhere, or any other failure of the COMMIT itself: the pages may or may not
 ///   have reached the disk, and after a failed fsync the kernel may have dropped them: poisoned;
 /// - any other refusal of a statement: rolled back, nothing stored.
+///
+/// A poisonous failure is noted while the connection is still held, so that nothing that waits for it commits
+/// before whoever failed has told.
 struct LogWriter: Sendable {
+    /// The failure behind which nothing is written any more.
+    private final class Health: Sendable {
+        let failure = Mutex<OperationLogError?>(nil)
+    }
+
     let pool: DatabasePool
     /// Unix time in milliseconds: the clock of leases.
     let now: @Sendable () -> Int64
     /// 64 random bits: names leased actors.
     var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
+    private let health = Health()
 
     /// A failed transaction.
     struct Failure: Error {
@@ -26,7 +36,7 @@ struct LogWriter: Sendable {
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
         do {
             return try transaction { db in
-                var batch = AppendBatch(db, nowMilliseconds: now())
+                var batch = try AppendBatch(db, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 return (
@@ -59,21 +69,32 @@ struct LogWriter: Sendable {
     private func transaction<Result>(
         _ body: (Database) throws -> (Result, Database.TransactionCompletion)
     ) throws(Failure) -> Result {
-        var hasReachedCommit = false
         do {
             return try pool.writeWithoutTransaction { db in
-                var result: Result?
-                try db.inTransaction(.immediate) {
-                    let (value, completion) = try body(db)
-                    result = value
-                    hasReachedCommit = true
-                    return completion
+                if let failure = health.failure.withLock({ $0 }) {
+                    throw Failure(error: .poisoned(by: failure), isPoisonous: true)
                 }
-                guard let result else { preconditionFailure("a transaction ended without result or error") }
-                return result
+                var hasReachedCommit = false
+                do {
+                    var result: Result?
+                    try db.inTransaction(.immediate) {
+                        let (value, completion) = try body(db)
+                        result = value
+                        hasReachedCommit = true
+                        return completion
+                    }
+                    guard let result else { preconditionFailure("a transaction ended without a result") }
+                    return result
+                } catch let error as DatabaseError {
+                    let failure = Self.judge(error, hasReachedCommit: hasReachedCommit)
+                    if failure.isPoisonous { health.failure.withLock { $0 = failure.error } }
+                    throw failure
+                }
             }
+        } catch let failure as Failure {
+            throw failure
         } catch let error as DatabaseError {
-            throw Self.judge(error, hasReachedCommit: hasReachedCommit)
+            throw Self.judge(error, hasReachedCommit: false)
         } catch let error as OperationLogError {
             throw Failure(error: error, isPoisonous: false)
         } catch {

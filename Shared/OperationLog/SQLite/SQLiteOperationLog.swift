@@ -60,9 +60,13 @@ public final class SQLiteOperationLog: OperationLog {
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
             let (outcome, grown) = writer.commit(calls)
-            if !grown.isEmpty { wakeFile.ring() }
-            for head in grown { hub.announce(head.database, head: head.offset) }
-            return outcome
+            return (
+                outcome,
+                {
+                    if !grown.isEmpty { wakeFile.ring() }
+                    for head in grown { hub.announce(head.database, head: head.offset) }
+                }
+            )
         }
         watcher = ChangeWatcher(
             wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,

@@ -3,7 +3,8 @@ import Synchronization
 /// Who waits for appends to which database, in this process.
 ///
 /// A head is announced by the writer of this process right after its commit, and by the watcher when it sees
-/// another process's. Announcing a head that was announced before wakes nobody, so the two may overlap.
+/// another process's. Announcing the head that was announced last wakes nobody, so the two may overlap. A
+/// lower one wakes: the log went back, or a hint was late, which costs a look.
 ///
 /// `state` guards everything. A stream buffers one wake-up, which is what coalesces them.
 package final class ChangeHub: Sendable {
@@ -47,7 +48,7 @@ package final class ChangeHub: Sendable {
     /// Wakes the subscribers of a database, if this head is news.
     package func announce(_ database: String, head: UInt64) {
         let subscribers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
-            guard var topic = state.topics[database], head > topic.announced else { return [] }
+            guard var topic = state.topics[database], head != topic.announced else { return [] }
             topic.announced = head
             state.topics[database] = topic
             return Array(topic.subscribers.values)

@@ -17,9 +17,12 @@ import Synchronization
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
-/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once.
+/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once. And those that were answered
+/// together come back together, but one after the other: while they do, the next group is not begun with the
+/// first of them alone, or every other sync would be for a few.
 package final class GroupCommitter: Sendable {
-    package typealias Commit = @Sendable ([AppendCall]) -> GroupOutcome
+    /// Commits a group; `announce` tells readers of it, after its callers.
+    package typealias Commit = @Sendable ([AppendCall]) -> (outcome: GroupOutcome, announce: () -> Void)
 
     private struct Pending {
         let call: AppendCall
@@ -76,10 +79,7 @@ package final class GroupCommitter: Sendable {
 
     /// Takes nothing any more because of a failure whose durability is unknown. The first reason stays.
     func poison(_ failure: OperationLogError) {
-        let refusal = OperationLogError(
-            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
-            database: failure.database)
-        refuseAll(refusal, alsoQueued: true)
+        refuseAll(.poisoned(by: failure), alsoQueued: true)
     }
 
     /// Takes nothing any more, and returns when what was queued has been answered.
@@ -120,7 +120,8 @@ package final class GroupCommitter: Sendable {
         let isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
         defer { lastEnd.withLock { $0 = ContinuousClock.now } }
         while let group = nextGroup() {
-            switch commit(group.map(\.call)) {
+            let (outcome, announce) = commit(group.map(\.call))
+            switch outcome {
             case .committed(let results):
                 let counts = "a group of \(group.count) calls had \(results.count) results"
                 precondition(results.count == group.count, counts)
@@ -133,14 +134,21 @@ package final class GroupCommitter: Sendable {
                 poison(error)
                 for pending in group { pending.continuation.resume(throwing: error) }
             }
-            if isBusy { lookForMore() }
+            announce()
+            if isBusy { lookForMore(expected: group.count) }
         }
     }
 
-    /// Returns when a call has come, or none does for a moment.
-    private func lookForMore() {
-        let end = ContinuousClock.now + LogLimits.commitPatience
-        while state.withLock({ $0.pending.isEmpty && $0.refusal == nil }), ContinuousClock.now < end {
+    /// Returns when as many calls have come as were answered last, or no further one does for a moment.
+    private func lookForMore(expected: Int) {
+        var seen = 0
+        var end = ContinuousClock.now + LogLimits.commitPatience
+        while true {
+            let (count, isRefusing) = state.withLock { ($0.pending.count, $0.refusal != nil) }
+            guard count < expected, !isRefusing else { return }
+            let now = ContinuousClock.now
+            if count > seen { (seen, end) = (count, now + LogLimits.commitGap) }
+            guard now < end else { return }
             sched_yield()
         }
     }
@@ -173,5 +181,15 @@ package final class GroupCommitter: Sendable {
             if isOver && index > 0 { return index }
         }
         return pending.count
+    }
+}
+
+extension OperationLogError {
+    /// Why nothing is taken any more behind a failure whose durability is unknown.
+    static func poisoned(by failure: OperationLogError) -> OperationLogError {
+        guard failure.code != .poisoned else { return failure }
+        return OperationLogError(
+            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
+            database: failure.database)
     }
 }

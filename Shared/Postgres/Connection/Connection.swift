@@ -40,8 +40,11 @@ final class Connection {
 
     /// The socket, for whoever waits for notifications.
     var socket: Int32 { PQsocket(handle) }
-    /// Whether the server has not hung up, as far as can be told without asking it.
-    var isAlive: Bool { PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK }
+    /// Whether the server has not hung up, as far as can be told without asking it. A server that ends a
+    /// connection says why: the first look reads that, the second one the end.
+    var isAlive: Bool {
+        PQconsumeInput(handle) == 1 && PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
+    }
     /// The server's version, as 150004 for 15.4.
     var serverVersion: Int { Int(PQserverVersion(handle)) }
 
@@ -65,6 +68,13 @@ final class Connection {
             Self.withParameters(parameters) { count, _, values, lengths, formats in
                 PQexecPrepared(handle, name, count, values, lengths, formats, 1)
             })
+    }
+
+    /// Runs steps one after the other.
+    func run(_ steps: [Step]) throws(PostgresError) -> [Rows] {
+        var results: [Rows] = []
+        for step in steps { results.append(try query(step.sql, step.parameters)) }
+        return results
     }
 
     /// Sends all steps at once and reads all results: one round trip. The steps are one transaction; if one
@@ -211,24 +221,23 @@ final class Connection {
             _ formats: [Int32]
         ) -> Result
     ) -> Result {
-        let encoded = parameters.map(\.encoded)
-        let lengths = encoded.map { Int32($0.count) }
         // One run of memory for all, so that every pointer stays good for the call. An empty value must not
-        // be a null pointer, which would be NULL.
-        let memory = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: encoded.reduce(1) { $0 + $1.count }, alignment: 1)
-        defer { memory.deallocate() }
-        var place = 0
-        var values: [UnsafePointer<CChar>?] = []
-        for bytes in encoded {
-            let start = UnsafeMutableRawBufferPointer(rebasing: memory[place...])
-            start.copyBytes(from: bytes)
-            let base = UnsafeRawPointer(start.baseAddress)
-            values.append(base?.assumingMemoryBound(to: CChar.self))
-            place += bytes.count
+        // be a null pointer, which would be NULL, nor stand behind the end.
+        var memory: [UInt8] = []
+        memory.reserveCapacity(parameters.reduce(1) { $0 + $1.size })
+        let starts = parameters.map { parameter in
+            let start = memory.count
+            parameter.encode(into: &memory)
+            return start
         }
-        return body(
-            Int32(parameters.count), parameters.map { Oid($0.typeID) }, values, lengths,
-            [Int32](repeating: 1, count: parameters.count))
+        let lengths = zip(starts, starts.dropFirst() + [memory.count]).map { Int32($1 - $0) }
+        memory.append(0)
+        return memory.withUnsafeBytes { raw in
+            let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
+            return body(
+                Int32(parameters.count), parameters.map { Oid($0.typeID) },
+                starts.map { start in base.map { $0 + start } }, lengths,
+                [Int32](repeating: 1, count: parameters.count))
+        }
     }
 }

@@ -33,18 +33,20 @@ final class ConnectionLanes: Sendable {
     }
 
     /// Runs `body` with a connection on a thread that may block. A connection that was lost while nothing
-    /// was under way is opened again once; reads have no effect, so trying twice is safe.
+    /// was under way is opened again.
+    /// - Parameter isRepeatable: whether `body` is run a second time when its connection is lost. Reads have
+    ///   no effect, so trying twice is safe; a change may have been made and only its answer lost.
     /// - Throws: what `body` throws; `LOG-0305` when too much waits, `LOG-0306` when closed, `LOG-0309` when
     ///   the server cannot be reached.
-    func run<Result: Sendable>(_ body: @escaping @Sendable (Connection) throws -> Result) async throws
-        -> Result
-    {
+    func run<Result: Sendable>(
+        isRepeatable: Bool = true, _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
         let number = try enter()
         defer { state.withLock { $0.waiting[number] -= 1 } }
         let lane = lanes[number]
         return try await withCheckedThrowingContinuation { continuation in
             lane.queue.async { [url] in
-                continuation.resume(with: Swift.Result { try Self.attempt(lane, url, body) })
+                continuation.resume(with: Swift.Result { try Self.attempt(lane, url, isRepeatable, body) })
             }
         }
     }
@@ -76,14 +78,16 @@ final class ConnectionLanes: Sendable {
     }
 
     private static func attempt<Result>(
-        _ lane: Lane, _ url: String, _ body: (Connection) throws -> Result
+        _ lane: Lane, _ url: String, _ isRepeatable: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result {
+        // A server that restarted while nothing was under way is no reason for an unknown outcome.
+        if let known = lane.connection, !isRepeatable, !known.isAlive { lane.connection = nil }
         let isFresh = lane.connection == nil
         do {
             return try body(try connection(of: lane, url))
         } catch let error as PostgresError where error.isConnectionLost {
             lane.connection = nil
-            guard !isFresh else { throw error }
+            guard isRepeatable, !isFresh else { throw error }
             return try body(try connection(of: lane, url))
         }
     }

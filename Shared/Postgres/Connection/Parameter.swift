@@ -30,35 +30,60 @@ enum Parameter {
         }
     }
 
-    /// The binary form.
-    var encoded: [UInt8] {
+    /// Bytes of the binary form.
+    var size: Int {
         switch self {
-        case .int8(let number): Self.bigEndian(number)
-        case .text(let text): Array(text.utf8)
-        case .bytes(let bytes): bytes
-        case .int8Array(let numbers): Self.array(TypeID.int8, numbers.map(Self.bigEndian))
-        case .textArray(let texts): Self.array(TypeID.text, texts.map { Array($0.utf8) })
-        case .bytesArray(let blobs): Self.array(TypeID.bytea, blobs)
-        case .utf8Array(let texts): Self.array(TypeID.text, texts)
+        case .int8: 8
+        case .text(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
+        case .int8Array(let numbers): 20 + 12 * numbers.count
+        case .textArray(let texts): texts.reduce(20) { $0 + 4 + $1.utf8.count }
+        case .bytesArray(let elements), .utf8Array(let elements):
+            elements.reduce(20) { $0 + 4 + $1.count }
         }
     }
 
-    private static func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: number.bigEndian) { Array($0) }
+    /// Appends the binary form.
+    func encode(into bytes: inout [UInt8]) {
+        switch self {
+        case .int8(let number): Self.put(number, into: &bytes)
+        case .text(let text): bytes += text.utf8
+        case .bytes(let value): bytes += value
+        case .int8Array(let numbers):
+            Self.array(TypeID.int8, numbers, into: &bytes) { number, bytes in
+                Self.put(Int32(8), into: &bytes)
+                Self.put(number, into: &bytes)
+            }
+        case .textArray(let texts):
+            Self.array(TypeID.text, texts, into: &bytes) { text, bytes in
+                Self.put(Int32(text.utf8.count), into: &bytes)
+                bytes += text.utf8
+            }
+        case .bytesArray(let blobs): Self.array(TypeID.bytea, blobs, into: &bytes, Self.element)
+        case .utf8Array(let texts): Self.array(TypeID.text, texts, into: &bytes, Self.element)
+        }
+    }
+
+    private static func put(_ number: some FixedWidthInteger, into bytes: inout [UInt8]) {
+        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+    }
+
+    private static func element(_ value: [UInt8], into bytes: inout [UInt8]) {
+        put(Int32(value.count), into: &bytes)
+        bytes += value
     }
 
     /// One dimension, no nulls: dimensions, null flag, element type, length, lower bound, then the elements.
-    private static func array(_ elementType: UInt32, _ elements: [[UInt8]]) -> [UInt8] {
-        guard !elements.isEmpty else {
-            return bigEndian(Int32(0)) + bigEndian(Int32(0)) + bigEndian(elementType)
-        }
-        var bytes = bigEndian(Int32(1)) + bigEndian(Int32(0)) + bigEndian(elementType)
-        bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + $1.count })
-        bytes += bigEndian(Int32(elements.count)) + bigEndian(Int32(1))
-        for element in elements {
-            bytes += bigEndian(Int32(element.count))
-            bytes += element
-        }
-        return bytes
+    private static func array<Element>(
+        _ elementType: UInt32, _ elements: [Element], into bytes: inout [UInt8],
+        _ encode: (Element, inout [UInt8]) -> Void
+    ) {
+        put(Int32(elements.isEmpty ? 0 : 1), into: &bytes)
+        put(Int32(0), into: &bytes)
+        put(elementType, into: &bytes)
+        guard !elements.isEmpty else { return }
+        put(Int32(elements.count), into: &bytes)
+        put(Int32(1), into: &bytes)
+        for element in elements { encode(element, &bytes) }
     }
 }

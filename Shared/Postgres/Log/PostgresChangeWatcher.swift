@@ -7,7 +7,9 @@ import OperationLog
 ///
 /// A notification is a hint; the truth is a look at the heads, once per `pollInterval` and whenever the
 /// connection was made anew. Notifying takes a lock that the whole server shares, so it happens after the
-/// commit, outside of it, and one notification stands for all commits of a database since the last.
+/// commit, outside of it, and one notification stands for all commits of a database since the last. A
+/// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
+/// is at most one per `LogLimits.watchSpacing`, or it would cost appenders as much as their own commits do.
 ///
 /// All variables belong to `queue`.
 final class PostgresChangeWatcher: @unchecked Sendable {
@@ -21,6 +23,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private var bell: (any DispatchSourceRead)?
     private var timer: (any DispatchSourceTimer)?
     private var unannounced: [String: UInt64] = [:]
+    private var lastNotice = ContinuousClock.now - LogLimits.watchSpacing
     private var pause = PostgresLimits.firstReconnectPause
     private var isStopped = false
 
@@ -41,8 +44,12 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         queue.async {
             let isPlanned = !self.unannounced.isEmpty
             self.unannounced.merge(heads) { max($0, $1) }
-            // Behind what else is queued: the commits of that time join in.
-            if !isPlanned { self.queue.async { self.notify() } }
+            guard !isPlanned else { return }
+            let wait = LogLimits.watchSpacing - (ContinuousClock.now - self.lastNotice)
+            // The commits of that time, and of what else is queued, join in.
+            self.queue.asyncAfter(deadline: .now() + .microseconds(max(0, wait.wholeMicroseconds))) {
+                self.notify()
+            }
         }
     }
 
@@ -63,7 +70,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         guard !isStopped, connection == nil else { return }
         do {
             let connection = try Connection(url: url)
-            try connection.run("LISTEN \(Self.channel)")
+            try connection.run("SET synchronous_commit = off; LISTEN \(Self.channel)")
             self.connection = connection
             pause = PostgresLimits.firstReconnectPause
             listen(on: connection.socket)
@@ -119,6 +126,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     private func notify() {
         guard connection != nil, !unannounced.isEmpty else { return }
+        lastNotice = .now
         guarded { connection in
             for (database, head) in unannounced {
                 _ = try connection.query(

@@ -143,6 +143,70 @@ enum PostgresLogFunctions {
 
         """
 
+    /// Appends one database's part of a group (`PlainAppend`), all of it or nothing: NULL when an actor does
+    /// not stand where its run begins, is another key's, or the database is not there or damaged.
+    ///
+    /// The first arrays have an element per actor, `actors` to `bodies` one per operation; of `touches` each
+    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left
+    /// by 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
+    /// since arrays of a known length look cheaper.
+    static let appendPlain = """
+        CREATE FUNCTION mimeo_log.append_plain(
+            database_id text, checks_head boolean, who int8[], keys text[], firsts int8[], lasts int8[],
+            last_stamps int8[], last_hashes int8[], actors int8[], sequences int8[], stamps int8[],
+            folds int8[], bodies bytea[], touches int8[], places int8[]
+        ) RETURNS int8
+        LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $body$
+        DECLARE
+            home mimeo_log.databases%ROWTYPE;
+            total int := array_length(actors, 1);
+            fitting int8;
+            latest int8;
+            turn int := (total * 29) & 63;
+        BEGIN
+            SELECT * INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
+            IF NOT FOUND THEN RETURN NULL; END IF;
+            IF checks_head AND home.head > home.truncated THEN
+                SELECT o.hash INTO latest FROM mimeo_log.operations o
+                WHERE o.database = home.number AND o."offset" = home.head;
+                IF latest IS DISTINCT FROM home.hash THEN RETURN NULL; END IF;
+            END IF;
+            SELECT count(*) INTO fitting FROM unnest(who, keys, firsts) AS w (actor, key, first)
+            LEFT JOIN mimeo_log.actors a ON a.database = home.number AND a.actor = w.actor
+            WHERE CASE WHEN a.actor IS NULL THEN w.first = 1
+                ELSE a.key = w.key AND a.sequence = w.first - 1 END;
+            IF fitting <> array_length(who, 1) THEN RETURN NULL; END IF;
+            WITH moved AS (
+                UPDATE mimeo_log.databases d SET head = home.head + total,
+                    hash = ((home.hash << turn) | ((home.hash >> (64 - turn)) & ~((-1)::int8 << turn)))
+                        # folds[total]
+                WHERE d.number = home.number
+            ), standing AS (
+                INSERT INTO mimeo_log.actors
+                SELECT home.number, w.actor, w.key, w.last, w.stamp, w.hash
+                FROM unnest(who, keys, lasts, last_stamps, last_hashes) AS w (actor, key, last, stamp, hash)
+                ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
+                    "timestamp" = excluded."timestamp", hash = excluded.hash
+            ), seen AS (
+                INSERT INTO mimeo_log.touched
+                SELECT home.number, t.touch, home.head + t.place
+                FROM unnest(touches, places) AS t (touch, place)
+                ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset"
+            )
+            INSERT INTO mimeo_log.operations
+            SELECT home.number, home.head + n.i, n.actor, n.sequence, n.stamp,
+                ((home.hash << n.turn) | ((home.hash >> (64 - n.turn)) & ~((-1)::int8 << n.turn))) # n.fold,
+                n.bytes
+            FROM (
+                SELECT *, ((o.i * 29) & 63)::int AS turn
+                FROM unnest(actors, sequences, stamps, folds, bodies) WITH ORDINALITY
+                    AS o (actor, sequence, stamp, fold, bytes, i)
+            ) AS n;
+            RETURN home.head;
+        END $body$;
+
+        """
+
     /// Removes at most `step` entries that a finished snapshot stands for. Answers the offset that entries
     /// are removed through; -1 when no snapshot stands for them.
     static let truncate = """

@@ -50,11 +50,33 @@ enum PostgresLogReader {
         return head
     }
 
+    /// Runs what reads below a head in statements of their own. Between two of them a truncation may remove
+    /// what the next one looks for: then the head is read again, and all begins anew. What is missing and was
+    /// not removed is damage.
+    private static func below<Result>(
+        _ first: Head, _ connection: Connection, _ database: String, _ body: (Head) throws -> Result
+    ) throws -> Result {
+        do {
+            return try body(first)
+        } catch let error as OperationLogError where error.code == .corrupt {
+            let now = try head(connection, database)
+            guard now.truncated > first.truncated else { throw error }
+            return try below(now, connection, database, body)
+        }
+    }
+
     /// The position at an offset; nil beyond the head.
     static func position(
         _ connection: Connection, _ database: String, at offset: UInt64
     ) throws -> LogPosition? {
-        let head = try head(connection, database)
+        try below(try head(connection, database), connection, database) { head in
+            try position(connection, database, head, at: offset)
+        }
+    }
+
+    private static func position(
+        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+    ) throws -> LogPosition? {
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
             return LogPosition(logID: head.logID, offset: 0, hash: ChainHash.start(head.logID))
@@ -79,7 +101,9 @@ enum PostgresLogReader {
                 .offsetBeyondHead, "offset \(offset) is beyond the head, which is at \(head.offset)",
                 database: database, offset: offset)
         }
-        return try entries(connection, database, head, after: offset, limit: limit)
+        return try below(head, connection, database) { head in
+            try entries(connection, database, head, after: offset, limit: limit)
+        }
     }
 
     /// The frontiers of those of the actors that are registered.

@@ -1,24 +1,19 @@
 import OperationLog
 
 /// The schema `mimeo_log`: the tables of the log, the functions that change them, and the steps from
-/// version to version.
-///
-/// A step runs in a transaction under an advisory lock, so that any number of processes may start at once.
-/// Released steps are never changed.
+/// version to version (`VersionedSchema`).
 enum PostgresLogSchema {
-    /// The format this build writes.
-    static var currentVersion: Int64 { Int64(steps.count) }
-
     /// The oldest server that is supported.
     static let oldestServer = 150_000
 
     static let steps = [
         version1,
         version2 + PostgresLogFunctions.append + PostgresLogFunctions.truncate + PostgresLogFunctions.lease,
+        PostgresLogFunctions.appendPlain,
     ]
 
-    /// "MmLg", as everywhere: who else locks this number, means this schema.
-    private static let lock = "SELECT pg_advisory_xact_lock(1299007591)"
+    /// "MmLg", as everywhere.
+    private static let lock = 1_299_007_591
 
     /// Without its `append`, which version 2 replaced. 64-bit unsigned numbers are stored by their bits. Each
     /// database's operations are a partition, so that
@@ -121,49 +116,18 @@ enum PostgresLogSchema {
         """
 
     /// Brings the schema to the current version, making it if need be.
-    /// - Throws: `LOG-0201` for a server that is too old, `LOG-0203` for a schema of a newer build.
+    /// - Throws: `LOG-0201` for a server that is too old, `LOG-0202` for another application's schema,
+    ///   `LOG-0203` for one of a newer build, having changed nothing.
     static func migrate(_ connection: Connection) throws {
         guard connection.serverVersion >= oldestServer else {
             throw OperationLogError(
                 .cannotOpen,
                 "the server is PostgreSQL \(connection.serverVersion / 10_000), 15 is the oldest supported")
         }
-        try connection.run("BEGIN")
-        do {
-            try connection.run(lock)
-            let stored = try storedVersion(connection)
-            guard stored <= currentVersion else {
-                throw OperationLogError(
-                    .newerFormat,
-                    "the schema mimeo_log has format \(stored), this build knows \(currentVersion)")
-            }
-            if stored < currentVersion {
-                for step in steps.dropFirst(Int(stored)) { try connection.run(step) }
-                try connection.run(
-                    "DELETE FROM mimeo_log.format; INSERT INTO mimeo_log.format VALUES (\(currentVersion))")
-            }
-            try connection.run("COMMIT")
-        } catch {
-            try connection.run("ROLLBACK")
-            throw error
-        }
-    }
-
-    /// The version of the schema; 0 where there is none.
-    private static func storedVersion(_ connection: Connection) throws -> Int64 {
-        let tables = try connection.query(
-            """
-            SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'mimeo_log'),
-            to_regclass('mimeo_log.format') IS NOT NULL
-            """)
-        guard tables.bool(0, 0) else { return 0 }
-        guard tables.bool(0, 1) else {
-            throw OperationLogError(.notAnOperationLog, "the schema mimeo_log is another application's")
-        }
-        let rows = try connection.query("SELECT version FROM mimeo_log.format")
-        guard rows.count == 1 else {
-            throw OperationLogError(.corrupt, "the table mimeo_log.format has \(rows.count) rows")
-        }
-        return rows.int8(0, 0)
+        let schema = VersionedSchema(
+            name: "mimeo_log", lock: lock, steps: steps,
+            foreign: { OperationLogError(.notAnOperationLog, $0) },
+            newer: { OperationLogError(.newerFormat, $0) })
+        try schema.migrate(connection)
     }
 }

@@ -25,6 +25,9 @@ final class PostgresLogWriter: @unchecked Sendable {
     private let url: String
     private let logger: Logger
     private var connection: Connection?
+    /// The databases whose last entry this connection has seen to be the one the head names. A server that
+    /// was put back has ended all connections.
+    private var checked: Set<String> = []
 
     /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
     private enum Verdict {
@@ -50,43 +53,113 @@ final class PostgresLogWriter: @unchecked Sendable {
         self.logger = logger
     }
 
+    /// One database's part of a group.
+    private struct Part {
+        let database: String
+        /// The places of its calls in the group.
+        let numbers: [Int]
+        let operations: [PreparedOperation]
+    }
+
+    /// What became of a group so far.
+    private struct Outcome {
+        var results: [Result<[AppendOutcome], OperationLogError>]
+        /// The new heads of the databases that grew.
+        var grown: [String: UInt64] = [:]
+    }
+
     /// Commits one group, databases in a fixed order, so that two processes never wait for each other in a
-    /// ring.
+    /// ring. What is plain goes first, in one round trip; what the server then leaves to decide, or has a
+    /// condition or lease, in another.
     /// - Returns: what became of it, and the new heads of the databases that grew.
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [String: UInt64]) {
         let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
-        let databases = numbers.keys.sorted(by: utf8Precedes)
-        let steps = databases.map { Self.step($0, numbers[$0] ?? [], calls) }
+        let parts = numbers.keys.sorted(by: utf8Precedes).map { database in
+            let own = numbers[database] ?? []
+            return Part(
+                database: database, numbers: own, operations: own.flatMap { calls[$0].operations })
+        }
+        var outcome = Outcome(results: Array(repeating: .success([]), count: calls.count))
+        let rest: [Part]
         do {
-            let answers = try open().transaction(steps)
-            var results = [Result<[AppendOutcome], OperationLogError>](
-                repeating: .success([]), count: calls.count)
-            var grown: [String: UInt64] = [:]
-            for (database, rows) in zip(databases, answers) {
-                var row = 0
-                let failure = Self.failure(rows, database)
-                for number in numbers[database] ?? [] {
-                    if let failure {
-                        results[number] = .failure(failure)
-                        continue
-                    }
-                    let outcomes = (row..<row + calls[number].operations.count).map { Self.outcome(rows, $0) }
-                    row += outcomes.count
-                    for case .appended(let offset) in outcomes { grown[database] = offset }
-                    results[number] = .success(outcomes)
+            rest = try commitPlain(parts, calls, &outcome)
+        } catch {
+            return (.refused(failure(error)), [:])
+        }
+        if !rest.isEmpty {
+            do {
+                let steps = rest.map { Self.step($0, calls) }
+                for (part, rows) in zip(rest, try open().transaction(steps)) {
+                    Self.take(rows, part, calls, &outcome)
                 }
+            } catch {
+                // The plain ones are stored.
+                let failure = failure(error)
+                for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
             }
-            return (.committed(results), grown)
-        } catch let error as OperationLogError {
-            return (.refused(error), [:])
-        } catch let error as PostgresError {
+        }
+        return (.committed(outcome.results), outcome.grown)
+    }
+
+    /// Commits the parts that are plain.
+    /// - Returns: the others, in their order.
+    private func commitPlain(
+        _ parts: [Part], _ calls: [AppendCall], _ outcome: inout Outcome
+    ) throws -> [Part] {
+        let plain = parts.map { PlainAppend($0.operations) }
+        let connection = try open()
+        let steps = zip(parts, plain).compactMap { part, plain in
+            plain?.step(part.database, checksHead: !checked.contains(part.database))
+        }
+        // One statement is a transaction by itself.
+        var answers = try (steps.count > 1 ? connection.transaction(steps) : connection.run(steps))[...]
+        var rest: [Part] = []
+        for (part, plain) in zip(parts, plain) {
+            guard plain != nil, let rows = answers.popFirst(), !rows.isNull(0, 0) else {
+                rest.append(part)
+                continue
+            }
+            var offset = rows.bits(0, 0)
+            for number in part.numbers {
+                outcome.results[number] = .success(
+                    calls[number].operations.map { _ in
+                        offset += 1
+                        return .appended(offset: offset)
+                    })
+            }
+            outcome.grown[part.database] = offset
+            checked.insert(part.database)
+        }
+        return rest
+    }
+
+    /// Takes what `mimeo_log.append` said of a part.
+    private static func take(_ rows: Rows, _ part: Part, _ calls: [AppendCall], _ outcome: inout Outcome) {
+        var row = 0
+        let failure = failure(rows, part.database)
+        for number in part.numbers {
+            if let failure {
+                outcome.results[number] = .failure(failure)
+                continue
+            }
+            let outcomes = (row..<row + calls[number].operations.count).map { Self.outcome(rows, $0) }
+            row += outcomes.count
+            for case .appended(let offset) in outcomes { outcome.grown[part.database] = offset }
+            outcome.results[number] = .success(outcomes)
+        }
+    }
+
+    /// An error of a commit as the log's; a connection that was lost is opened again next time.
+    private func failure(_ error: any Error) -> OperationLogError {
+        switch error {
+        case let error as OperationLogError: return error
+        case let error as PostgresError:
             if error.isConnectionLost {
                 connection = nil
                 logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
             }
-            return (.refused(Self.translated(error)), [:])
-        } catch {
-            preconditionFailure("a group failed with a foreign error: \(error)")
+            return Self.translated(error)
+        default: preconditionFailure("a group failed with a foreign error: \(error)")
         }
     }
 
@@ -129,21 +202,25 @@ final class PostgresLogWriter: @unchecked Sendable {
             if !settings.bool(0, 0) {
                 logger.error("this PostgreSQL runs with fsync = off: what it acknowledges can be lost")
             }
+            // Statements are planned while tables are empty and run when they are not: never by reading all.
+            try connection.run(
+                """
+                SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
+                """)
             self.connection = connection
+            checked = []
             return connection
         } catch {
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
     }
 
-    private static func step(
-        _ database: String, _ numbers: [Int], _ calls: [AppendCall]
-    ) -> Connection.Step {
-        let operations = numbers.flatMap { number in calls[number].operations.map { (number, $0) } }
+    private static func step(_ part: Part, _ calls: [AppendCall]) -> Connection.Step {
+        let operations = part.numbers.flatMap { number in calls[number].operations.map { (number, $0) } }
         return Connection.Step(
             append,
             [
-                .text(database), .int8Array(operations.map { Int64($0.0) }),
+                .text(part.database), .int8Array(operations.map { Int64($0.0) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.record.actor.rawValue) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.record.sequence) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.record.timestamp) }),

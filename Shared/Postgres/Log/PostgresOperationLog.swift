@@ -10,8 +10,8 @@ import Synchronization
 ///   append is one server-side function, sent with BEGIN and COMMIT in one pipeline, so the lock never waits
 ///   for a client.
 /// - Group commit across the tasks of a process; between processes the row lock decides.
-/// - One connection writes, a few read (`ConnectionLanes`), one watches (`PostgresChangeWatcher`). All are
-///   opened again when they were lost.
+/// - One connection writes, a few read (`ConnectionLanes`), one watches (`PostgresChangeWatcher`), and one
+///   gives space back where this process truncates. All are opened again when they were lost.
 ///
 /// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
 public final class PostgresOperationLog: OperationLog {
@@ -31,6 +31,8 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     private let lanes: ConnectionLanes
+    /// For what takes long and nobody should wait behind.
+    let upkeep: ConnectionLanes
     private let writer: PostgresLogWriter
     private let committer: GroupCommitter
     private let hub = ChangeHub()
@@ -65,10 +67,10 @@ public final class PostgresOperationLog: OperationLog {
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
             let (outcome, grown) = writer.commit(calls)
-            if !grown.isEmpty { watcher.announce(grown) }
-            return outcome
+            return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
         }
         lanes = ConnectionLanes(url: url)
+        upkeep = ConnectionLanes(url: url, count: 1)
         self.writer = writer
         self.watcher = watcher
     }
@@ -174,6 +176,7 @@ public final class PostgresOperationLog: OperationLog {
         hub.finish()
         await watcher.stop()
         await lanes.close()
+        await upkeep.close()
     }
 
     func reading<Result: Sendable>(
@@ -190,13 +193,14 @@ public final class PostgresOperationLog: OperationLog {
         }
     }
 
-    /// Runs a change on a reading connection, in a transaction of its own.
+    /// Runs a change on a reading connection, in a transaction of its own, or on one of `others`. It is made
+    /// once or, when the connection is lost meanwhile, perhaps (`LOG-0308`).
     func changing<Result: Sendable>(
-        _ body: @escaping @Sendable (Connection) throws -> Result
+        on others: ConnectionLanes? = nil, _ body: @escaping @Sendable (Connection) throws -> Result
     ) async throws -> Result {
         try committer.checkHealth()
         do {
-            return try await lanes.run(body)
+            return try await (others ?? lanes).run(isRepeatable: false, body)
         } catch let error as PostgresError {
             throw error.state?.hasPrefix("XX") ?? false
                 ? OperationLogError(.corrupt, error.description) : PostgresLogWriter.translated(error)

@@ -14,7 +14,9 @@ extension PostgresOperationLog {
         }
     }
 
-    /// A transaction per `LogLimits.remoteTruncationStep` entries; then the space is given back for use.
+    /// A transaction per `LogLimits.remoteTruncationStep` entries, and per `LogLimits.forgottenTouches` of
+    /// the index of last offsets; then the space is given back for use, on a connection that no read waits
+    /// for.
     public func truncate(
         _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
     ) async throws {
@@ -36,20 +38,57 @@ extension PostgresOperationLog {
             head = try await reading { try PostgresLogReader.head($0, database) }
         }
         let (number, truncated) = (head.number, head.truncated)
-        try await changing { connection in
+        var touch: Int64? = .min
+        while let start = touch {
+            touch = try await changing { try Self.forget($0, number, through: truncated, from: start) }
+            try Task.checkCancellation()
+        }
+        try await changing(on: upkeep) { connection in
             let excess = truncated > LogLimits.keptHashes ? truncated - LogLimits.keptHashes : 0
             _ = try connection.query(
                 """
                 DELETE FROM mimeo_log.hashes
                 WHERE database = $1 AND first + array_length(hashes, 1) - 1 <= $2
                 """, [.int8(number), .int8(Int64(bitPattern: min(max(floor, excess), truncated)))])
-            _ = try connection.query(
-                "DELETE FROM mimeo_log.touched WHERE database = $1 AND \"offset\" <= $2",
-                [.int8(number), .int8(Int64(bitPattern: truncated))])
             try connection.run("VACUUM mimeo_log.operations_\(number)")
             try connection.run("VACUUM mimeo_log.touched")
             try connection.run("VACUUM mimeo_log.chunks")
         }
+    }
+
+    /// Looks at `LogLimits.forgottenTouches` entries of the index of last offsets, and drops what is not
+    /// behind the cut: a condition that was read before that is a breach anyway. Under the lock of the
+    /// database's row, as everything that writes the index: two that take its entries in different orders
+    /// would wait in a ring.
+    /// - Returns: the entry to go on with; nil when all were looked at.
+    private static func forget(
+        _ connection: Connection, _ number: Int64, through truncated: UInt64, from start: Int64
+    ) throws -> Int64? {
+        let piece = try connection.transaction([
+            Connection.Step(
+                "SELECT 1 FROM mimeo_log.databases WHERE number = $1 FOR UPDATE", [.int8(number)]),
+            Connection.Step(
+                """
+                WITH piece AS (
+                    SELECT touch FROM mimeo_log.touched WHERE database = $1 AND touch >= $2
+                    ORDER BY touch LIMIT $3
+                ), ends AS (
+                    SELECT max(touch) AS last, count(*) AS looked FROM piece
+                ), gone AS (
+                    DELETE FROM mimeo_log.touched t WHERE t.database = $1 AND t.touch >= $2
+                        AND t.touch <= (SELECT last FROM ends) AND t."offset" <= $4
+                )
+                SELECT last, looked FROM ends
+                """,
+                [
+                    .int8(number), .int8(start), .int8(Int64(LogLimits.forgottenTouches)),
+                    .int8(Int64(bitPattern: truncated)),
+                ]),
+        ])[1]
+        guard piece.int8(0, 1) == Int64(LogLimits.forgottenTouches), piece.int8(0, 0) < .max else {
+            return nil
+        }
+        return piece.int8(0, 0) + 1
     }
 
     /// One look-up.

@@ -81,18 +81,22 @@ enum PostgresSnapshots {
     static func chunk(
         _ connection: Connection, _ index: Int, of snapshot: LogSnapshot, _ database: String
     ) throws -> [UInt8] {
-        let head = try PostgresLogReader.head(connection, database)
-        guard try finished(connection, head) == snapshot else {
-            throw OperationLogError.noSnapshot(database, snapshot.number)
-        }
+        // One statement, so that a snapshot that is replaced meanwhile does not look damaged.
         let rows = try connection.query(
-            "SELECT hash, bytes FROM mimeo_log.chunks WHERE snapshot = $1 AND number = $2",
-            [.int8(Int64(snapshot.number)), .int8(Int64(index))])
-        guard rows.count == 1 else {
+            """
+            SELECT s.number, s."offset", s.hash, s.chunks, s.bytes, s.sum, d.log_id, c.hash, c.bytes
+            FROM mimeo_log.snapshots s JOIN mimeo_log.databases d ON d.number = s.database
+            LEFT JOIN mimeo_log.chunks c ON c.snapshot = s.number AND c.number = $3
+            WHERE d.id = $1 AND s.number = $2
+            """, [.text(database), .int8(Int64(snapshot.number)), .int8(Int64(index))])
+        guard rows.count == 1, let logID = LogID(bytes: rows.bytes(0, 6)),
+            Self.snapshot(rows, logID) == snapshot
+        else { throw OperationLogError.noSnapshot(database, snapshot.number) }
+        guard !rows.isNull(0, 7) else {
             throw OperationLogError.damagedSnapshot(database, snapshot.position.offset)
         }
-        let bytes = rows.bytes(0, 1)
-        guard SnapshotSum.chunk(bytes) == rows.bits(0, 0) else {
+        let bytes = rows.bytes(0, 8)
+        guard SnapshotSum.chunk(bytes) == rows.bits(0, 7) else {
             throw OperationLogError.damagedSnapshot(database, snapshot.position.offset)
         }
         return bytes

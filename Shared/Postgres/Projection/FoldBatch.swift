@@ -14,6 +14,9 @@ struct FoldBatch {
         var isChanged = false
         var wasThere = false
 
+        /// Whether its state was left out by the bound in bytes, so that nothing may rest on it.
+        var isLeftOut = false
+
         mutating func become(_ new: [UInt8]?, at place: UInt64) {
             (state, offset, isChanged) = (new, place, true)
         }
@@ -24,6 +27,10 @@ struct FoldBatch {
     /// The collections, by the bytes of their names, and the offset at which each was first named.
     private(set) var collections: [[UInt8]: (name: String, since: UInt64)] = [:]
     private let start: Generation
+    /// Bytes of the operations and documents that were added.
+    private var bytes = 0
+    /// Where each entry ends: its last step, and where the generation stands then.
+    private var ends: [(steps: Int, result: Generation)] = []
     private var steps: [(place: Int, change: LoggedChange, offset: UInt64)] = []
     private var places: [Place] = []
     private var numbers: [DocumentKey: Int] = [:]
@@ -41,7 +48,8 @@ struct FoldBatch {
 
     /// Whether further entries belong into the next one.
     var isFull: Bool {
-        places.count >= PostgresLimits.batchDocuments || collections.count >= PostgresLimits.batchCollections
+        places.count >= PostgresLimits.batchDocuments || bytes >= PostgresLimits.batchBytes
+            || collections.count >= PostgresLimits.batchCollections
     }
 
     /// Adds the entry that follows.
@@ -62,11 +70,14 @@ struct FoldBatch {
         for change in operation.changes {
             steps.append((place(of: change.key, at: entry.offset), change.content, entry.offset))
         }
+        bytes += entry.bytes.count
+        ends.append((steps.count, result))
     }
 
     /// Adds a whole document that was at an offset.
     mutating func put(_ key: DocumentKey, _ state: [UInt8], at offset: UInt64) {
         loaded[place(of: key, at: offset)] = (state, offset)
+        bytes += state.count
     }
 
     /// The log verifies its own chain; this is that it is still the one that is folded here.
@@ -92,19 +103,26 @@ struct FoldBatch {
         return places.count - 1
     }
 
-    /// Reads the states of all its documents, a statement per collection.
+    /// Reads the states of its documents, a statement per collection. Each collection has its share of the
+    /// bytes; the server leaves out the states beyond it, unless the first entry needs them.
     mutating func reads(_ tables: CollectionTables) -> [Connection.Step] {
         order = Dictionary(grouping: places.indices) { places[$0].collection }
             .map { (collection: $0.key, places: $0.value) }
+        let share = PostgresLimits.batchBytes / max(1, order.count)
+        let needed = steps.prefix(ends.first?.steps ?? 0).reduce(0) { max($0, $1.place + 1) }
         return order.map { collection, places in
             Connection.Step(
                 """
-                SELECT w.place, d.state, d."offset" FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
-                JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                SELECT place, CASE WHEN place < $3 OR before < $4 THEN state END, "offset" FROM (
+                    SELECT w.place, d.state, d."offset",
+                        sum(octet_length(d.state)) OVER (ORDER BY w.place) - octet_length(d.state) AS before
+                    FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
+                    JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                ) AS measured
                 """,
                 [
                     .bytesArray(places.map { self.places[$0].id.bytes }),
-                    .int8Array(places.map { Int64($0) }),
+                    .int8Array(places.map { Int64($0) }), .int8(Int64(needed)), .int8(Int64(share)),
                 ])
         }
     }
@@ -114,11 +132,16 @@ struct FoldBatch {
         for rows in answers {
             for row in 0..<rows.count {
                 let place = Int(rows.int8(row, 0))
-                places[place].state = rows.bytes(row, 1)
+                if rows.isNull(row, 1) {
+                    places[place].isLeftOut = true
+                } else {
+                    places[place].state = rows.bytes(row, 1)
+                }
                 places[place].offset = rows.bits(row, 2)
                 places[place].wasThere = true
             }
         }
+        shorten()
         for (place, document) in loaded { places[place].become(document.state, at: document.offset) }
         for step in steps {
             let before = places[step.place]
@@ -136,6 +159,15 @@ struct FoldBatch {
                     metadata: ["offset": "\(step.offset)"])
             }
         }
+    }
+
+    /// Drops the entries from the first on that needs a state which was left out.
+    private mutating func shorten() {
+        guard let first = steps.firstIndex(where: { places[$0.place].isLeftOut }) else { return }
+        let kept = ends.prefix { $0.steps <= first }
+        guard let last = kept.last else { preconditionFailure("the first entry has all its states") }
+        steps.removeSubrange(last.steps...)
+        result = last.result
     }
 
     private func outcome(_ change: LoggedChange, on state: [UInt8]?) throws(ProjectionError) -> Fold.Outcome {

@@ -29,15 +29,17 @@ final class GenerationWriter {
     /// Folds entries that follow the checkpoint, in as many transactions as their size asks for.
     /// - Throws: `PROJ-0302` for an entry that does not follow, or cannot be read.
     func fold(_ entries: [LogEntry]) throws {
-        var batch = FoldBatch(after: generation)
-        for entry in entries {
-            if batch.isFull {
-                try commit(&batch)
-                batch = FoldBatch(after: generation)
+        var rest = entries[...]
+        while !rest.isEmpty {
+            var batch = FoldBatch(after: generation)
+            for entry in rest {
+                if batch.isFull { break }
+                try batch.add(entry)
             }
-            try batch.add(entry)
+            try commit(&batch)
+            // It may have ended before what was added last, where the states are large.
+            rest = rest.drop { $0.offset <= generation.position.offset }
         }
-        try commit(&batch)
     }
 
     /// Puts documents of a snapshot into a generation that is being built, which stands before its log.

@@ -11,24 +11,17 @@ public final class ProjectionDraft: DocumentWriter {
     private struct Edited {
         var state: [UInt8]
         var isLive: Bool
-        var pending: DocumentEditor.Pending
         /// Whether the snapshot shows it, so that a scan comes past it.
         let wasLive: Bool
     }
 
-    /// What a document may not be, and what is worth a warning.
-    private enum Bounds {
-        static let soft = CRDT.Limits.documentSoftLimitBytes
-        static let hard = CRDT.Limits.documentHardLimitBytes
-    }
-
     /// Warnings for the statement's result: documents above the soft limit.
-    public private(set) var warnings: [String] = []
+    public var warnings: [String] { draft.warnings }
+    private var draft = OperationDraft()
     private let snapshot: ProjectionSnapshot
     private let stamp: Stamp
     private let sequence: UInt64
     private var edited: [DocumentKey: Edited] = [:]
-    private var order: [DocumentKey] = []
     private var heldBytes = 0
 
     init(on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64) {
@@ -95,21 +88,22 @@ public final class ProjectionDraft: DocumentWriter {
         let own = edited[key]
         let before = try own?.state ?? snapshot.state(of: key)
         let document = try before.map { try Document(decoding: $0) } ?? Document()
-        var editor = DocumentEditor(document: document, pending: own?.pending, stamp: stamp)
+        var editor = DocumentEditor(document: document, pending: draft[key], stamp: stamp)
         let wasLive = own?.wasLive ?? editor.exists
         try body(&editor)
         guard editor.hasChanges else { return }
         let state = editor.document.encoded()
-        try check(state.count, key, grows: state.count > (before?.count ?? 0))
+        if let refusal = draft.refusal(of: key, bytes: state.count, before: before?.count ?? 0) {
+            throw ProjectionError(.documentTooLarge, refusal)
+        }
         heldBytes += state.count - (own?.state.count ?? 0)
         guard heldBytes <= PostgresLimits.draftBytes else {
             throw ProjectionError(
                 .transactionTooLarge,
                 "the transaction changes documents of more than \(PostgresLimits.draftBytes) bytes")
         }
-        let result = Edited(
-            state: state, isLive: editor.document.isLive, pending: editor.pending, wasLive: wasLive)
-        if edited.updateValue(result, forKey: key) == nil { order.append(key) }
+        edited[key] = Edited(state: state, isLive: editor.document.isLive, wasLive: wasLive)
+        draft.note(editor.pending, of: key)
     }
 
     /// A projection has no copy of its own to drop; whoever executes statements refuses EVICT before.
@@ -119,21 +113,11 @@ public final class ProjectionDraft: DocumentWriter {
 
     /// The operation of everything edited; nil when nothing was.
     func operation() throws -> Operation? {
-        guard !order.isEmpty else { return nil }
-        let changes = order.compactMap { key in
-            edited[key]?.pending.delta(stamp: stamp).map {
-                Operation.Change(collection: key.collection, id: key.id, delta: $0.encoded())
-            }
+        guard let made = draft.operation(stamp, sequence: sequence) else { return nil }
+        if let refusal = OperationDraft.refusal(operationBytes: made.bytes.count) {
+            throw ProjectionError(.transactionTooLarge, refusal)
         }
-        let operation = Operation(
-            actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes)
-        let size = operation.encoded().count
-        guard size <= CRDT.Limits.operationBytes else {
-            throw ProjectionError(
-                .transactionTooLarge,
-                "the transaction changes \(size) bytes, one may change \(CRDT.Limits.operationBytes)")
-        }
-        return operation
+        return made.operation
     }
 
     private func show<Result>(
@@ -141,18 +125,6 @@ public final class ProjectionDraft: DocumentWriter {
     ) throws -> Result {
         try own.state.withUnsafeBytes { raw in
             try visit(DocumentRecord(id: key.id, document: try DocumentReader(raw)))
-        }
-    }
-
-    private func check(_ size: Int, _ key: DocumentKey, grows: Bool) throws(ProjectionError) {
-        guard size <= Bounds.hard || !grows else {
-            throw ProjectionError(
-                .documentTooLarge,
-                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(Bounds.hard) bytes")
-        }
-        if size > Bounds.soft {
-            warnings.append(
-                "document \"\(key.id)\" has \(size) bytes, more than the recommended \(Bounds.soft)")
         }
     }
 }

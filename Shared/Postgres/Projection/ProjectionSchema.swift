@@ -1,17 +1,13 @@
 /// The schema `mimeo_projection`: the catalog of all projections on a server, and the steps from version to
-/// version.
+/// version (`VersionedSchema`).
 ///
-/// A step runs in a transaction under an advisory lock, so that any number of processes may start at once.
-/// Released steps are never changed. How the tables of a *generation* look has a version of its own
+/// How the tables of a *generation* look has a version of its own
 /// (`Generation.currentLayout`): a generation of an older layout is not migrated but built anew beside it.
 enum ProjectionSchema {
-    /// The format this build writes.
-    static var currentVersion: Int64 { Int64(steps.count) }
-
     private static let steps = [version1]
 
-    /// "MmPr": who else locks this number, means this schema.
-    private static let lock = "SELECT pg_advisory_xact_lock(1299009650)"
+    /// "MmPr".
+    private static let lock = 1_299_009_650
 
     /// `databases.generation` is what readers use, `building` what is made beside it. Unsigned 64-bit numbers
     /// are stored by their bits. Names of collections are bytes, for PostgreSQL's texts cannot hold all of
@@ -65,48 +61,10 @@ enum ProjectionSchema {
             throw ProjectionError(
                 .cannotOpen, "the PostgreSQL database stores texts as \(encoding); UTF8 is needed")
         }
-        // Most openings find everything as it should be, and need no lock.
-        if try storedVersion(connection) == currentVersion { return }
-        try connection.run("BEGIN")
-        do {
-            try connection.run(lock)
-            let stored = try storedVersion(connection)
-            guard stored <= currentVersion else {
-                throw ProjectionError(
-                    .newerFormat,
-                    "the schema mimeo_projection has format \(stored), this build knows \(currentVersion)")
-            }
-            if stored < currentVersion {
-                for step in steps.dropFirst(Int(stored)) { try connection.run(step) }
-                try connection.run(
-                    """
-                    DELETE FROM mimeo_projection.format;
-                    INSERT INTO mimeo_projection.format VALUES (\(currentVersion))
-                    """)
-            }
-            try connection.run("COMMIT")
-        } catch {
-            try connection.run("ROLLBACK")
-            throw error
-        }
-    }
-
-    /// The version of the schema; 0 where there is none.
-    private static func storedVersion(_ connection: Connection) throws -> Int64 {
-        let tables = try connection.query(
-            """
-            SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'mimeo_projection'),
-            to_regclass('mimeo_projection.format') IS NOT NULL
-            """)
-        guard tables.bool(0, 0) else { return 0 }
-        guard tables.bool(0, 1) else {
-            throw ProjectionError(.notAProjection, "the schema mimeo_projection is another application's")
-        }
-        let rows = try connection.query("SELECT version FROM mimeo_projection.format")
-        guard rows.count == 1 else {
-            throw ProjectionError(
-                .notAProjection, "the table mimeo_projection.format has \(rows.count) rows")
-        }
-        return rows.int8(0, 0)
+        let schema = VersionedSchema(
+            name: "mimeo_projection", lock: lock, steps: steps,
+            foreign: { ProjectionError(.notAProjection, $0) },
+            newer: { ProjectionError(.newerFormat, $0) })
+        try schema.migrate(connection)
     }
 }

@@ -95,6 +95,9 @@ final class ProjectionSession {
             """, [.int8(Int64(number))])
     }
 
+    /// Does nothing but be seen: who is idle for long while there is something to do is unseated.
+    func showLife() throws { try connection.run("SELECT 1") }
+
     /// Folds entries into the generation that readers use.
     func fold(_ entries: [LogEntry]) throws -> Generation {
         guard let current else { preconditionFailure("only a leader folds") }

@@ -241,42 +241,31 @@ actor ProjectionWorker {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning", database: database)
         }
-        let begun = try await lane.run { try $0.startBuilding(at: start) }
-        guard let loaded = try await Self.loadSnapshot(log, database, lane, logger) else { return begun }
-        return try await lane.run { try $0.finishLoading(loaded) }
+        return try await Self.fill(log, database, from: start, lane, logger)
     }
 
-    /// Loads the log's snapshot into what is being built.
-    /// - Returns: where it stands; nil when there is none, or only a damaged one beside a log that is whole.
-    private static func loadSnapshot(
-        _ log: any OperationLog, _ database: String, _ lane: WorkerLane, _ logger: Logger
-    ) async throws -> SnapshotStart? {
-        guard let snapshot = try await log.snapshot(of: database) else { return nil }
-        do {
-            // The whole of it is verified first: a generation must not begin with what turns out damaged.
-            try await log.readSnapshot(snapshot, of: database) { _ in }
-        } catch let error as OperationLogError where error.code == .corruptSnapshot {
-            guard try await log.truncation(of: database).offset == 0 else { throw error }
-            logger.error(
-                "the snapshot is damaged; the log is folded from its beginning",
-                metadata: ["database": "\(database)"])
-            return nil
-        }
-        var start: SnapshotStart?
-        try await log.readSnapshot(snapshot, of: database) { chunk in
+    private static func fill(
+        _ log: any OperationLog, _ database: String, from start: LogPosition, _ lane: WorkerLane,
+        _ logger: Logger
+    ) async throws -> Generation {
+        let begun = try await lane.run { try $0.startBuilding(at: start) }
+        let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
+            if isAgain { _ = try await lane.run { try $0.startBuilding(at: start) } }
+            return SnapshotStart?.none
+        } verifying: {
+            try await lane.run { try $0.showLife() }
+        } load: { place, chunk in
             let records = try records(in: chunk)
+            if case .begin(let begun)? = records.first { place = begun }
             let documents = records.compactMap { record in
                 if case .document(let document) = record { document } else { SnapshotDocument?.none }
             }
-            if case .begin(let begun)? = records.first { start = begun }
             try await lane.run { try $0.load(documents) }
+        } position: {
+            $0?.position
         }
-        guard let start, start.position == snapshot.position else {
-            throw OperationLogError(
-                .corruptSnapshot, "the snapshot is not of the place it is kept for", database: database,
-                offset: snapshot.position.offset)
-        }
-        return start
+        guard let loaded, let loaded else { return begun }
+        return try await lane.run { try $0.finishLoading(loaded) }
     }
 
     private static func records(in chunk: [UInt8]) throws(ProjectionError) -> [SnapshotRecord] {

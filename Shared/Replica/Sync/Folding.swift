@@ -55,12 +55,19 @@ extension Replica {
     /// whatever crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
     /// damage. A delta whose base the fold does not cover is void (decision 0004): admission keeps it out,
     /// but if one ever is in the log, every fold skips it alike and goes on.
+    /// - Returns: what was folded: the first of the items, and as many more as `ReplicaLimits.foldedBytes` of
+    ///   states have room for; none only for no items.
     public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
         precondition(role == .materialization, "a peer receives, it does not fold")
         return try committing { database, state in
             var folder = Folder(database, logger)
             var folded: [FoldedOperation] = []
-            for item in items { folded.append(try folder.fold(item, &state)) }
+            var bytes = 0
+            for item in items where bytes < ReplicaLimits.foldedBytes {
+                let operation = try folder.fold(item, &state)
+                for change in operation.changes { bytes += (change.before?.count ?? 0) + change.after.count }
+                folded.append(operation)
+            }
             try folder.frontier.save(database)
             try folder.history.save(database)
             let commit =

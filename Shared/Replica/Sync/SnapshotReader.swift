@@ -47,7 +47,8 @@ public final class SnapshotReader: Sendable {
         progress = Mutex(read.1)
     }
 
-    /// The next chunk, about `ReplicaLimits.snapshotChunkBytes` long; nil behind the last.
+    /// The next chunk, at most `ReplicaLimits.snapshotChunkBytes` long unless it is one document; nil behind
+    /// the last.
     public func next() throws -> [UInt8]? {
         try progress.withLock { progress in
             guard !progress.isDone else { return nil }
@@ -103,13 +104,16 @@ public final class SnapshotReader: Sendable {
                     isAtEnd = true
                     break
                 }
-                progress.row = statement.int(0)
                 let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
-                chunk.add(
-                    .document(
-                        SnapshotDocument(
-                            key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
-                            state: statement.bytes(4))))
+                let document = SnapshotDocument(
+                    key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
+                    state: statement.bytes(4))
+                // The log bounds a chunk by the largest document alone.
+                guard
+                    chunk.isEmpty || chunk.byteCount + document.byteBound <= ReplicaLimits.snapshotChunkBytes
+                else { return }
+                progress.row = statement.int(0)
+                chunk.add(.document(document))
                 progress.documentCount += 1
             }
             guard isAtEnd else { return }
@@ -117,6 +121,11 @@ public final class SnapshotReader: Sendable {
             progress.row = 0
         }
     }
+}
+
+extension SnapshotDocument {
+    /// No fewer bytes than its record has, the collection's with it.
+    fileprivate var byteBound: Int { state.count + key.id.bytes.count + key.collection.utf8.count + 64 }
 }
 
 extension Replica {

@@ -35,8 +35,9 @@ public actor Materializer {
     public private(set) var position: LogPosition
     /// Why the last fold failed; nil after one that did not.
     public private(set) var failure: String?
-    /// Whether the log was found to lack what is folded: nothing must be judged by this fold any more. The
-    /// next start builds it anew.
+    /// Whether the log was found to lack what is folded, or what comes next: it went back to an earlier
+    /// state, or was truncated while this fold was behind. Nothing must be judged by it any more; whoever
+    /// owns it opens another, which begins with the log's snapshot.
     public private(set) var hasLostHistory = false
 
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
@@ -56,22 +57,22 @@ public actor Materializer {
         if let checkpoint, try await isUsable(checkpoint, log, database) {
             return Materializer(database, log, replica, checkpoint, executor, logger, onFold)
         }
-        let isHalfLoaded = try await executor.run { try replica.isHalfLoaded() }
-        if checkpoint == nil, !isHalfLoaded {
-            let position = try await loadSnapshot(into: replica, log, database, executor, logger)
-            return Materializer(database, log, replica, position ?? start, executor, logger, onFold)
-        }
-        logger.warning(
-            "the log has no such history, or not any more: the materialization is built anew",
-            metadata: ["database": "\(database)"])
-        let (fresh, _) = try await executor.run {
+        let renew: @Sendable (Replica) throws -> Replica = { old in
             // Removed while the directory is still locked: nobody can open what is about to go.
             try Replica.discard(directory: folder)
-            try replica.close()
-            return try openReplica(folder, environment, logger)
+            try old.close()
+            return try openReplica(folder, environment, logger).0
         }
-        let position = try await loadSnapshot(into: fresh, log, database, executor, logger)
-        return Materializer(database, log, fresh, position ?? start, executor, logger, onFold)
+        var fresh = replica
+        if try await executor.run({ try checkpoint != nil || replica.isHalfLoaded() }) {
+            logger.warning(
+                "the log has no such history, or not any more: the materialization is built anew",
+                metadata: ["database": "\(database)"])
+            fresh = try await executor.run { try renew(replica) }
+        }
+        let (loaded, position) = try await loadSnapshot(
+            into: fresh, log, database, executor, logger, renew: renew)
+        return Materializer(database, log, loaded, position ?? start, executor, logger, onFold)
     }
 
     /// Whether the log has this history, and everything after it.
@@ -135,7 +136,8 @@ public actor Materializer {
     }
 
     /// Follows the log until the task is cancelled or the log closes. What fails is tried again, less and
-    /// less often: no wake-up comes for operations that are in the log already.
+    /// less often: no wake-up comes for operations that are in the log already. Returns as soon as
+    /// `hasLostHistory`, for that no later attempt cures.
     public func run() async {
         for await _ in log.changes(in: database) {
             var pause = Limits.foldRetry
@@ -146,6 +148,7 @@ public actor Materializer {
                 } catch let error as OperationLogError where error.code == .closed {
                     return
                 } catch {
+                    if hasLostHistory { return }
                     try? await Task.sleep(for: pause)
                     pause = min(pause * 2, Limits.foldRetryLongest)
                 }
@@ -219,7 +222,7 @@ public actor Materializer {
             failure = nil
         } catch {
             if let error = error as? OperationLogError, error.code == .truncated {
-                // This process was slower than the log is kept; the next start begins with the snapshot.
+                // This process was slower than the log is kept; another fold begins with the snapshot.
                 hasLostHistory = true
             }
             let reason = "\(error)"
@@ -236,14 +239,14 @@ public actor Materializer {
     private func loseHistory() -> OperationLogError {
         hasLostHistory = true
         return OperationLogError(
-            .corrupt, "the log does not have the history that is folded here: start this service again",
+            .corrupt, "the log does not have the history that is folded here",
             database: database, offset: position.offset)
     }
 
     /// Folds one read's worth; false at the head.
     private func foldNext() async throws -> Bool {
         let entries = try await log.read(database, after: position.offset)
-        guard let first = entries.first, let last = entries.last else { return false }
+        guard let first = entries.first else { return false }
         // The log verifies its own chain; this is that it is still the one that is folded here.
         let digest = ChainHash.digest(
             actor: first.actor, sequence: first.sequence, timestamp: first.timestamp,
@@ -254,13 +257,18 @@ public actor Materializer {
             Replica.LogItem(
                 position: LogPosition(logID: logID, offset: $0.offset, hash: $0.hash), bytes: $0.bytes)
         }
-        let replica = replica
-        let folded = try await executor.run { try replica.fold(items) }
-        position = LogPosition(logID: logID, offset: last.offset, hash: last.hash)
-        await onFold(folded)
-        let reached = waiters.filter { $0.offset <= last.offset }
-        waiters.removeAll { $0.offset <= last.offset }
-        for waiter in reached { waiter.continuation.resume(returning: true) }
+        var rest = items[...]
+        while !rest.isEmpty {
+            let (replica, part) = (replica, Array(rest))
+            let folded = try await executor.run { try replica.fold(part) }
+            guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
+            position = last.position
+            await onFold(folded)
+            rest = rest.dropFirst(folded.count)
+            let reached = waiters.filter { $0.offset <= last.position.offset }
+            waiters.removeAll { $0.offset <= last.position.offset }
+            for waiter in reached { waiter.continuation.resume(returning: true) }
+        }
         return true
     }
 }

@@ -6,51 +6,52 @@ import Replica
 // Between a log's snapshot and a materialization, in both directions, chunk by chunk.
 
 extension Materializer {
-    /// Loads the log's snapshot into a fresh replica.
-    /// - Returns: where the replica stands; nil when there is no snapshot, or only a damaged one beside a log
-    ///   that is still whole.
+    /// Loads the log's snapshot into a fresh replica; into another one, made by `renew` in its place, when a
+    /// newer snapshot came meanwhile.
+    /// - Returns: the replica that is in place now, and where it stands; nil when there is nothing to load.
     static func loadSnapshot(
         into replica: Replica, _ log: any OperationLog, _ database: String, _ executor: BlockingExecutor,
-        _ logger: Logger
-    ) async throws -> LogPosition? {
-        guard let snapshot = try await log.snapshot(of: database) else { return nil }
-        do {
-            // The whole of it is verified first: the replica must not begin with what turns out damaged.
-            try await log.readSnapshot(snapshot, of: database) { _ in }
-        } catch let error as OperationLogError where error.code == .corruptSnapshot {
-            guard try await log.truncation(of: database).offset == 0 else { throw error }
-            logger.error(
-                "the snapshot is damaged; the log is folded from its beginning",
-                metadata: ["database": "\(database)"])
-            return nil
+        _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
+    ) async throws -> (Replica, LogPosition?) {
+        var replica = replica
+        let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
+            let current = replica
+            if isAgain { replica = try await executor.run { try renew(current) } }
+            return SnapshotLoading()
+        } load: { loading, chunk in
+            let (current, sofar) = (replica, loading)
+            loading = try await executor.run { try current.load(chunk, sofar) }
+        } position: {
+            $0.position
         }
-        var loading = SnapshotLoading()
-        try await log.readSnapshot(snapshot, of: database) { chunk in
-            let sofar = loading
-            loading = try await executor.run { try replica.load(chunk, sofar) }
-        }
-        guard loading.position == snapshot.position else {
-            throw OperationLogError(
-                .corruptSnapshot, "the snapshot is not of the place it is kept for", database: database,
-                offset: snapshot.position.offset)
-        }
-        logger.info(
-            "a materialization begins with the log's snapshot",
-            metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
-        return loading.position
+        return (replica, loaded?.position)
     }
 
     /// Writes what is folded now into the log as its snapshot, while folding goes on; nil before the first
     /// operation. `pulse` is called between chunks; when it answers false the writing ends, and nothing of it
-    /// is ever seen.
+    /// is ever seen. It is read back before it counts and the one before is dropped.
     public func writeSnapshot(pulse: () async throws -> Bool) async throws -> LogSnapshot? {
         let replica = replica
         guard let reader = try await executor.run({ try replica.snapshotReader() }) else { return nil }
         defer { reader.close() }
         let draft = try await log.beginSnapshot(of: database, at: reader.start.position)
+        var (chunks, bytes, sum) = (0, 0, SnapshotSum.start(draft.position))
         while let chunk = try await executor.run({ try reader.next() }) {
             try await log.add(chunk, to: draft, in: database)
+            sum = SnapshotSum.next(after: sum, chunk: SnapshotSum.chunk(chunk))
+            (chunks, bytes) = (chunks + 1, bytes + chunk.count)
             guard try await pulse() else { return nil }
+        }
+        let written = LogSnapshot(
+            number: draft.number, position: draft.position, chunks: chunks, bytes: bytes, checksum: sum)
+        var readBack = SnapshotSum.start(written.position)
+        for index in 0..<written.chunks {
+            let chunk = try await log.chunk(index, of: written, in: database)
+            readBack = SnapshotSum.next(after: readBack, chunk: SnapshotSum.chunk(chunk))
+            guard try await pulse() else { return nil }
+        }
+        guard readBack == written.checksum else {
+            throw OperationLogError.damagedSnapshot(database, written.position.offset)
         }
         return try await log.finish(draft, in: database)
     }

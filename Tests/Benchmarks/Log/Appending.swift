@@ -66,6 +66,7 @@ func barePostgresRate(_ url: String, rows: Int) -> Double {
     let connection = PQconnectdb(url)
     defer { PQfinish(connection) }
     check(PQstatus(connection) == CONNECTION_OK, "the bare loop connects")
+    PQclear(PQexec(connection, "SET client_min_messages = warning"))
     PQclear(
         PQexec(connection, "CREATE TABLE IF NOT EXISTS rows (id bigserial PRIMARY KEY, bytes bytea)"))
     PQclear(PQprepare(connection, "insert", "INSERT INTO rows (bytes) VALUES ($1::bytea)", 1, nil))

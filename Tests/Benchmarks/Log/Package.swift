@@ -25,7 +25,7 @@ let package = Package(
         module("CRDT", [], exclude: ["Encoding.md"]),
         module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
         module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
-        module("OperationLog", ["CRDT", grdb, logging]),
+        module("OperationLog", ["CRDT", grdb, sqlite, logging]),
         module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(

@@ -19,18 +19,18 @@ func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
 func text(_ number: Double, _ digits: Int = 0) -> String { String(format: "%.\(digits)f", number) }
 
-/// Rounds of the bare loop, one appender and sixty-four, one after the other; medians of the rates and of
-/// the ratios within each round.
+/// Short turns of the bare loop, one appender and sixty-four, one after the other, so that whatever else the
+/// machine does meets all of them; medians of the rates and of the ratios within each turn.
 func compare(
     _ name: String, _ log: any OperationLog, rounds: Int, goal: Double, bare: (Int) -> Double
 ) async throws {
     var rates: (bare: [Double], one: [Double], many: [Double]) = ([], [], [])
-    for round in 0..<UInt64(rounds) {
-        let first = bare(1_000)
-        let one = try await appendRate(log, appenders: 1, operations: 1_000, firstActor: 1_000 * round + 1)
-        let second = bare(1_000)
+    for turn in 0..<UInt64(rounds * 5) {
+        let first = bare(300)
+        let one = try await appendRate(log, appenders: 1, operations: 300, firstActor: 1_000 * turn + 1)
+        let second = bare(300)
         let many = try await appendRate(
-            log, appenders: 64, operations: 400, firstActor: 1_000 * round + 100)
+            log, appenders: 64, operations: 100, firstActor: 1_000 * turn + 100)
         rates.bare.append((first + second) / 2)
         rates.one.append(one)
         rates.many.append(many)

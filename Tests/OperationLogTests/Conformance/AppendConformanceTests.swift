@@ -67,6 +67,10 @@ struct AppendConformanceTests {
                 [request(1, 1), request(1, 3), request(1, 4), request(2, 1)], to: "db")
             #expect(
                 mixed == [.appended(offset: 1), .gap(expected: 2), .gap(expected: 2), .appended(offset: 2)])
+            // Also where a whole group is one run of an actor that is known.
+            #expect(
+                try await log.append([request(1, 3), request(1, 4)], to: "db").first == .gap(expected: 2))
+            #expect(try await log.head(of: "db").offset == 2)
         }
     }
 

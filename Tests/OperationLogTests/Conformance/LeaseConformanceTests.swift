@@ -50,7 +50,12 @@ struct LeaseConformanceTests {
     func expiry(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
             let first = try #require(try await log.lease("writer", of: 1, for: .milliseconds(1), in: "db"))
-            let isLost = try await eventually { try await append(log, first, 1) == .conflict(.leaseLost) }
+            // One that came in time is there; the next one comes later.
+            var next: UInt64 = 0
+            let isLost = try await eventually {
+                next += 1
+                return try await append(log, first, next) == .conflict(.leaseLost)
+            }
             #expect(isLost)
             #expect(try await log.renew(first, for: long, in: "db") == false)
             let second = try #require(try await log.lease("writer", of: 1, for: long, in: "db"))

@@ -1,7 +1,10 @@
 import CRDT
+import GRDB
+import Synchronization
 import Testing
 
 @testable import OperationLog
+@testable import Postgres
 
 @Suite("Log contract: snapshots and truncation")
 struct RetentionConformanceTests {
@@ -41,6 +44,28 @@ struct RetentionConformanceTests {
             #expect(try await code { try await log.add([1], to: abandoned, in: "db") } == .noSnapshot)
             #expect(try await code { _ = try await log.finish(abandoned, in: "db") } == .noSnapshot)
             #expect(try await code { _ = try await log.chunk(2, of: second, in: "db") } == .corruptSnapshot)
+        }
+    }
+
+    @Test("what is written can be read back before it counts", arguments: LogDriver.allCases)
+    func readBack(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let before = try await write([[9]], at: 3, log)
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            var sum = SnapshotSum.start(draft.position)
+            for chunk in [[1, 2], [3]] as [[UInt8]] {
+                try await log.add(chunk, to: draft, in: "db")
+                sum = SnapshotSum.next(after: sum, chunk: SnapshotSum.chunk(chunk))
+            }
+            func written(_ checksum: UInt64) -> LogSnapshot {
+                LogSnapshot(
+                    number: draft.number, position: draft.position, chunks: 2, bytes: 3, checksum: checksum)
+            }
+            #expect(try await read(written(sum), log) == [[1, 2], [3]])
+            #expect(try await code { _ = try await read(written(~sum), log) } == .noSnapshot)
+            #expect(try await log.snapshot(of: "db") == before)
+            #expect(try await log.finish(draft, in: "db") == written(sum))
         }
     }
 
@@ -148,9 +173,84 @@ struct RetentionConformanceTests {
                 return try await log.append([request(actor, 1, condition: condition)], to: "db").first
             }
             #expect(try await outcome(7, 2) == .conflict(.condition(offset: 8)))
+            // The beginning is no exception: what was touched there may have been removed.
+            #expect(try await outcome(0, 2) == .conflict(.condition(offset: 8)))
             #expect(try await outcome(8, 3) == .appended(offset: 11))
             _ = try await log.append([request(4, 1, touches: [touch])], to: "db")
             #expect(try await outcome(11, 5) == .conflict(.condition(offset: 12)))
+        }
+    }
+
+    @Test(
+        "a read beside a truncation is answered or told of it, and never told of damage",
+        arguments: LogDriver.allCases)
+    func readsBeside(driver: LogDriver) async throws {
+        try await driver.withLog { log, openAnother in
+            let other = try openAnother()
+            _ = try await log.append(requests(1, 1...60), to: "db")
+            _ = try await write([[1]], at: 60, log)
+            let cut = Mutex(UInt64(0))
+            let reading = Task {
+                while cut.withLock({ $0 }) < 60 {
+                    let next = cut.withLock { $0 }
+                    let failed = try await code { _ = try await other.read("db", after: next) }
+                    #expect(failed == nil || failed == .truncated)
+                    let missed = try await code { _ = try await other.position(at: next + 1, in: "db") }
+                    #expect(missed == nil)
+                }
+            }
+            for end in UInt64(1)...60 {
+                try await truncate(log, through: end)
+                cut.withLock { $0 = end }
+            }
+            try await reading.value
+            await other.close()
+        }
+    }
+
+    @Test(
+        "what the index of last offsets need not know any more goes in pieces", arguments: LogDriver.allCases)
+    func manyTouches(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            let bits = (0..<30_000).map { UInt64($0) &* 0x9E37_79B9_7F4A_7C15 }
+            let touches = bits.map { Touch(rawValue: $0) }
+            for (number, start) in stride(from: 0, to: touches.count, by: 10_000).enumerated() {
+                let part = Array(touches[start..<start + 10_000])
+                _ = try await log.append([request(1, UInt64(number + 1), touches: part)], to: "db")
+            }
+            _ = try await log.append([request(1, 4, touches: [touches[5], touches[29_999]])], to: "db")
+            _ = try await write([[1]], at: 3, log)
+            let commits = (log as? SQLiteOperationLog).map { CommitSizes($0) }
+            try await truncate(log, through: 3)
+            #expect(commits?.greatest ?? 0 <= 10_000)
+            func outcome(_ touch: Touch, _ actor: UInt64) async throws -> AppendOutcome? {
+                let condition = AppendCondition(readAt: 3, reads: [touch])
+                return try await log.append([request(actor, 1, condition: condition)], to: "db").first
+            }
+            #expect(try await outcome(touches[5], 2) == .conflict(.condition(offset: 4)))
+            #expect(try await outcome(touches[29_999], 3) == .conflict(.condition(offset: 4)))
+            #expect(try await outcome(touches[6], 4) == .appended(offset: 5))
+            #expect(try await log.indexedTouches() == 2)
+        }
+    }
+
+    @Test("a moved write goes into a truncated log, and its copy does not", arguments: LogDriver.allCases)
+    func movedWrites(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...10), to: "db")
+            _ = try await write([[1]], at: 10, log)
+            try await truncate(log, through: 10)
+            func moved(to actor: UInt64, readAt: UInt64) -> AppendRequest {
+                request(
+                    actor, 1, touches: [.origin(77)],
+                    condition: AppendCondition(readAt: readAt, reads: [.origin(77)]))
+            }
+            let both = [moved(to: 2, readAt: 10), moved(to: 3, readAt: 10)]
+            let outcomes = try await log.append(both, to: "db")
+            #expect(outcomes == [.appended(offset: 11), .conflict(.condition(offset: 11))])
+            #expect(
+                try await log.append([moved(to: 4, readAt: 10)], to: "db")
+                    == [.conflict(.condition(offset: 11))])
         }
     }
 
@@ -204,6 +304,40 @@ struct RetentionConformanceTests {
             return nil
         } catch let error as OperationLogError {
             return error
+        }
+    }
+}
+
+/// How many rows the largest of a SQLite log's transactions has changed.
+private final class CommitSizes: TransactionObserver, Sendable {
+    private let state = Mutex((last: 0, greatest: 0))
+
+    init(_ log: SQLiteOperationLog) {
+        log.pool.add(transactionObserver: self, extent: .observerLifetime)
+    }
+
+    var greatest: Int { state.withLock { $0.greatest } }
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) {
+        let total = db.totalChangesCount
+        state.withLock { state in
+            state.greatest = state.last == 0 ? 0 : max(state.greatest, total - state.last)
+            state.last = total
+        }
+    }
+    func databaseDidRollback(_ db: Database) {}
+}
+
+extension OperationLog {
+    /// How many touches the index of last offsets holds.
+    fileprivate func indexedTouches() async throws -> Int {
+        if let log = self as? SQLiteOperationLog {
+            return try await log.reading { try Int.fetchOne($0, sql: "SELECT count(*) FROM touched") ?? 0 }
+        }
+        guard let log = self as? PostgresOperationLog else { return 0 }
+        return try await log.reading {
+            Int(try $0.query("SELECT count(*) FROM mimeo_log.touched").int8(0, 0))
         }
     }
 }

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Foundation
+import LogDoubles
 import OperationLog
 import Synchronization
 import TestSupport
@@ -157,6 +158,33 @@ struct ProjectionTakeoverPostgresTests {
         }
     }
 
+    @Test("a leader that verifies a snapshot is seen to be at work, chunk by chunk")
+    func verifying() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
+            let head = try await bench.log.head(of: ProjectionBench.database)
+            let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: head)
+            for number in 0..<3 {
+                var chunk = SnapshotChunk()
+                if number == 0 { chunk.add(.begin(SnapshotStart(position: head, clock: 1, reapFloor: 0))) }
+                chunk.add(.actor(ActorProgress(actor: ActorID(UInt64(number)), sequence: 1, timestamp: 1)))
+                if number == 2 { chunk.add(.end(actors: 3, documents: 0)) }
+                try await bench.log.add(chunk.bytes, to: draft, in: ProjectionBench.database)
+            }
+            _ = try await bench.log.finish(draft, in: ProjectionBench.database)
+            try await bench.log.truncate(ProjectionBench.database, through: 1, keepingHashesAfter: 0)
+            let log = try WatchedLog(bench.log, url: bench.url)
+            let projections = PostgresProjections(url: bench.url, logger: quiet)
+            let projection = try await projections.open(ProjectionBench.database, log: log)
+            try await projection.advance()
+            // Three to verify, three to load.
+            #expect(log.changes.count == 6)
+            #expect(Set(log.changes).count == 6)
+            await projection.close()
+            await projections.close()
+        }
+    }
+
     @Test("a leader that does nothing while there is something to do loses its lead")
     func stalled() async throws {
         try await ProjectionBench.run { bench in
@@ -171,6 +199,32 @@ struct ProjectionTakeoverPostgresTests {
             }
             #expect(throws: PostgresError.self) { try stalled.look() }
         }
+    }
+}
+
+/// Tells at every chunk that is read how long the leader's connection has done nothing.
+private final class WatchedLog: PassingOnLog, @unchecked Sendable {
+    // Unchecked as its superclass: `changes` is guarded by its lock.
+    private let connection: Connection
+    private let seen = Mutex<[String]>([])
+
+    init(_ log: any OperationLog, url: String) throws {
+        connection = try Connection(url: url)
+        super.init(log)
+    }
+
+    /// When the leader's connection last did something, at each chunk that was read.
+    var changes: [String] { seen.withLock { $0 } }
+
+    override func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+        let rows = try connection.query(
+            """
+            SELECT a.state_change::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+            WHERE l.locktype = 'advisory' AND l.classid = \(ProjectionLocks.lead) AND l.granted
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """)
+        seen.withLock { $0.append(rows.text(0, 0)) }
+        return try await super.chunk(index, of: snapshot, in: database)
     }
 }
 

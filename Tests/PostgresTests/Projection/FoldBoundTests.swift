@@ -1,0 +1,98 @@
+import CRDT
+import OperationLog
+import Testing
+
+@testable import Postgres
+
+@Suite(
+    "What one transaction of a worker holds",
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct FoldBoundTests {
+    private static let documents = 12
+    private static let bytes = 3 << 20
+
+    /// A log with `documents` large ones, of which the entries after are small, and a writer that has folded
+    /// the large ones.
+    private func large(
+        _ body: (ProjectionBench, GenerationWriter, inout [Document]) async throws -> Void
+    ) async throws {
+        try await ProjectionBench.run { bench in
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
+            let session = try ProjectionSession(
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
+            let writer = try GenerationWriter(
+                try session.look().current, views: "db_cars", try Connection(url: bench.url), quiet)
+            var documents: [Document] = []
+            for number in 0..<Self.documents {
+                var editor = DocumentEditor(
+                    document: Document(), stamp: Stamp(time: UInt64(number + 1) << 16, actor: ActorID(1)))
+                editor.create()
+                try editor.set(["t"], .string(String(repeating: "x", count: Self.bytes)))
+                documents.append(editor.document)
+                try await append([number], [editor], sequence: UInt64(number + 1), to: bench)
+                try writer.fold(try await bench.log.read(ProjectionBench.database, after: UInt64(number)))
+            }
+            try await body(bench, writer, &documents)
+            #expect(try bench.stored() == (try await bench.fold()))
+        }
+    }
+
+    private func append(
+        _ numbers: [Int], _ editors: [DocumentEditor], sequence: UInt64, to bench: ProjectionBench
+    ) async throws {
+        let stamp = Stamp(time: sequence << 16, actor: ActorID(1))
+        let changes = try zip(numbers, editors).map { number, editor in
+            CRDT.Operation.Change(
+                collection: "c", id: try DocumentID(.int(Int64(number))),
+                delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
+        }
+        try await bench.append(
+            CRDT.Operation(
+                actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes))
+    }
+
+    private func edited(_ document: Document, sequence: UInt64) throws -> DocumentEditor {
+        var editor = DocumentEditor(
+            document: document, stamp: Stamp(time: sequence << 16, actor: ActorID(1)))
+        try editor.set(["n"], .int(Int64(sequence)))
+        return editor
+    }
+
+    /// Bytes of the states that each transaction has written.
+    private func transactions(_ bench: ProjectionBench) throws -> [Int64] {
+        let rows = try Connection(url: bench.url).query(
+            "SELECT sum(octet_length(state))::int8 FROM mimeo_g1.c1 GROUP BY xmin::text ORDER BY 1")
+        return (0..<rows.count).map { rows.int8($0, 0) }
+    }
+
+    @Test("small changes of large documents go in as many transactions as the documents' bytes ask for")
+    func split() async throws {
+        try await large { bench, writer, documents in
+            let first = UInt64(Self.documents)
+            for number in documents.indices {
+                let sequence = first + UInt64(number) + 1
+                let editor = try edited(documents[number], sequence: sequence)
+                try await append([number], [editor], sequence: sequence, to: bench)
+            }
+            let entries = try await bench.log.read(ProjectionBench.database, after: first)
+            #expect(entries.count == Self.documents)
+            try writer.fold(entries)
+            let sizes = try transactions(bench)
+            #expect(sizes.count == 2)
+            #expect(sizes.allSatisfy { $0 <= Int64(PostgresLimits.batchBytes + Self.bytes * 2) })
+        }
+    }
+
+    @Test("an operation that needs more than that is folded by itself")
+    func one() async throws {
+        try await large { bench, writer, documents in
+            let sequence = UInt64(Self.documents) + 1
+            let editors = try documents.map { try edited($0, sequence: sequence) }
+            try await append(Array(documents.indices), editors, sequence: sequence, to: bench)
+            let next = try edited(editors[0].document, sequence: sequence + 1)
+            try await append([0], [next], sequence: sequence + 1, to: bench)
+            try writer.fold(try await bench.log.read(ProjectionBench.database, after: sequence - 1))
+            #expect(writer.generation.position.offset == sequence + 1)
+        }
+    }
+}

@@ -1,0 +1,25 @@
+@testable import Replica
+
+extension Replica {
+    /// Takes from the store's file what formats after this one (1 or 2) have added, so that it is one of that
+    /// format. A format that adds something adds a line here.
+    func goBack(toFormat format: Int) throws {
+        let afterFirst = [
+            "DROP TABLE refused", "ALTER TABLE acknowledged DROP COLUMN timestamp",
+            "ALTER TABLE acknowledged DROP COLUMN hash", "ALTER TABLE store DROP COLUMN born",
+        ]
+        let afterSecond = [
+            "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier", "DROP TABLE history",
+            "DROP TABLE moved", "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
+            "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
+            "DROP TABLE document_index", "DROP TABLE index_version", "DROP INDEX IF EXISTS documents_1_dead",
+        ]
+        try committing { database, _ in
+            for change in (format == 1 ? afterFirst : []) + afterSecond {
+                try RawStatement(fresh: change, database).run()
+            }
+            try RawStatement(fresh: "PRAGMA user_version = \(format)", database).run()
+            return ((), nil)
+        }
+    }
+}

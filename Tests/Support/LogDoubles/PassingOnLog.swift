@@ -1,0 +1,122 @@
+import CRDT
+import OperationLog
+import Synchronization
+
+/// A log that passes every call on to another one, which may be replaced while clients stay: a failover. What
+/// is to go otherwise is overridden.
+open class PassingOnLog: OperationLog, @unchecked Sendable {
+    // Unchecked because it is open: what it has itself is guarded by this lock.
+    private let place: Mutex<any OperationLog>
+
+    /// A log in front of this one.
+    public init(_ log: any OperationLog) { place = Mutex(log) }
+
+    /// From now on everything goes to another log.
+    public func failOver(to other: any OperationLog) { place.withLock { $0 = other } }
+
+    /// Where calls go.
+    public var log: any OperationLog { place.withLock { $0 } }
+
+    /// Passed on.
+    open func createDatabase(_ database: String) async throws -> Bool {
+        try await log.createDatabase(database)
+    }
+
+    /// Passed on.
+    open func databases() async throws -> [String] { try await log.databases() }
+
+    /// Passed on.
+    open func databaseExists(_ database: String) async throws -> Bool {
+        try await log.databaseExists(database)
+    }
+
+    /// Passed on.
+    open func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        try await log.append(requests, to: database)
+    }
+
+    /// Passed on.
+    open func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+        try await log.frontier(of: actors, in: database)
+    }
+
+    /// Passed on.
+    open func head(of database: String) async throws -> LogPosition { try await log.head(of: database) }
+
+    /// Passed on.
+    open func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        try await log.position(at: offset, in: database)
+    }
+
+    /// Passed on.
+    open func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry] {
+        try await log.read(database, after: offset, limit: limit)
+    }
+
+    /// Passed on.
+    open func changes(in database: String) -> AsyncStream<Void> { log.changes(in: database) }
+
+    /// Passed on.
+    open var status: LogStatus { log.status }
+
+    /// Passed on.
+    open func close() async { await log.close() }
+
+    /// Passed on.
+    open func truncation(of database: String) async throws -> LogPosition {
+        try await log.truncation(of: database)
+    }
+
+    /// Passed on.
+    open func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64)
+        async throws
+    {
+        try await log.truncate(database, through: offset, keepingHashesAfter: floor)
+    }
+
+    /// Passed on.
+    open func snapshot(of database: String) async throws -> LogSnapshot? {
+        try await log.snapshot(of: database)
+    }
+
+    /// Passed on.
+    open func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft {
+        try await log.beginSnapshot(of: database, at: position)
+    }
+
+    /// Passed on.
+    open func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+        try await log.add(chunk, to: draft, in: database)
+    }
+
+    /// Passed on.
+    open func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+        try await log.finish(draft, in: database)
+    }
+
+    /// Passed on.
+    open func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+        try await log.chunk(index, of: snapshot, in: database)
+    }
+
+    /// Passed on.
+    open func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String)
+        async throws
+        -> ActorLease?
+    { try await log.lease(purpose, of: slots, for: duration, in: database) }
+
+    /// Passed on.
+    open func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+        try await log.renew(lease, for: duration, in: database)
+    }
+
+    /// Passed on.
+    open func retire(_ actors: [ActorID], in database: String) async throws {
+        try await log.retire(actors, in: database)
+    }
+
+    /// Passed on.
+    open func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+        try await log.release(lease, retiring: retiring, in: database)
+    }
+}
