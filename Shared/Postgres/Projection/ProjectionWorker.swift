@@ -260,7 +260,11 @@ actor ProjectionWorker {
             let documents = records.compactMap { record in
                 if case .document(let document) = record { document } else { SnapshotDocument?.none }
             }
-            try await lane.run { try $0.load(documents) }
+            // A chunk of histories has no documents; there may be gigabytes of them.
+            try await lane.run {
+                try $0.showLife()
+                try $0.load(documents)
+            }
         } position: {
             $0?.position
         }

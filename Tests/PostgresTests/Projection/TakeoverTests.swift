@@ -177,7 +177,7 @@ struct ProjectionTakeoverPostgresTests {
             let projections = PostgresProjections(url: bench.url, logger: quiet)
             let projection = try await projections.open(ProjectionBench.database, log: log)
             try await projection.advance()
-            // Three to verify, three to load.
+            // Three to verify, three to load; what the last chunk's loading does is not seen any more.
             #expect(log.changes.count == 6)
             #expect(Set(log.changes).count == 6)
             await projection.close()
