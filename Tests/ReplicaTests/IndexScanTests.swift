@@ -62,6 +62,36 @@ struct IndexScanTests {
         #expect(found.map(\.id?.value) == wanted.map { .int($0.id) })
     }
 
+    @Test("an index changes neither which of equal rows counts nor which comes first")
+    func sameRows() throws {
+        let long = String(repeating: "x", count: 600)
+        let documents = [
+            "{'_id': 3, 'a': 5, 'n': 1, 'x': 1, 'y': 1}", "{'_id': 2, 'a': 3, 'n': 2, 'x': 1, 'y': 1}",
+            "{'_id': 1, 'a': 1, 'n': 1, 'x': 1, 'y': 1}", "{'_id': 4, 'a': '\(long)', 'b': '\(long)z'}",
+        ]
+        let statements = [
+            "SELECT DISTINCT n FROM c WHERE a > 0 ORDER BY a",
+            "SELECT DISTINCT n FROM c WHERE a > 0 ORDER BY a DESC LIMIT 1",
+            "SELECT _id FROM c WHERE (_id = 1 OR _id = 2) AND x = 1 AND y = 1 LIMIT 1",
+            "SELECT _id FROM c WHERE _id IN (1, 3) AND x = 1",
+            "SELECT _id FROM c WHERE a = '\(long)' AND b > '\(long)'",
+            "SELECT _id FROM c WHERE a = '\(long)' AND b != '\(long)'",
+            "SELECT _id FROM c WHERE a = '\(long)' AND b < '\(long)zz'",
+        ]
+        try withPeer { replica, _ in
+            for document in documents { try replica.execute("INSERT INTO c DOCUMENTS (\(document))") }
+            let wanted = try statements.map { try replica.rows($0) }
+            #expect(wanted.allSatisfy { !$0.isEmpty })
+            for keys in [["a"], ["-a"], ["x", "y"], ["a", "b"], ["-a", "-b"], ["a", "n"]] {
+                try replica.change(.create(index("i", on: keys), ifNotExists: false))
+                for (statement, rows) in zip(statements, wanted) {
+                    #expect(try replica.rows(statement) == rows, "\(statement.prefix(70)) with \(keys)")
+                }
+                try replica.change(.drop(collection: "c", name: "i", ifExists: false))
+            }
+        }
+    }
+
     @Test("rows that an order does not tell apart come as without an index, also from entries read backwards")
     func ties() throws {
         try withPeer { replica, _ in

@@ -17,8 +17,11 @@ struct RowPlanner {
         var isOrdered = false
     }
 
-    /// The plan of a SELECT. `isLimited`: whether it has a LIMIT.
-    func plan(_ input: OrderedRows, _ projection: BoundProjection, isLimited: Bool) throws -> Planned {
+    /// The plan of a SELECT. `isLimited`: whether it has a LIMIT. A DISTINCT takes its places in the order
+    /// from the row that came first of those that are alike, so its rows have to come as a scan's.
+    func plan(
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
+    ) throws -> Planned {
         var planned = Planned(input: input, projection: projection)
         // Strict reads see other variants than those an index holds.
         guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
@@ -36,7 +39,7 @@ struct RowPlanner {
         var request = AccessPlanner.Request(
             collection: collection, source: source,
             confinement: shape.condition.map { Confinement($0, source: source) } ?? .any)
-        request.order = shape.grouping == nil ? input.order : []
+        request.order = shape.grouping == nil && !isDistinct ? input.order : []
         request.isLimited = isLimited
         request.isConfinedWholly = shape.condition.map(Self.isConfinement) ?? true
         request.readsOrder = !(shape.grouping.map(Self.onlyCounts) ?? false)

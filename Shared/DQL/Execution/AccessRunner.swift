@@ -11,20 +11,13 @@ struct AccessRunner {
         switch path {
         case .nothing: return
         case .collection: try source.scan(collection, visit)
-        case .ids(let ids): try lookup(ids, visit)
+        case .ids(let ids) where ids.count == 1:
+            try source.lookup(collection, ids[0]) { _ = try visit($0) }
         case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
-        case .index, .union, .intersection:
+        // In the order of a scan, which does not say how a condition names its documents.
+        case .ids, .index, .union, .intersection:
             guard let found = try numbers(path) else { return try source.scan(collection, visit) }
             try source.documents(collection, numbered: found, visit)
-        }
-    }
-
-    private func lookup(_ ids: [DocumentID], _ visit: (DocumentRecord) throws -> Bool) throws {
-        var seen: Set<DocumentID> = []
-        for id in ids where ids.count == 1 || seen.insert(id).inserted {
-            var goesOn = true
-            try source.lookup(collection, id) { goesOn = try visit($0) }
-            if !goesOn { return }
         }
     }
 

@@ -82,12 +82,13 @@ extension RowRunner {
 
 /// The indexes of the collections that one execution joins: they do not change during it.
 final class KnownCatalogs {
-    private var known: [String: IndexCatalog] = [:]
+    /// A few; by the bytes of their names, since Swift takes other spellings of a character for the same.
+    private var known: [(collection: String, catalog: IndexCatalog)] = []
 
     func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
-        if let catalog = known[collection] { return catalog }
+        if let entry = known.first(where: { utf8Equal($0.collection, collection) }) { return entry.catalog }
         let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
-        known[collection] = catalog
+        known.append((collection, catalog))
         return catalog
     }
 }
@@ -118,8 +119,8 @@ extension RowPlanner {
         let catalog =
             options.strictReads ? nil : try (documents as? any IndexedSource)?.catalog(of: collection)
         let planner = AccessPlanner(
-            catalog: catalog ?? IndexCatalog(version: 0, indexes: []), directives: Directives(),
-            hint: join.hint)
+            catalog: catalog ?? IndexCatalog(version: 0, indexes: []),
+            directives: Directives(options.parameters.defaultDirectives, nil), hint: join.hint)
         return planner.choose(
             AccessPlanner.Request(
                 collection: collection, source: join.source, confinement: join.probe)

@@ -14,7 +14,8 @@ struct SelectExecutor {
         let planner = RowPlanner(documents: documents, options: context.options)
         try planner.checkJoins(of: plan.input.rows, context.source)
         let planned = try planner.plan(
-            plan.input, plan.projection, isLimited: plan.input.bounds.limit != nil && !plan.isDistinct)
+            plan.input, plan.projection, isDistinct: plan.isDistinct,
+            isLimited: plan.input.bounds.limit != nil && !plan.isDistinct)
         self.plan = SelectPlan(
             input: planned.input, projection: planned.projection, isDistinct: plan.isDistinct)
         isOrdered = planned.isOrdered

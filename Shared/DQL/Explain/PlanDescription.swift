@@ -66,7 +66,8 @@ struct PlanDescription {
     private func operators(_ plan: SelectPlan, _ select: SelectStatement) throws -> [Value] {
         let planner = RowPlanner(documents: documents, options: options)
         let planned = try planner.plan(
-            plan.input, plan.projection, isLimited: select.selection.limit != nil && !plan.isDistinct)
+            plan.input, plan.projection, isDistinct: plan.isDistinct,
+            isLimited: select.selection.limit != nil && !plan.isDistinct)
         var texts = Texts(select)
         var children = try rows(planned.input.rows, &texts)
         if plan.isDistinct { children.append(Self.operator("distinct", [])) }

@@ -28,6 +28,8 @@ struct KeyWriter {
     private(set) var bytes: [UInt8] = []
     /// Whether a part was cut.
     private(set) var isTruncated = false
+    /// Whether the part written last was cut.
+    private(set) var isLastPartCut = false
     /// Whether a float was written whose key is that of an integer too, or of another float: then the key
     /// does not say what the value was.
     private(set) var isAmbiguous = false
@@ -59,9 +61,13 @@ struct KeyWriter {
     }
 
     /// Adds a part of one byte.
-    mutating func append(tag: UInt8, isDescending: Bool) { bytes.append(isDescending ? ~tag : tag) }
+    mutating func append(tag: UInt8, isDescending: Bool) {
+        isLastPartCut = false
+        bytes.append(isDescending ? ~tag : tag)
+    }
 
     private mutating func begin() -> Int {
+        isLastPartCut = false
         end = bytes.count + limit
         return bytes.count
     }
@@ -70,6 +76,7 @@ struct KeyWriter {
         if bytes.count > end {
             bytes.removeLast(bytes.count - end)
             isTruncated = true
+            isLastPartCut = true
         }
         if isDescending { for place in start..<bytes.count { bytes[place] = ~bytes[place] } }
     }

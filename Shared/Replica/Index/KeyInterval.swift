@@ -31,7 +31,6 @@ struct KeyInterval: Equatable {
     private static func place(
         _ cut: KeyPosition, begins: Bool, isDescending: Bool, _ writer: consuming KeyWriter
     ) -> [UInt8] {
-        let wasCut = writer.isTruncated
         /// Whether, in the order of values, the cut lies before what is written.
         let isBefore: Bool
         switch cut {
@@ -51,7 +50,7 @@ struct KeyInterval: Equatable {
             writer.append(prefix: text, isDescending: isDescending)
             isBefore = false
         }
-        if writer.isTruncated && !wasCut { return begins ? writer.bytes : after(writer.bytes) }
+        if writer.isLastPartCut { return begins ? writer.bytes : after(writer.bytes) }
         return isBefore != isDescending ? writer.bytes : after(writer.bytes)
     }
 
