@@ -51,6 +51,7 @@ final class Peer: @unchecked Sendable {
     struct Backup {
         let folder: String
         let commits: [UInt64: Int]
+        let repairedAt: UInt64
     }
 
     /// Its public key's text.

@@ -22,6 +22,8 @@ extension World {
         if let original {
             peer.subscriptions = original.subscriptions
             peer.commits = original.commits
+            peer.stored = original.stored
+            peer.repairedAt = original.repairedAt
             peer.keyNumber = original.keyNumber
             peer.written = original.written
             peer.rights = original.rights

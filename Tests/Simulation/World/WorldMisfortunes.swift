@@ -79,7 +79,7 @@ extension World {
             let backup = "\(folder)/peer-\(peer.number).backup"
             Files.remove(backup)
             try Files.copy(from: peer.folder, to: backup, prefix: "replica.sqlite", keepsInodes: false)
-            peer.earlier = Peer.Backup(folder: backup, commits: peer.commits)
+            peer.earlier = Peer.Backup(folder: backup, commits: peer.commits, repairedAt: peer.repairedAt)
             return note(34) { "peer \(peer.number) is backed up" }
         }
         let isInPlace = generator.chance(50)
@@ -93,6 +93,7 @@ extension World {
                 from: earlier.folder, to: peer.folder, prefix: "replica.sqlite", keepsInodes: isInPlace)
             peer.earlier = nil
             peer.commits = earlier.commits
+            peer.repairedAt = earlier.repairedAt
             peer.stored = [:]
             peer.seenMarks = []
             peer.rollBacks += 1
