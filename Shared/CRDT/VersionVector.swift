@@ -34,6 +34,9 @@ public struct VersionVector: Hashable, Sendable {
     /// Whether it covers nothing.
     public var isEmpty: Bool { entries.isEmpty }
 
+    /// Whether it covers what a seed wrote (rule 7).
+    public var holdsSeed: Bool { entries.contains { $0.time == 0 } }
+
     /// The greatest timestamp of an actor, nil when none of its stamps is covered.
     public subscript(actor: ActorID) -> Timestamp? {
         let place = position(of: actor)

@@ -78,6 +78,29 @@ struct ReturnTests {
         }
     }
 
+    @Test("a seed that was reaped elsewhere is gone with a state of an equal vector")
+    func reapedSeed() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
+            let one = try key("c", 1)
+            let held = try #require(try replica.read { try $0.state(of: one) })
+            var deletion = DocumentEditor(
+                document: try Document(decoding: held), stamp: Stamp(time: 9, actor: ActorID(7)))
+            deletion.delete()
+            let write = try document("b", 2, by: 5, at: 10)
+            let reception = Reception(updates: [DocumentUpdate(key: one, content: .state(write.encoded()))])
+            #expect(try replica.receive(reception) == .stored)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
+            // What a server has that forgot the seed before the write came.
+            var rest = try #require(deletion.document.reaped())
+            rest.merge(write)
+            let told = Reception(updates: [DocumentUpdate(key: one, content: .state(rest.encoded()))])
+            #expect(try replica.receive(told) == .stored)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+            #expect(try replica.read { try $0.state(of: one) } == rest.encoded())
+        }
+    }
+
     @Test("staged pages stay for a later session only with a token, and only while somebody asks for them")
     func resumption() throws {
         try withPeer { replica, _ in

@@ -87,8 +87,8 @@ struct HostilePeerTests {
             let owner = bench.token(grant: .everything, peerKey: "owner")
             let thief = bench.token(grant: .everything, peerKey: "thief")
             let first = try await bench.converse(
-                token: owner, [Written.upload(try Written.operation()), [0]])
-            #expect(first.refusals == [])
+                token: owner, [Written.upload(try Written.operation())], until: \.isAcknowledged)
+            #expect(first.isAcknowledged)
             let second = try await bench.converse(
                 token: thief,
                 [

@@ -28,7 +28,10 @@ extension TestBench {
 
     /// Sends messages after a hello and returns every frame that came until the server closed or refused an
     /// operation.
-    func converse(token: String, _ messages: [[UInt8]], greets: Bool = true) async throws -> [Frame] {
+    func converse(
+        token: String, _ messages: [[UInt8]], greets: Bool = true,
+        until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty }
+    ) async throws -> [Frame] {
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = 2 * 1_048_576
         let client = WebSocketClient(
@@ -46,7 +49,7 @@ extension TestBench {
                 if let answer = try await connection.receive() { frames.append(try Frame(decoding: answer)) }
             }
             for message in messages { try await connection.send(message) }
-            while frames.refusals.isEmpty, let message = try? await connection.receive() {
+            while !isOver(frames), let message = try? await connection.receive() {
                 frames.append(try Frame(decoding: message))
             }
             return frames
@@ -57,6 +60,9 @@ extension TestBench {
 extension [Frame] {
     /// The code of the last frame when it is a close.
     var closeCode: String? { if case .close(let error)? = last { error.code } else { nil } }
+
+    /// Whether an operation was acknowledged.
+    var isAcknowledged: Bool { contains { if case .acknowledged = $0 { true } else { false } } }
 
     /// The codes of refused operations.
     var refusals: [String] {

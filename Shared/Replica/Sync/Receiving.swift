@@ -197,7 +197,11 @@ struct Merger {
         switch update.content {
         case .state(let bytes):
             let incoming = try Document(decoding: bytes)
-            guard !document.vector.covers(incoming.vector) else { return }
+            if document.vector.covers(incoming.vector) {
+                // A seed that was reaped elsewhere is gone here too, though the vectors are equal (rule 7).
+                guard incoming.vector == document.vector, incoming.vector.holdsSeed, incoming != document
+                else { return }
+            }
             document.merge(incoming)
         case .delta(let stamp, let bytes):
             switch document.apply(try Delta(decoding: bytes, stamp: stamp)) {
