@@ -146,8 +146,9 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "Transport", "Identity", hummingbird, httpClient, nioCore, nioPosix, nioHTTP,
-            nioWebSocket, logging, arguments, .product(name: "CoreMetrics", package: "swift-metrics"),
+            "ServiceKit", "Transport", "Identity", "OperationLog", hummingbird, httpClient, nioCore, nioPosix,
+            nioHTTP, nioWebSocket, logging, arguments,
+            .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests("AuthGatewayTests", ["AuthGateway", "ServiceKit", "Identity", httpClient, nioCore, logging]),
     tests(

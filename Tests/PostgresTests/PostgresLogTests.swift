@@ -296,11 +296,13 @@ struct PostgresLogTests {
         var components = try #require(URLComponents(string: server))
         components.path = "/nosuch"
         let nowhere = try #require(components.string)
-        for url in [nowhere, "postgres://[", server + "&sslmode=banana"] {
+        let secret = "postgres://ada:50%off-s3cret@localhost/db"
+        for url in [nowhere, "postgres://[", server + "&sslmode=banana", secret] {
             let error = #expect(throws: OperationLogError.self) {
                 try PostgresOperationLog.open(url: url, patience: .seconds(60), logger: quiet)
             }
             #expect(error?.code == .cannotOpen)
+            #expect(error?.description.contains("s3cret") == false)
         }
     }
 

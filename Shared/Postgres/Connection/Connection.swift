@@ -186,11 +186,12 @@ final class Connection {
     }
 
     private static func connect(_ url: String) throws(PostgresError) -> OpaquePointer? {
-        var message: UnsafeMutablePointer<CChar>?
-        guard let options = PQconninfoParse(url, &message) else {
-            defer { PQfreemem(message) }
-            let text = message.map { String(cString: $0) } ?? "no memory"
-            throw PostgresError(state: nil, message: PostgresError.line(text), isConnectionLost: true)
+        // libpq's own message quotes the part that it does not understand: a password, for one.
+        guard let options = PQconninfoParse(url, nil) else {
+            throw PostgresError(
+                state: nil,
+                message: "the URL cannot be read; a character that is special in URLs has to be encoded",
+                isConnectionLost: true)
         }
         defer { PQconninfoFree(options) }
         let timeout = PostgresLimits.unacknowledgedTimeout.components.seconds

@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import Identity
 import NIOCore
+import OperationLog
 
 /// An error that may be told to the client as `{"error":{"code","message"}}`. Every other error becomes a
 /// 500 whose reason stays in the log.
@@ -40,6 +41,28 @@ extension IdentityError: HTTPReportable {
     public var httpHeaders: HTTPFields { httpStatus == .unauthorized ? [.wwwAuthenticate: "Bearer"] : [:] }
 }
 
+/// The log takes or gives nothing at the moment. Its message may name hosts and paths: it stays here.
+private struct LogUnavailable: HTTPReportable {
+    let code: OperationLogErrorCode
+
+    var httpStatus: HTTPResponse.Status { .serviceUnavailable }
+    var publicCode: String { code.rawValue }
+    var publicMessage: String { "the operation log is not available at the moment; try again shortly" }
+    var httpHeaders: HTTPFields { [.retryAfter: "1"] }
+}
+
+extension OperationLogErrorCode {
+    /// Whether the same request may succeed later.
+    fileprivate var isPassing: Bool {
+        switch self {
+        case .storageFull, .busy, .commitFailed, .poisoned, .overloaded, .closed, .storageFailed,
+            .outcomeUnknown, .unreachable:
+            true
+        default: false
+        }
+    }
+}
+
 /// The answer for an error.
 public enum ErrorAnswer {
     private struct Body: Encodable {
@@ -59,6 +82,7 @@ public enum ErrorAnswer {
     public static func reportable(_ error: any Error) -> any HTTPReportable {
         switch error {
         case let error as any HTTPReportable: error
+        case let error as OperationLogError where error.code.isPassing: LogUnavailable(code: error.code)
         case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the request's body is too large")
         case let error as HTTPError:
             switch error.status {
