@@ -13,10 +13,10 @@ class DocumentTest {
         switch condition {
         case .and(let operands):
             let tests = operands.compactMap { prepare($0, source: source) }
-            return tests.count == operands.count ? AllTests(tests) : nil
+            return tests.count == operands.count ? JunctionTest(all: tests) : nil
         case .or(let operands):
             let tests = operands.compactMap { prepare($0, source: source) }
-            return tests.count == operands.count ? AnyTest(tests) : nil
+            return tests.count == operands.count ? JunctionTest(any: tests) : nil
         case .comparison(let symbol, let field, .constant(let value?)):
             return comparison(symbol, field, value, source)
         case .comparison(let symbol, .constant(let value?), let field):
@@ -25,7 +25,7 @@ class DocumentTest {
             guard let from = comparison(.greaterOrEqual, field, low, source),
                 let to = comparison(.lessOrEqual, field, high, source)
             else { return nil }
-            return AllTests([from, to])
+            return JunctionTest(all: [from, to])
         case .isMissing(let field): return cursor(field, source).map { PresenceTest($0, wanted: .missing) }
         case .isNull(let field): return cursor(field, source).map { PresenceTest($0, wanted: .null) }
         case .not(.isMissing(let field)):
@@ -52,7 +52,7 @@ class DocumentTest {
                 rest.append(operand)
             }
         }
-        return (tests.isEmpty ? nil : AllTests(tests), rest.count == 1 ? rest[0] : .and(rest))
+        return (tests.isEmpty ? nil : JunctionTest(all: tests), rest.count == 1 ? rest[0] : .and(rest))
     }
 
     /// A cursor for a field that is read as an undeclared one.
@@ -95,11 +95,14 @@ private final class TestList {
     }
 }
 
-/// All of them hold.
-private final class AllTests: DocumentTest {
+/// Whether all of them hold, or any: as soon as one says the word that decides, nobody else is asked.
+private final class JunctionTest: DocumentTest {
     private let tests: TestList
+    private let decisive: Bool
 
-    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
+    init(all tests: [DocumentTest]) { (self.tests, decisive) = (TestList(tests), false) }
+
+    init(any tests: [DocumentTest]) { (self.tests, decisive) = (TestList(tests), true) }
 
     override func holds(_ document: DocumentReader) -> Bool? {
         var isKnown = true
@@ -108,28 +111,9 @@ private final class AllTests: DocumentTest {
                 isKnown = false
                 continue
             }
-            if !holds { return false }
+            if holds == decisive { return decisive }
         }
-        return isKnown ? true : nil
-    }
-}
-
-/// One of them holds.
-private final class AnyTest: DocumentTest {
-    private let tests: TestList
-
-    init(_ tests: [DocumentTest]) { self.tests = TestList(tests) }
-
-    override func holds(_ document: DocumentReader) -> Bool? {
-        var isKnown = true
-        for index in 0..<tests.count {
-            guard let holds = tests.holds(index, document) else {
-                isKnown = false
-                continue
-            }
-            if holds { return true }
-        }
-        return isKnown ? false : nil
+        return isKnown ? !decisive : nil
     }
 }
 
