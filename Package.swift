@@ -83,7 +83,8 @@ let shared: [Target] = [
 
 let services: [Target] =
     service(
-        "AuthGateway", ["ServiceKit", "CRDT", "Identity", hummingbird, nioCore, arguments])
+        "AuthGateway",
+        ["ServiceKit", "CRDT", "Identity", hummingbird, httpClient, crypto, nioCore, logging, arguments])
     + service(
         "Replicator",
         [
@@ -150,7 +151,9 @@ let checks: [Target] = [
             nioHTTP, nioWebSocket, logging, arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
-    tests("AuthGatewayTests", ["AuthGateway", "ServiceKit", "Identity", httpClient, nioCore, logging]),
+    tests(
+        "AuthGatewayTests",
+        ["AuthGateway", "ServiceKit", "Identity", hummingbird, httpClient, crypto, nioCore, logging]),
     tests(
         "AttachmentStoreTests",
         [

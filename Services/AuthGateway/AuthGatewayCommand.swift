@@ -10,16 +10,20 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         abstract: "Turns logins into access tokens for the other services of Mimeo.")
 
     @OptionGroup private var options: ServiceOptions
+    @OptionGroup private var providers: ProviderOptions
 
     /// Empty, for the parser.
     public init() {}
 
     /// Prints `url:`, `database:` and `token:`, then serves until it is told to stop.
     public func run() async throws {
-        let configuration = try ServiceConfiguration(options, port: AuthGateway.defaultPort)
+        let configuration = try ServiceConfiguration(
+            options, providers: providers, port: AuthGateway.defaultPort)
         let logger = Logger(label: "auth-gateway")
         let log = try configuration.openLog(logger: logger)
-        let gateway = try AuthGateway(folder: configuration.folder("auth"), logger: logger) { id in
+        let gateway = try AuthGateway(
+            folder: configuration.folder("auth"), providers: configuration.providers, logger: logger
+        ) { id in
             _ = try await log.createDatabase(id)
         }
         let host = ServiceHost(parts: [gateway], listen: configuration.listen, logger: logger) { address in

@@ -58,12 +58,7 @@ final class DatabaseRegistry: Sendable {
             {
                 return DevelopmentDatabase(id: database.id, token: database.developmentToken)
             }
-            var generator = SystemRandomNumberGenerator()
-            let secret = (0..<Limits.developmentTokenBytes).map { _ in
-                UInt8.random(in: .min ... .max, using: &generator)
-            }
-            let database = StateFile.Database(
-                id: UUID().uuidString.lowercased(), developmentToken: Base64URL.encode(secret))
+            let database = Self.fresh(UUID().uuidString.lowercased())
             var state = loaded.state
             state.databases.append(database)
             state.development = database.id
@@ -71,6 +66,27 @@ final class DatabaseRegistry: Sendable {
             loaded.state = state
             return DevelopmentDatabase(id: database.id, token: database.developmentToken)
         }
+    }
+
+    /// Makes the databases that there are not yet.
+    /// - Throws: `AUTH-0501`.
+    func ensure(_ ids: [String]) throws(AuthGatewayError) {
+        try loaded.withLock { loaded throws(AuthGatewayError) in
+            let missing = ids.filter { id in !loaded.state.databases.contains { utf8Equal($0.id, id) } }
+            guard !missing.isEmpty else { return }
+            var state = loaded.state
+            state.databases += missing.map { Self.fresh($0) }
+            try file.write(state)
+            loaded.state = state
+        }
+    }
+
+    private static func fresh(_ id: String) -> StateFile.Database {
+        var generator = SystemRandomNumberGenerator()
+        let secret = (0..<Limits.developmentTokenBytes).map { _ in
+            UInt8.random(in: .min ... .max, using: &generator)
+        }
+        return StateFile.Database(id: id, developmentToken: Base64URL.encode(secret))
     }
 
     /// The development provider's secret of a database, or nil when there is no such database.

@@ -11,10 +11,16 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case providerUnknown = "AUTH-0403"
     /// 401: the provider refused.
     case loginRefused = "AUTH-0404"
+    /// 503: the provider's webhook does not answer.
+    case providerUnavailable = "AUTH-0405"
+    /// 502: the provider's webhook answered what cannot be used.
+    case providerAnswerInvalid = "AUTH-0406"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
     case stateUnreadable = "AUTH-0502"
+    /// The file of `--providers` cannot be read, or is not of the documented shape.
+    case providersUnreadable = "AUTH-0503"
 }
 
 /// What this service throws. Holds no token and no key.
@@ -35,9 +41,14 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         case .requestMalformed: .badRequest
         case .databaseUnknown, .providerUnknown: .notFound
         case .loginRefused: .unauthorized
-        case .stateUnusable, .stateUnreadable: .internalServerError
+        case .providerUnavailable: .serviceUnavailable
+        case .providerAnswerInvalid: .badGateway
+        case .stateUnusable, .stateUnreadable, .providersUnreadable: .internalServerError
         }
     }
+
+    /// When to come back, where that may help.
+    public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
 
     /// The stable code as text.
     public var publicCode: String { code.rawValue }

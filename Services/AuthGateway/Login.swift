@@ -1,5 +1,8 @@
+import CRDT
 import Foundation
+import Hummingbird
 import Identity
+import ServiceKit
 
 /// `POST /_ditto/auth/login`.
 struct LoginRequest: Sendable {
@@ -43,19 +46,36 @@ struct LoginRequest: Sendable {
     }
 }
 
-/// The answer to a login that succeeded. `clientInfo` is what a provider has for the application; the
-/// development provider has nothing, an empty object.
-struct LoginAnswer: Encodable {
+/// The answer to a login that succeeded: 200. `clientInfo` is what a provider has for the application, an
+/// empty object where it has nothing.
+struct LoginAnswer {
     var accessToken: String
     var expiresIn: Int64
     var userID: String
-    var clientInfo: [String: String] = [:]
+    var clientInfo: Value?
 
-    func json() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Texts and integers always encode.
-        return [UInt8]((try? encoder.encode(self)) ?? Data())
+    var response: Response {
+        let body: Value = [
+            "accessToken": .string(accessToken), "clientInfo": clientInfo ?? [:],
+            "expiresIn": .int(expiresIn), "userID": .string(userID),
+        ]
+        return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
+    }
+}
+
+/// The answer to a login that the provider has refused: 401, with what it has for the application.
+struct LoginRefusal {
+    var clientInfo: Value?
+
+    var response: Response {
+        let error = AuthGatewayError(.loginRefused, "the provider did not accept the token")
+        var members: [(key: String, value: Value)] = [
+            ("error", ["code": .string(error.publicCode), "message": .string(error.publicMessage)])
+        ]
+        if let clientInfo { members.append(("clientInfo", clientInfo)) }
+        return .json(
+            JSONText.print(.object(ObjectValue(members))).utf8, status: error.httpStatus,
+            headers: [.cacheControl: "no-store"])
     }
 }
 
@@ -65,13 +85,4 @@ enum DevelopmentProvider {
     static let names: Set<String> = ["development", "__playgroundProvider"]
     /// One user: the token says nothing about who holds it.
     static let userID = "development"
-
-    /// Compares in a time that depends on the length of what was sent and on nothing else.
-    static func accepts(_ token: String, secret: String) -> Bool {
-        let sent = Array(token.utf8)
-        let kept = Array(secret.utf8)
-        var difference = UInt64(truncatingIfNeeded: sent.count ^ kept.count)
-        for index in sent.indices { difference |= UInt64(sent[index] ^ kept[index % kept.count]) }
-        return difference == 0 && !kept.isEmpty
-    }
 }

@@ -19,9 +19,17 @@ final class GatewayFixture: Sendable {
     /// The databases that were registered, in order.
     var registered: [String] { names.withLock { $0 } }
 
-    func gateway(session: Duration = .seconds(3600)) throws -> AuthGateway {
-        try AuthGateway(folder: folder, session: session, nowSeconds: { Self.now }, logger: Self.quiet) {
-            id in
+    /// - Parameter providers: the text of the file of providers.
+    func gateway(
+        providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet
+    ) throws -> AuthGateway {
+        let path = "\(folder).providers.json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        if let providers { try Data(providers.utf8).write(to: URL(fileURLWithPath: path)) }
+        return try AuthGateway(
+            folder: folder, providers: providers == nil ? nil : path, session: session,
+            nowSeconds: { Self.now }, logger: logger
+        ) { id in
             self.names.withLock { $0.append(id) }
         }
     }
@@ -42,6 +50,7 @@ final class GatewayFixture: Sendable {
 struct Answer: Sendable {
     var status: Int
     var body: [UInt8]
+    var retryAfter: String?
 
     var object: [String: String] {
         let object = (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any]
@@ -73,5 +82,6 @@ func login(_ address: ListenAddress, _ body: String) async throws -> Answer {
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
     return Answer(
         status: Int(response.status.code),
-        body: Array(buffer: try await response.body.collect(upTo: 1_000_000)))
+        body: Array(buffer: try await response.body.collect(upTo: 1_000_000)),
+        retryAfter: response.headers.first(name: "Retry-After"))
 }

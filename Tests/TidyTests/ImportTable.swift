@@ -75,7 +75,8 @@ struct ImportTable {
                 "CRDT", "Identity", "OperationLog", "Postgres", "Replica", "AsyncHTTPClient", "Metrics",
                 "CoreMetrics", "Configuration", "ServiceLifecycle", "UnixSignals", "ArgumentParser",
             ]),
-            "Services/AuthGateway": service,
+            // Asks webhooks, and signs what it asks.
+            "Services/AuthGateway": service.union(["AsyncHTTPClient", "Crypto"]),
             "Services/Replicator": service,
             "Services/QueryService": service,
             "Services/AttachmentStore": service,

@@ -23,7 +23,9 @@ public struct AllServices: Sendable {
         // Before the log, which is in it by default: what makes the data folder makes it private.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
-        let gateway = try AuthGateway(folder: configuration.folder("auth"), logger: logger) { id in
+        let gateway = try AuthGateway(
+            folder: configuration.folder("auth"), providers: configuration.providers, logger: logger
+        ) { id in
             _ = try await log.createDatabase(id)
         }
         let authenticator = Authenticator(source: gateway.keySource)

@@ -9,10 +9,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ServiceOptions
     @OptionGroup var projection: ProjectionOptions
+    @OptionGroup var providers: ProviderOptions
 
     func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, projection: projection, port: AllServices.defaultPort)
+            options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
         let services = try AllServices(configuration, logger: logger)
         let host = ServiceHost(parts: services.parts, listen: configuration.listen, logger: logger) {

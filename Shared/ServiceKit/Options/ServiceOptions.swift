@@ -50,6 +50,19 @@ public struct IssuerOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
+/// For the service that logs users in.
+public struct ProviderOptions: ParsableArguments, Sendable {
+    /// The file of providers.
+    @Option(
+        help: ArgumentHelp(
+            "JSON file that says who may log in to which databases (default: development only).",
+            valueName: "file"))
+    public var providers: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
 /// What the flags and the file come to.
 public struct ServiceConfiguration: Sendable, Equatable {
     /// Path of the data folder.
@@ -62,13 +75,15 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var projection: StorageURL?
     /// Where the auth-gateway answers, when that was said.
     public var issuer: Origin?
+    /// The file that says who may log in, when there is one.
+    public var providers: String?
 
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
     /// - Throws: `SRV-0101` to `SRV-0105`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
-        port: Int
+        providers: ProviderOptions? = nil, port: Int
     ) throws(ServiceError) {
         let file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
         dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
@@ -84,6 +99,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
             .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
         self.issuer = try (issuer?.issuer ?? file?["issuer"])
             .map { text throws(ServiceError) in try Origin(text) }
+        self.providers = providers?.providers ?? file?["providers"]
     }
 
     /// The issuer, for a service that cannot do without.
@@ -134,7 +150,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
 /// The JSON file of `--config`: one object, names of flags to texts.
 struct ConfigurationFile {
-    private static let names: Set<String> = ["data", "listen", "log", "projection", "issuer"]
+    private static let names: Set<String> = ["data", "listen", "log", "projection", "issuer", "providers"]
     private let values: [String: String]
 
     init(path: String) throws(ServiceError) {

@@ -44,9 +44,10 @@ def await_health(process, client, path="/health"):
 class OneProcess(Client):
     """`mimeo serve`. Keeps its port and data folder over restarts."""
 
-    def __init__(self, workspace, name="server"):
+    def __init__(self, workspace, name="server", extra_arguments=()):
         self._workspace = workspace
         self._name = name
+        self._extra_arguments = list(extra_arguments)
         self.data = workspace.directory / name
         self.port = free_port()
         self.process = None
@@ -59,6 +60,7 @@ class OneProcess(Client):
     def start(self):
         listen = f"127.0.0.1:{self.port}"
         arguments = [binary("mimeo"), "serve", "--data", self.data, "--listen", listen]
+        arguments += self._extra_arguments
         self.process = self._workspace.start(self._name, arguments)
         values = announcement(self.process)
         self.announced_url, self.database, self.token = values["url"], values["database"], values["token"]

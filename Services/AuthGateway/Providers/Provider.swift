@@ -1,0 +1,63 @@
+import CRDT
+import Identity
+
+/// Who says whether a login is good, as an operator has configured it for a database.
+enum Provider: Sendable {
+    /// A shared token stands for a fixed right.
+    case anonymous(AnonymousProvider)
+    /// Somebody's HTTP server is asked.
+    case webhook(WebhookProvider)
+
+    /// Asks the provider.
+    /// - Throws: `AUTH-0405` when it cannot be asked, `AUTH-0406` when what it says cannot be used.
+    func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
+        switch self {
+        case .anonymous(let provider): provider.answer(login)
+        case .webhook(let provider): try await provider.answer(login, nowSeconds: nowSeconds)
+        }
+    }
+}
+
+/// What a provider says of a login.
+enum ProviderAnswer: Sendable, Equatable {
+    /// Good, with what the access token is to say.
+    case accepted(AcceptedLogin)
+    /// Not good; with what the provider has for the application.
+    case refused(clientInfo: Value?)
+}
+
+/// A login that a provider accepts.
+struct AcceptedLogin: Sendable, Equatable {
+    var userID: String
+    var seconds: Int64
+    var grant: Grant
+    /// What the provider has for the application.
+    var clientInfo: Value?
+}
+
+/// Whoever has the shared token has the right; `development` is one of these.
+struct AnonymousProvider: Sendable {
+    let sharedToken: String
+    let grant: Grant
+    /// How long a login lasts.
+    let seconds: Int64
+    /// One user: the token says nothing about who holds it.
+    let userID: String
+
+    func answer(_ login: LoginRequest) -> ProviderAnswer {
+        guard ConstantTime.equal(login.token, sharedToken) else { return .refused(clientInfo: nil) }
+        return .accepted(AcceptedLogin(userID: userID, seconds: seconds, grant: grant))
+    }
+}
+
+/// Comparing what nobody may guess.
+enum ConstantTime {
+    /// Compares in a time that depends on the length of what was sent and on nothing else.
+    static func equal(_ sent: String, _ kept: String) -> Bool {
+        let (sent, kept) = (Array(sent.utf8), Array(kept.utf8))
+        guard !kept.isEmpty else { return false }
+        var difference = UInt64(truncatingIfNeeded: sent.count ^ kept.count)
+        for index in sent.indices { difference |= UInt64(sent[index] ^ kept[index % kept.count]) }
+        return difference == 0
+    }
+}

@@ -1,0 +1,194 @@
+import CRDT
+import Foundation
+import Identity
+import Logging
+
+/// The file of `--providers`: which databases there are beside the development database, and who says who may
+/// log in to each.
+///
+/// ```json
+/// {"databases": {"fleet": {
+///     "development": false,
+///     "providers": {
+///         "my-auth": {"webhookUrl": "https://auth.example.org/ditto", "payload": "both",
+///                     "signingSecrets": [{"secret": "BASE64", "notBefore": 1800000000}]},
+///         "kiosk": {"anonymous": {"sharedToken": "…", "permission": "readOnly",
+///                                 "sessionLength": 3600}}}}}}
+/// ```
+///
+/// Every member but `databases` may be missing where the example shows a default; one that is not known is
+/// refused by its name, for a slip in it would be a right that nobody meant.
+struct ProvidersFile: Sendable {
+    /// What is configured for one database.
+    struct Database: Sendable {
+        /// Whether its development token is good for a login.
+        var allowsDevelopment = true
+        var providers: [String: Provider] = [:]
+    }
+
+    /// By the database's id. Ids are ASCII, so equal texts have equal bytes.
+    var databases: [String: Database] = [:]
+
+    /// Nothing is configured.
+    static let empty = ProvidersFile()
+
+    private init() {}
+
+    /// - Throws: `AUTH-0503`, naming the place.
+    init(path: String, logger: Logger) throws(AuthGatewayError) {
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw AuthGatewayError(.providersUnreadable, "\(path) cannot be read")
+        }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        if let mode = attributes?[.posixPermissions] as? Int, mode & 0o007 != 0 {
+            logger.warning("everybody on this machine may read the secrets in \(path)")
+        }
+        do {
+            try self.init(json: Array(bytes), logger: logger)
+        } catch {
+            throw AuthGatewayError(.providersUnreadable, "\(path): \(error.message)")
+        }
+    }
+
+    /// - Throws: `AUTH-0503`, naming the place.
+    init(json: [UInt8], logger: Logger) throws(AuthGatewayError) {
+        let value: Value
+        do {
+            value = try JSONText.parse(json)
+        } catch {
+            throw AuthGatewayError(.providersUnreadable, "\(error)")
+        }
+        let top = try Members(value, "the file", ["databases"])
+        guard let databases = top.values["databases"]?.objectValue else { throw top.wrong("databases") }
+        for (id, value) in databases.entries {
+            guard DatabaseID.isValid(id) else {
+                throw AuthGatewayError(.providersUnreadable, "'\(id)' is no id of a database")
+            }
+            self.databases[id] = try Self.database(value, "databases.\(id)", logger)
+        }
+    }
+
+    private static func database(
+        _ value: Value, _ place: String, _ logger: Logger
+    ) throws(AuthGatewayError) -> Database {
+        let members = try Members(value, place, ["development", "providers"])
+        var database = Database()
+        if let flag = members.values["development"] {
+            guard let flag = flag.boolValue else { throw members.wrong("development") }
+            database.allowsDevelopment = flag
+        }
+        guard let providers = members.values["providers"] else { return database }
+        guard let providers = providers.objectValue else { throw members.wrong("providers") }
+        for (name, value) in providers.entries {
+            guard !name.isEmpty, name.utf8.count <= Limits.providerNameBytes,
+                name.utf8.allSatisfy({ 0x21...0x7e ~= $0 }), !DevelopmentProvider.names.contains(name)
+            else {
+                throw AuthGatewayError(
+                    .providersUnreadable, "\(place).providers: '\(name)' is no name for a provider")
+            }
+            database.providers[name] = try provider(name, value, "\(place).providers.\(name)", logger)
+        }
+        return database
+    }
+
+    private static func provider(
+        _ name: String, _ value: Value, _ place: String, _ logger: Logger
+    ) throws(AuthGatewayError) -> Provider {
+        if value["anonymous"] != nil {
+            let members = try Members(value, place, ["anonymous"])
+            return .anonymous(
+                try anonymous(name, members.values["anonymous"] ?? .null, "\(place).anonymous"))
+        }
+        let members = try Members(value, place, ["webhookUrl", "payload", "signingSecrets"])
+        guard let text = members.values["webhookUrl"]?.stringValue, let url = URL(string: text),
+            let scheme = url.scheme, ["http", "https"].contains(scheme), url.host?.isEmpty == false
+        else { throw members.wrong("webhookUrl") }
+        if scheme == "http" {
+            logger.warning(
+                "logins of a provider go to its webhook in plain text", metadata: ["provider": "\(name)"])
+        }
+        var payload = WebhookProvider.Payload.both
+        if let named = members.values["payload"] {
+            guard let known = named.stringValue.flatMap({ WebhookProvider.Payload(rawValue: $0) }) else {
+                throw members.wrong("payload")
+            }
+            payload = known
+        }
+        var secrets: [SigningSecret] = []
+        if let listed = members.values["signingSecrets"] {
+            guard let listed = listed.arrayValue else { throw members.wrong("signingSecrets") }
+            for (index, value) in listed.enumerated() {
+                secrets.append(try secret(value, "\(place).signingSecrets[\(index)]"))
+            }
+        }
+        return .webhook(
+            WebhookProvider(name: name, url: text, payload: payload, secrets: secrets, logger: logger))
+    }
+
+    private static func anonymous(
+        _ name: String, _ value: Value, _ place: String
+    ) throws(AuthGatewayError) -> AnonymousProvider {
+        let members = try Members(
+            value, place, ["sharedToken", "permission", "permissions", "sessionLength"])
+        guard let token = members.values["sharedToken"]?.stringValue,
+            token.utf8.count >= Limits.sharedTokenBytes
+        else { throw members.wrong("sharedToken") }
+        let length = members.values["sessionLength"] ?? .int(Limits.developmentSession.components.seconds)
+        guard let seconds = length.intValue, 1...Int64(UInt32.max) ~= seconds else {
+            throw members.wrong("sessionLength")
+        }
+        let grant: Grant
+        switch (members.values["permission"]?.stringValue, members.values["permissions"]) {
+        case ("readOnly"?, nil): grant = .readOnly
+        case ("readWrite"?, nil): grant = .everything
+        case (nil, let permissions?) where members.values["permission"] == nil:
+            do {
+                grant = try WebhookAnswer.grant(permissions)
+            } catch {
+                throw AuthGatewayError(.providersUnreadable, "\(place): \(error.reason)")
+            }
+        default: throw members.wrong("permission")
+        }
+        return AnonymousProvider(sharedToken: token, grant: grant, seconds: seconds, userID: name)
+    }
+
+    private static func secret(_ value: Value, _ place: String) throws(AuthGatewayError) -> SigningSecret {
+        let members = try Members(value, place, ["secret", "notBefore", "notAfter"])
+        guard let text = members.values["secret"]?.stringValue, let key = Data(base64Encoded: text),
+            key.count >= Limits.signingSecretBytes
+        else { throw members.wrong("secret") }
+        var secret = SigningSecret(key: Array(key))
+        if let bound = members.values["notBefore"] {
+            guard let seconds = bound.intValue else { throw members.wrong("notBefore") }
+            secret.notBefore = seconds
+        }
+        if let bound = members.values["notAfter"] {
+            guard let seconds = bound.intValue else { throw members.wrong("notAfter") }
+            secret.notAfter = seconds
+        }
+        return secret
+    }
+
+    /// The members of an object, none of them unknown.
+    private struct Members {
+        let values: ObjectValue
+        private let place: String
+
+        init(_ value: Value, _ place: String, _ known: Set<String>) throws(AuthGatewayError) {
+            guard let values = value.objectValue else {
+                throw AuthGatewayError(.providersUnreadable, "\(place) is no JSON object")
+            }
+            if let unknown = values.entries.first(where: { !known.contains($0.key) }) {
+                throw AuthGatewayError(.providersUnreadable, "\(place) has a member '\(unknown.key)'")
+            }
+            self.values = values
+            self.place = place
+        }
+
+        /// Names the place and no value: it may be a secret.
+        func wrong(_ member: String) -> AuthGatewayError {
+            AuthGatewayError(
+                .providersUnreadable, "\(place).\(member) is missing or not what the README says")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+"""Logins by a webhook: the guide's own answers from a process of its own, and what they let their users do."""
+
+import http.server
+import json
+import threading
+
+from mimeo_harness import FourProcesses, OneProcess
+from system_test import SystemTest
+
+USERS = {
+    "manager": {"read": {"everything": True, "queriesByCollection": {}},
+                "write": {"everything": True, "queriesByCollection": {}}},
+    "clerk": {"read": {"everything": False, "queriesByCollection": {"orders": ["true"], "docs": ["true"]}},
+              "write": {"everything": False, "queriesByCollection": {"orders": ["true"]}}},
+}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """The guide's handler: the token is JSON that names a user; whoever is not known gets its failure form."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(asked)
+        try:
+            role = json.loads(asked["token"])["role"]
+            answer = {"authenticate": True, "expirationSeconds": 28800, "userID": f"{role}-1", "role": role,
+                      "permissions": USERS[role], "userInfo": {"greeting": f"Hello, {role}"}}
+        except (ValueError, KeyError) as problem:
+            answer = {"authenticate": {"name": type(problem).__name__}, "userInfo": "who are you?"}
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+class Webhook(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.webhook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.webhook.asked = []
+        thread = threading.Thread(target=self.webhook.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.webhook.server_close)
+        self.addCleanup(self.webhook.shutdown)
+        self.providers = self.workspace.directory / "providers.json"
+        self.providers.write_text(json.dumps({"databases": {"shop": {"development": False, "providers": {
+            "my-auth": {"webhookUrl": f"http://127.0.0.1:{self.webhook.server_port}/"}}}}}))
+
+    def check(self, server):
+        def login(token):
+            return server.login(database="shop", token=token, provider="my-auth")
+
+        def execute(role, statement):
+            answer = login(json.dumps({"role": role}))
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.json["userID"], f"{role}-1")
+            self.assertEqual(answer.json["clientInfo"], {"greeting": f"Hello, {role}"})
+            return server.request(
+                "POST", "/api/v5/store/execute", {"statement": statement},
+                {"Authorization": f"Bearer {answer.json['accessToken']}"})
+
+        for collection in ("orders", "docs", "salaries"):
+            written = execute("manager", f"INSERT INTO {collection} DOCUMENTS ({{'_id': 1}})")
+            self.assertEqual(written.status, 200, written.body)
+        self.assertEqual(execute("clerk", "SELECT * FROM docs").json["items"], [{"_id": 1}])
+        self.assertEqual(execute("clerk", "UPDATE orders SET done = true").status, 200)
+        self.assert_refused(execute("clerk", "UPDATE docs SET done = true"), 403)
+        self.assert_refused(execute("clerk", "SELECT * FROM salaries"), 403)
+        stranger = login("nobody")
+        self.assert_refused(stranger, 401)
+        self.assertEqual(stranger.json["clientInfo"], "who are you?")
+        self.assert_refused(server.login(database="shop", token="x", provider="development"), 404)
+        self.assertEqual(self.webhook.asked[-1], {
+            "appID": "shop", "databaseID": "shop", "version": "1", "provider": "my-auth", "token": "nobody"})
+
+    def test_the_guides_webhook_in_one_process(self):
+        server = OneProcess(self.workspace, extra_arguments=["--providers", self.providers]).start()
+        self.check(server)
+        # Nobody answers there any more: a refusal in time, and everything else goes on.
+        self.webhook.shutdown()
+        self.webhook.server_close()
+        gone = server.login(database="shop", token="{}", provider="my-auth")
+        self.assert_refused(gone, 503)
+        self.assertEqual(gone.headers["Retry-After"], "1")
+        self.assertEqual(server.login().status, 200)
+
+    def test_the_guides_webhook_behind_nginx(self):
+        server = FourProcesses(self.workspace)
+        server.extra_arguments["auth-gateway"] = ["--providers", self.providers]
+        self.check(server.start())
