@@ -25,6 +25,7 @@ bench: ## Documents, queries, the log and the system beside what one would use i
 	@scripts/bench-documents
 	@scripts/bench-queries
 	@scripts/bench-sessions
+	@scripts/bench-sdk
 	@scripts/with-postgres scripts/bench-log
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py

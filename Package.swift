@@ -184,6 +184,10 @@ let checks: [Target] = [
         ],
         path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
         swiftSettings: strict),
+    // The SDK in a process of its own: for its benchmarks, and for system tests that kill it.
+    .executableTarget(
+        name: "SDKProbe", dependencies: ["DittoSwift", sqlite], path: "Tests/Benchmarks/SDK",
+        swiftSettings: strict),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
     .testTarget(
@@ -201,6 +205,7 @@ let package = Package(
         .executable(name: "attachment-store", targets: ["AttachmentStoreMain"]),
         .executable(name: "mimeo", targets: ["MimeoMain"]),
         .executable(name: "simulation", targets: ["Simulation"]),
+        .executable(name: "sdk-probe", targets: ["SDKProbe"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
