@@ -69,10 +69,16 @@ struct ErrorCaseTests {
                     }
                 } == "storeError.transactionReadOnly")
             #expect(
-                await name { try await store.transaction { _ in try await store.execute(query: "SELECT 1") } }
+                await name {
+                    try await store.transaction { _ in
+                        _ = try await store.execute(query: "SELECT 1")
+                    }
+                }
                     == "storeError.queryNotSupported")
             #expect(
-                await name { try await store.transaction { _ in try await store.transaction { _ in } } }
+                await name {
+                    try await store.transaction { _ in try await store.transaction { _ in } }
+                }
                     == "storeError.queryNotSupported")
             #expect(await name { try ditto.sync.start() } == "unsupportedError")
             await ditto.close()
