@@ -171,7 +171,8 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"]),
+        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"],
+        exclude: ["Fixtures"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.
