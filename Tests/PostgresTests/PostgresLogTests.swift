@@ -213,6 +213,8 @@ struct PostgresLogTests {
             let log = try PostgresOperationLog(url: url)
             try await log.createDatabase("db")
             let connection = try Connection(url: url)
+            // An autovacuum beside ours would keep it from freeing what it sees.
+            try connection.run("ALTER TABLE mimeo_log.operations_1 SET (autovacuum_enabled = off)")
             var sizes: [Int64] = []
             for round in 0..<6 as Range<UInt64> {
                 for start in stride(from: round * 2_000 + 1, to: (round + 1) * 2_000, by: 500) {
@@ -263,7 +265,6 @@ struct PostgresLogTests {
             try await log.createDatabase("db")
             for round in 0..<8 {
                 try TestDatabase.endConnections(of: url)
-                try await Task.sleep(for: .milliseconds(50))
                 #expect(try await log.createDatabase("db\(round)"))
             }
             await log.close()
