@@ -83,24 +83,15 @@ private func write(_ ditto: Ditto, seconds: Double) async throws -> (count: Int,
         return Int((dice >> 33) % UInt64(sides))
     }
     while Clock.seconds() - start < seconds {
-        var changes: [(id: Int, n: Int, team: Int?)] = []
-        for _ in 0..<writesPerTransaction {
-            changes.append((roll(documents), roll(1_000_000), roll(10) == 0 ? roll(teams) : nil))
+        var changed: [Int: [String: Any?]] = [:]
+        while changed.count < writesPerTransaction {
+            let id = roll(documents)
+            changed[id] = ["_id": id, "n": roll(1_000_000)]
+            if roll(10) == 0 { changed[id]?["team"] = roll(teams) }
         }
-        let these = changes
-        try await ditto.store.transaction { transaction in
-            for change in these {
-                if let team = change.team {
-                    try await transaction.execute(
-                        query: "UPDATE c SET n = :n, team = :team WHERE _id = :id",
-                        arguments: ["n": change.n, "team": team, "id": change.id])
-                } else {
-                    try await transaction.execute(
-                        query: "UPDATE c SET n = :n WHERE _id = :id",
-                        arguments: ["n": change.n, "id": change.id])
-                }
-            }
-        }
+        try await ditto.store.execute(
+            query: "INSERT INTO c DOCUMENTS (:all) ON ID CONFLICT DO UPDATE",
+            arguments: ["all": Array(changed.values)])
         count += writesPerTransaction
         let due = start + Double(count) / Double(writesPerSecond)
         let pause = due - Clock.seconds()
