@@ -113,6 +113,23 @@ struct SampleTests {
         }
     }
 
+    @Test("the current API, signature by signature, does what its names say")
+    func surface() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(config: local(directory))
+            let application = SurfaceApplication(ditto)
+            #expect(try application.instance() == ["none", "0", "false", "true"])
+            application.authentication()
+            #expect(try await application.documents() == [#"{"_id":"a","n":2}"#, "a", "a"])
+            #expect(try await application.transactions() == ["rollback", "0"])
+            #expect(try application.registrations() == ["3", "2", "true"])
+            #expect(try application.services() == ["false", "1", "5"])
+            #expect(ditto.store.observePublisher(query: "q") == "q")
+            #expect(SurfaceApplication.name(DittoError.unsupportedError(message: "x")) == "x")
+            await ditto.close()
+        }
+    }
+
     @Test("the guide's configurations are what it says, and failures are the cases it names")
     func configurations() async throws {
         #expect(
