@@ -7,8 +7,8 @@ import DittoSwift
 /// Applications keep what they registered in properties, and extend the SDK's types.
 final class SurfaceApplication {
     let ditto: Ditto
-    nonisolated(unsafe) var observer: DittoStoreObserver?
-    nonisolated(unsafe) var subscription: DittoSyncSubscription?
+    nonisolated(unsafe) var observer: DittoStoreObserver?  // one thread at a time: the test's
+    nonisolated(unsafe) var subscription: DittoSyncSubscription?  // as above
     var statusObserver: DittoObserver?
     var usage: DiskUsageObserverHandle?
 
