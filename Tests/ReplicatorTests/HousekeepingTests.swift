@@ -93,7 +93,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("tombstones older than the time-to-live are reaped in every fold, younger and live ones stay", arguments: HousekeptLog.all)
+    @Test(
+        "tombstones older than the time-to-live are reaped in every fold, younger and live ones stay",
+        arguments: HousekeptLog.all)
     func reaping(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}), ({'_id': 3})")
@@ -169,7 +171,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a database that nobody has open is reaped too, once per interval, and closed again", arguments: HousekeptLog.all)
+    @Test(
+        "a database that nobody has open is reaped too, once per interval, and closed again",
+        arguments: HousekeptLog.all)
     func closedDatabase(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
@@ -273,7 +277,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a fold that has fallen behind the truncation begins anew with the snapshot", arguments: HousekeptLog.all)
+    @Test(
+        "a fold that has fallen behind the truncation begins anew with the snapshot",
+        arguments: HousekeptLog.all)
     func behind(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 0})")
@@ -315,7 +321,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("nothing is removed for a snapshot that cannot be read: it is written anew before", arguments: HousekeptLog.all)
+    @Test(
+        "nothing is removed for a snapshot that cannot be read: it is written anew before",
+        arguments: HousekeptLog.all)
     func damagedBeforeTruncation(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
             for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
@@ -336,7 +344,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a snapshot that cannot be read back takes no one's place, and nothing is removed for it", arguments: HousekeptLog.all)
+    @Test(
+        "a snapshot that cannot be read back takes no one's place, and nothing is removed for it",
+        arguments: HousekeptLog.all)
     func unreadableDraft(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
             for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }

@@ -13,7 +13,9 @@ enum HousekeptLog: Sendable, CustomTestStringConvertible {
     case postgres(server: String, name: String)
 
     static var all: [HousekeptLog] {
-        guard let server = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] else { return [.sqlite] }
+        guard let server = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] else {
+            return [.sqlite]
+        }
         let name = "kept_\(UUID().uuidString.lowercased().replacing("-", with: "_"))"
         return [.sqlite, .postgres(server: server, name: name)]
     }
@@ -31,7 +33,9 @@ enum HousekeptLog: Sendable, CustomTestStringConvertible {
         case .sqlite: try await body(SQLiteOperationLog(path: Self.path(in: folder)))
         case .postgres(let server, let name):
             try run("CREATE DATABASE \(name)", at: server)
-            defer { #expect(throws: Never.self) { try run("DROP DATABASE \(name) WITH (FORCE)", at: server) } }
+            defer {
+                #expect(throws: Never.self) { try run("DROP DATABASE \(name) WITH (FORCE)", at: server) }
+            }
             try await body(PostgresOperationLog(url: url))
         }
     }
@@ -45,7 +49,8 @@ enum HousekeptLog: Sendable, CustomTestStringConvertible {
                 in: folder)
         case .postgres:
             try run(
-                "UPDATE mimeo_log.chunks SET bytes = substr(bytes, 1, length(bytes) / 2) || '\\x0102'", at: url)
+                "UPDATE mimeo_log.chunks SET bytes = substr(bytes, 1, length(bytes) / 2) || '\\x0102'",
+                at: url)
         }
     }
 

@@ -46,7 +46,8 @@ func restart(_ path: String, _ folder: String, _ logger: Logger) async throws ->
 
 /// Log and materializations as kill -9 leaves them: the files as they are while all are open.
 func killed(_ folder: URL, as name: String) throws -> URL {
-    let copy = folder.deletingLastPathComponent().appendingPathComponent("\(folder.lastPathComponent)-\(name)")
+    let copy = folder.deletingLastPathComponent().appendingPathComponent(
+        "\(folder.lastPathComponent)-\(name)")
     try FileManager.default.copyItem(at: folder, to: copy)
     return copy
 }
