@@ -5,8 +5,8 @@ import OperationLog
 import Postgres
 import Testing
 
-/// The drivers whose logs are kept short: what the conformance suite is for a log, the tests of housekeeping are
-/// for what a service makes of it.
+/// The drivers whose logs are kept short: what the conformance suite is for a log, the tests of housekeeping
+/// are for what a service makes of it.
 enum HousekeptLog: Sendable, CustomTestStringConvertible {
     case sqlite
     /// The server that `make test` has started; a PostgreSQL database of its own for each test.
@@ -64,7 +64,8 @@ enum HousekeptLog: Sendable, CustomTestStringConvertible {
         case .postgres:
             let tables = """
                 SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
-                JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mimeo_log' AND c.relkind = 'r'
+                JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'mimeo_log' AND c.relkind = 'r'
                 """
             return try UInt64(run(tables, at: url)) ?? 0
         }
