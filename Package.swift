@@ -161,8 +161,8 @@ let checks: [Target] = [
     tests(
         "ReplicatorTests",
         [
-            "Replicator", "Transport", "ServiceKit", "OperationLog", "Identity", "Replica", "Sync", "DQL",
-            "CRDT", "LogDoubles", "TestSupport", logging, grdb,
+            "Replicator", "Transport", "ServiceKit", "OperationLog", "Postgres", "CLibPQ", "Identity",
+            "Replica", "Sync", "DQL", "CRDT", "LogDoubles", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
