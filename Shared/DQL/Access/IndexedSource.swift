@@ -98,3 +98,8 @@ public protocol IndexedSource: DocumentSource {
     /// How many live documents a collection has.
     func count(of collection: String) throws -> Int
 }
+
+extension IndexedSource {
+    /// Itself.
+    public var indexed: (any IndexedSource)? { self }
+}

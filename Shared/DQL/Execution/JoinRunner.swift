@@ -37,7 +37,7 @@ extension RowRunner {
                 try evaluator.evaluate(expression, left)
             }
             let path = try accessPath(join, collection, known)
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 try reach(path, collection, pair)
                 break
             }
@@ -69,7 +69,7 @@ extension RowRunner {
     ) throws -> AccessPath {
         let usesIndexes = context.options.usesIndexes && !context.options.strictReads
         let catalog = try catalogs.catalog(
-            of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
+            of: collection, in: usesIndexes ? source.indexed : nil)
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(context.options.parameters.defaultDirectives, nil),
             hint: join.hint)
@@ -117,7 +117,7 @@ extension RowPlanner {
     /// How the right side of a join is reached, as far as that is known before there is a row.
     func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
         let catalog =
-            options.strictReads ? nil : try (documents as? any IndexedSource)?.catalog(of: collection)
+            options.strictReads ? nil : try documents.indexed?.catalog(of: collection)
         let planner = AccessPlanner(
             catalog: catalog ?? IndexCatalog(version: 0, indexes: []),
             directives: Directives(options.parameters.defaultDirectives, nil), hint: join.hint)

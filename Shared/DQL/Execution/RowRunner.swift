@@ -14,7 +14,7 @@ struct RowRunner {
         switch plan {
         case .single: return try visit(row())
         case .count(let collection, let slots):
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 preconditionFailure("planned on indexes")
             }
             try context.meter.check()
@@ -142,7 +142,7 @@ struct RowRunner {
                 if !goesOn { return }
             }
         case .access(let collection, _, let path):
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 preconditionFailure("planned on indexes")
             }
             try AccessRunner(source: indexed, collection: collection, meter: meter).run(path) { record in
@@ -162,7 +162,7 @@ struct RowRunner {
     private func run(
         covering scan: IndexScan, _ needsID: Bool, _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool {
-        guard let indexed = source as? any IndexedSource else { preconditionFailure("planned on indexes") }
+        guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
         var row = row()
         var goesOn = true
         try indexed.entries(of: scan, needsID ? [.id, .values] : .values) { entry in

@@ -125,7 +125,7 @@ extension Replica {
 
     /// Goes on, on a thread of its own, with indexes that a process began and did not complete.
     func resumeBuilding() throws {
-        let unfinished = try pool.read { try IndexRows.unfinished($0) }
+        let unfinished = try read { try IndexRows.unfinished($0.database) }
         guard !unfinished.isEmpty else { return }
         let logger = logger
         DispatchQueue(label: "replica.index").async { [weak self] in
