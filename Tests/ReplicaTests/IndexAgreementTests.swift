@@ -133,6 +133,7 @@ final class IndexedWorld {
             if let report = try difference(select()) { reports.append(report) }
             let arguments = ObjectValue([(key: "v", value: argument()), (key: "w", value: argument())])
             if let report = try difference(random.pick(prepared), arguments) { reports.append(report) }
+            if random.chance(25), let report = try joinDifference() { reports.append(report) }
         }
         return reports + (try replica.indexFaults())
     }
@@ -255,6 +256,28 @@ final class IndexedWorld {
                 "\(statement) \(arguments)\n\(usesIndexes ? "by index" : "by scan"): \(found)\nnaive: \(wanted)\n\(known)"
         }
         return nil
+    }
+
+    /// A join that an index or an id supports, beside one that scans naively.
+    private func joinDifference() throws -> String? {
+        let kind = random.pick(["JOIN", "LEFT JOIN", "RIGHT JOIN"])
+        let field = random.pick(["r.a", "r.b", "r.n", "r.m.x", "r._id"])
+        let more = random.chance(30) ? " AND l.\(path()) != \(value())" : ""
+        let on = random.chance(50) ? "\(field) = l.\(path())\(more)" : "l.\(path()) = \(field)\(more)"
+        let rest = random.chance(40) ? " WHERE l.\(path()) > \(value())" : ""
+        func statement(_ hint: String) -> String {
+            let (left, right) = kind == "RIGHT JOIN" ? (" \(hint)", "") : ("", " \(hint)")
+            return kind == "RIGHT JOIN"
+                ? "SELECT l._id AS x, r._id AS y, r.b AS z FROM c AS r\(left) RIGHT JOIN c AS l ON \(on)\(rest)"
+                : "SELECT l._id AS x, r._id AS y, r.b AS z FROM c AS l \(kind) c AS r\(right) ON \(on)\(rest)"
+        }
+        let wanted = try outcome { try self.naive.rows(statement("USE INDEX ''")) }
+        let prepared = try PreparedStatement(statement(""))
+        let found = try outcome { try self.replica.read { try prepared.rows(in: $0) } }
+        // Without support it is refused, which is no answer.
+        guard found != wanted, !found.hasPrefix("DQL-0616") else { return nil }
+        let known = try replica.indexes().map { "\($0.row)" }.joined(separator: "\n")
+        return "\(prepared.text)\nby index: \(found)\nnaive: \(wanted)\n\(known)"
     }
 
     private func outcome(_ body: () throws -> [Value]) throws -> String {

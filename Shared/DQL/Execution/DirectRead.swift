@@ -256,9 +256,3 @@ final class DirectRead: Sendable {
         }
     }
 }
-
-extension IndexScan {
-    fileprivate func replacing(ranges: [IndexRange]) -> IndexScan {
-        IndexScan(index: index, ranges: ranges, isReversed: isReversed, isOrdered: isOrdered)
-    }
-}

@@ -7,6 +7,7 @@ struct RowRunner {
     let context: ExecutionContext
     /// The indexes of joined collections, asked for once.
     let catalogs = KnownCatalogs()
+    let joinPaths = JoinPaths()
 
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
     @discardableResult

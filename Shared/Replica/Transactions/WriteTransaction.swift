@@ -122,8 +122,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// Whether a live document has this id.
     public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
-        guard let table = try collections.number(of: collection, database) else { return false }
-        if let isLive = try DocumentRows.isLive(table, id, database) { return isLive }
+        if let table = try collections.number(of: collection, database),
+            let isLive = try DocumentRows.isLive(table, id, database)
+        {
+            return isLive
+        }
         absent.insert(DocumentKey(collection: collection, id: id))
         return false
     }
