@@ -4,8 +4,8 @@
 
 SQLite holds the documents as JSON text, WAL, `synchronous=FULL`, with expression indexes and ANALYZE where the
 statement has an index. What reads a few documents is compared with SQLite's C interface, a statement prepared
-once and its column copied, stepped in the same process as ours: Python's detour takes longer than such a
-statement. Ours is asked for by its text each time, and hands over documents as they are stored, of which any
+once and its column copied, stepped in the same process as ours, and, in a line of its own, with what a program
+in Python has of it. Ours is asked for by its text each time, and hands over documents as they are stored, of which any
 field can be read; "decoded" makes values of all fields, and is compared with `json.loads` of SQLite's text.
 Scans and inserts of SQLite go through Python's module, where that does not show. DuckDB (from PyPI, left out
 when it is not installed) holds the documents as JSON on one thread. The ratios are SQLite's (DuckDB's) seconds
@@ -172,11 +172,12 @@ class Bench:
                 continue
             mine, theirs, ducks = [], [], []
             few = times >= FEW
-            decoded, loaded = [], []
+            python, decoded, loaded = [], [], []
             for _ in range(self.options.rounds):
                 mine.append(self.ours.run(ours, arguments, times))
                 if few:
                     theirs.append(self.ours.reference(self.folder / "reference.sqlite", sql, times))
+                    python.append(self.sqlite.run(sql, times))
                     decoded.append(self.ours.run(ours, arguments, times, decoded=True))
                     loaded.append(self.sqlite.decoded(sql, times))
                 else:
@@ -185,6 +186,7 @@ class Bench:
                     ducks.append(self.duck.run(duck, min(times, 300)))
             self.note(name, mine, theirs, ducks, goal(name))
             if few:
+                self.note(f"{name}, beside Python's sqlite3", mine, python)
                 self.note(f"{name}, decoded", decoded, loaded)
 
     def inserts(self, name, batch, count, goal, index=None):
