@@ -11,7 +11,9 @@ struct KeyOrder {
 
     init(_ entries: [ObjectValue.Entry]) {
         var sorted = 1
-        while sorted < entries.count, utf8Precedes(entries[sorted - 1].key, entries[sorted].key) { sorted += 1 }
+        while sorted < entries.count, utf8Precedes(entries[sorted - 1].key, entries[sorted].key) {
+            sorted += 1
+        }
         isIdentity = sorted >= entries.count
         guard !isIdentity else { return }
         guard entries.count <= Self.few else {
@@ -21,7 +23,9 @@ struct KeyOrder {
         for place in 0..<entries.count {
             // Inserted behind those that come before it.
             var free = place
-            while free > 0, utf8Precedes(entries[place].key, entries[Int(packed >> (4 * (free - 1)) & 15)].key) {
+            while free > 0,
+                utf8Precedes(entries[place].key, entries[Int(packed >> (4 * (free - 1)) & 15)].key)
+            {
                 free -= 1
             }
             let low = packed & ((1 << (4 * UInt64(free))) - 1)

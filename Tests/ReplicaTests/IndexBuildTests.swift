@@ -101,7 +101,10 @@ struct IndexBuildTests {
             let drops = Mutex(0)
             let error = #expect(throws: DQLError.self) {
                 try replica.change(.create(index("a", on: ["a"]), ifNotExists: false)) {
-                    if drops.withLock({ $0 += 1; return $0 }) == 1 {
+                    if drops.withLock({
+                        $0 += 1
+                        return $0
+                    }) == 1 {
                         try? replica.change(.drop(collection: "c", name: "a", ifExists: false))
                     }
                     return nil

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Dispatch
 import Foundation
 import TestSupport
 import Testing
@@ -20,9 +21,12 @@ struct KeptSnapshotTests {
                 // Two at a time, so that several connections have snapshots.
                 let seen = try replica.read { outer in
                     let inner = try count(replica)
-                    return [inner, try PreparedStatement("SELECT COUNT(*) AS n FROM c").rows(in: outer).map {
-                        JSONText.print($0)
-                    }]
+                    return [
+                        inner,
+                        try PreparedStatement("SELECT COUNT(*) AS n FROM c").rows(in: outer).map {
+                            JSONText.print($0)
+                        },
+                    ]
                 }
                 #expect(seen == [["{\"n\":\(number + 1)}"], ["{\"n\":\(number + 1)}"]])
                 #expect(try count(replica) == ["{\"n\":\(number + 1)}"])
@@ -58,6 +62,32 @@ struct KeptSnapshotTests {
                 try transaction.edit("c", id) { editor in editor.create() }
                 #expect(try count(replica) == ["{\"n\":1}"])
             }
+            #expect(try count(replica) == ["{\"n\":2}"])
+        }
+    }
+
+    @Test("a read that began during a write and ends after it leaves no snapshot of before the write")
+    func spans() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let (begun, committed, ended) = (
+                DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+            )
+            _ = try replica.write { transaction in
+                try transaction.edit("c", DocumentID(2)) { editor in editor.create() }
+                DispatchQueue.global().async {
+                    defer { ended.signal() }
+                    try? replica.read { snapshot in
+                        defer { begun.signal() }
+                        _ = try snapshot.count(of: "c")
+                        begun.signal()
+                        committed.wait()
+                    }
+                }
+                begun.wait()
+            }
+            committed.signal()
+            ended.wait()
             #expect(try count(replica) == ["{\"n\":2}"])
         }
     }

@@ -24,7 +24,8 @@ struct ResultRowTests {
         "a kept row is the row that is handed out as a value, whatever made it",
         arguments: [
             "SELECT * FROM c", "SELECT * FROM c WHERE _id = 1", "SELECT * FROM c WHERE a > 0",
-            "SELECT * FROM c WHERE a >= 1 AND a < 3 ORDER BY a DESC", "SELECT a FROM c", "SELECT RAW a FROM c",
+            "SELECT * FROM c WHERE a >= 1 AND a < 3 ORDER BY a DESC", "SELECT a FROM c",
+            "SELECT RAW a FROM c",
             "SELECT DISTINCT * FROM c", "SELECT * FROM c ORDER BY b", "SELECT * FROM c LIMIT 1 OFFSET 1",
             "SELECT a, COUNT(*) AS n FROM c GROUP BY a", "EXPLAIN SELECT * FROM c",
             "SELECT * FROM COLLECTION c (a REGISTER)",

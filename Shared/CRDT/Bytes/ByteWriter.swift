@@ -13,7 +13,9 @@ struct ByteWriter {
 
     /// Appends what another writer has written from a place on.
     mutating func copy(_ other: borrowing ByteWriter, from place: Int) {
-        other.bytes.withUnsafeBytes { bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[place...])) }
+        other.bytes.withUnsafeBytes {
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[place...]))
+        }
     }
 
     mutating func raw(_ run: some Sequence<UInt8>) { bytes.append(contentsOf: run) }

@@ -42,7 +42,7 @@ final class Readers: Sendable {
         var idle: [Reader] = []
         /// How many write, or wait for their turn to.
         var writers = 0
-        /// How often anybody has begun to write: a snapshot of before that is not left open.
+        /// How often anybody has begun or ended to write: a snapshot of before that is not left open.
         var turns = 0
         var isClosed = false
     }
@@ -93,7 +93,13 @@ final class Readers: Sendable {
             state.turns += 1
             for reader in state.idle { reader.endSnapshot() }
         }
-        defer { state.withLock { $0.writers -= 1 } }
+        defer {
+            state.withLock { state in
+                state.writers -= 1
+                // A read that began meanwhile may be on a snapshot of before the commit.
+                state.turns += 1
+            }
+        }
         return try body()
     }
 
