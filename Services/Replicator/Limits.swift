@@ -47,6 +47,4 @@ public enum Limits {
     public static let keptOperations: UInt64 = 10_000
     /// Between two looks at what is due.
     public static let housekeepingInterval = Duration.seconds(60)
-    /// How long a process has to show that it still does the housekeeping.
-    static let housekeepingLease = Duration.seconds(120)
 }

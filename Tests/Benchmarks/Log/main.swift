@@ -82,29 +82,5 @@ if let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] {
 
 let history = option("--history", 1_000_000)
 if history > 0, runs("recovery") {
-    let path = folder.appendingPathComponent("history.sqlite").path
-    let log = try SQLiteOperationLog(path: path, logger: logger)
-    try await log.createDatabase("db")
-    var started = ContinuousClock.now
-    try await writeHistory(log, operations: history)
-    print("history: \(history) operations written in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    let place = folder.appendingPathComponent("fold").path
-    let whole = try await Materializer.open("db", log: log, folder: place, logger: logger)
-    try await whole.advance()
-    print("history: folded from its beginning in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    let snapshot = try await whole.writeSnapshot { true }
-    print("history: a snapshot of \(snapshot?.bytes ?? 0) bytes in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    try await log.truncate("db", through: UInt64(history - history / 100), keepingHashesAfter: 0)
-    print("history: truncated to its last hundredth in \(ContinuousClock.now - started)")
-    await whole.close()
-    await log.close()
-    let (kept, offset) = try await restart(path, place, logger)
-    print("recovery: open + tail, with the materialization in place, offset \(offset): \(kept) (goal 5 s)")
-    let fresh = folder.appendingPathComponent("fresh").path
-    let (anew, reached) = try await restart(path, fresh, logger)
-    print(
-        "recovery: open + snapshot + tail, without a materialization, offset \(reached): \(anew) (goal 5 s)")
+    try await measureRecovery(operations: history, in: folder, logger)
 }
