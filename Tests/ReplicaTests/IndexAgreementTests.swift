@@ -254,7 +254,8 @@ final class IndexedWorld {
             guard found != wanted else { continue }
             let known = try replica.indexes().map { "\($0.row)" }.joined(separator: "\n")
             return
-                "\(statement) \(arguments)\n\(usesIndexes ? "by index" : "by scan"): \(found)\nnaive: \(wanted)\n\(known)"
+                "\(statement) \(arguments)\n\(usesIndexes ? "by index" : "by scan"): \(found)\n"
+                + "naive: \(wanted)\n\(known)"
         }
         return nil
     }
@@ -267,10 +268,9 @@ final class IndexedWorld {
         let on = random.chance(50) ? "\(field) = l.\(path())\(more)" : "l.\(path()) = \(field)\(more)"
         let rest = random.chance(40) ? " WHERE l.\(path()) > \(value())" : ""
         func statement(_ hint: String) -> String {
-            let (left, right) = kind == "RIGHT JOIN" ? (" \(hint)", "") : ("", " \(hint)")
-            return kind == "RIGHT JOIN"
-                ? "SELECT l._id AS x, r._id AS y, r.b AS z FROM c AS r\(left) RIGHT JOIN c AS l ON \(on)\(rest)"
-                : "SELECT l._id AS x, r._id AS y, r.b AS z FROM c AS l \(kind) c AS r\(right) ON \(on)\(rest)"
+            let sources =
+                kind == "RIGHT JOIN" ? "c AS r \(hint) RIGHT JOIN c AS l" : "c AS l \(kind) c AS r \(hint)"
+            return "SELECT l._id AS x, r._id AS y, r.b AS z FROM \(sources) ON \(on)\(rest)"
         }
         let wanted = try outcome { try self.naive.rows(statement("USE INDEX ''")) }
         let prepared = try PreparedStatement(statement(""))

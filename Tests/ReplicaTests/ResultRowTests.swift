@@ -34,8 +34,8 @@ struct ResultRowTests {
         try withPeer { replica, _ in
             try replica.execute(
                 """
-                INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1, 'b': {'x': [1, 'y']}}), ({'_id': 'two', 'a': 2.5}),
-                    ({'_id': [3], 'b': 'text', 'z': null})
+                INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1, 'b': {'x': [1, 'y']}}),
+                    ({'_id': 'two', 'a': 2.5}), ({'_id': [3], 'b': 'text', 'z': null})
                 """)
             try replica.createIndex("a", on: "a")
             let wanted = try replica.read { try PreparedStatement(statement).rows(in: $0) }

@@ -6,8 +6,8 @@ import Testing
 @testable import Replica
 
 /// What a scan holds does not grow with its collection: with room for a few rows only, statements over many
-/// documents give what they give with all the room there is. (`scripts/bench-queries` samples the memory of the
-/// process.)
+/// documents give what they give with all the room there is. (`scripts/bench-queries` samples the process's
+/// memory.)
 @Suite("The memory of scans")
 struct ScanMemoryTests {
     private static let documents = 3_000
