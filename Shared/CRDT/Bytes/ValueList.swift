@@ -1,5 +1,5 @@
-/// Several values that may be missing, in the encoding of documents: so that they come back exactly as a document
-/// has them, objects in the order of their keys' bytes, and as deep as a document goes.
+/// Several values that may be missing, in the encoding of documents: so that they come back exactly as a
+/// document has them, objects in the order of their keys' bytes, and as deep as a document goes.
 public enum ValueList {
     /// The first byte; no other encoding that ever stood in its place begins with it.
     public static let version: UInt8 = 1

@@ -1,8 +1,8 @@
 import CRDT
 import Synchronization
 
-/// What the commonest statements come down to, seen when they are prepared: whole documents of a collection by
-/// their id, or by the value or a range of one field, perhaps in the order of that field. To plan such a
+/// What the commonest statements come down to, seen when they are prepared: whole documents of a collection
+/// by their id, or by the value or a range of one field, perhaps in the order of that field. To plan such a
 /// statement takes longer than to run it.
 ///
 /// It is the general way cut short, and gives what that gives: which index serves a statement the planner has

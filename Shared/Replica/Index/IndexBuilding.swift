@@ -162,7 +162,7 @@ extension Replica {
                 } catch let error as ReplicaError where error.code == .closed {
                     return
                 } catch let error as CRDTError {
-                    // A document that cannot be read today cannot be tomorrow; CREATE INDEX would have failed.
+                    // What cannot be read today cannot be tomorrow; CREATE INDEX fails at it, too.
                     try? self?.drop(collection, name, ifExists: true)
                     logger.error(
                         "an index that cannot be completed was dropped",

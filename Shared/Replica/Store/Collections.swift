@@ -106,7 +106,7 @@ struct Collections {
     private let cache: IndexCache?
     private let isSnapshot: Bool
 
-    /// `cache`: where the store keeps what it read of indexes. `isSnapshot`: the transaction shows one moment.
+    /// `cache`: where the store keeps what it read of indexes. `isSnapshot`: one moment is shown.
     init(_ cache: IndexCache? = nil, isSnapshot: Bool = false) {
         self.cache = cache
         self.isSnapshot = isSnapshot

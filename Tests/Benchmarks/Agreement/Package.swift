@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The agreement of evaluator, scan and index on any number of cases, in release: `scripts/agree`. A package of
-// its own, so that it does not take a release build of everything and of all other tests.
+// The agreement of evaluator, scan and index on any number of cases, in release: `scripts/agree`. A package
+// of its own, so that it does not take a release build of everything and of all other tests.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
