@@ -12,7 +12,7 @@ public struct HousekeepingOptions: Sendable, Hashable {
     /// Between two looks at what is due.
     public var interval = Limits.housekeepingInterval
     /// How long a process has to show that it still does it, before another one may.
-    var lease: Duration { interval * 2 }
+    var lease: Duration { max(interval * 2, Limits.shortestHousekeepingLease) }
 
     /// The defaults.
     public init() {}
