@@ -113,8 +113,15 @@ enum PostgresLogReader {
         let number = try head(connection, database).number
         let rows = try connection.query(
             """
-            SELECT actor, sequence, "timestamp", hash FROM mimeo_log.actors
-            WHERE database = $1 AND actor = ANY ($2)
+            SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash FROM (
+                SELECT actor, sequence, "timestamp", hash FROM mimeo_log.actors
+                WHERE database = $1 AND actor = ANY ($2)
+                UNION ALL
+                SELECT w.* FROM mimeo_log.databases d
+                JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
+                    unnest(u.actors, u.lasts, u.stamps, u.hashes) AS w (actor, sequence, "timestamp", hash)
+                WHERE d.number = $1 AND w.actor = ANY ($2)
+            ) AS standing ORDER BY actor, sequence DESC
             """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
