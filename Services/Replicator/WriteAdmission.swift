@@ -10,8 +10,9 @@ extension DatabaseHub {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
-        // Nothing is judged by a fold of what the log does not have any more.
-        if await materializer.position.offset < appendedThrough {
+        // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
+        // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
+        if await unfoldedBytes() > Limits.unfoldedBytes {
             try await materializer.advance()
         } else {
             try await verifyHistory()
@@ -31,11 +32,12 @@ extension DatabaseHub {
     private func admitAsFolded(
         _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
     ) async throws -> Event? {
-        var verdicts = try await judge(uploads, identity)
-        if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
-            // Another process may have appended what it rests on: fold up to the head and look again.
+        let isBehind = await materializer.position.offset < appendedThrough
+        var verdicts = try await judge(uploads, identity, unfoldedBytes: await unfoldedBytes())
+        if verdicts.contains(where: { $0.dependsOnFold || (isBehind && !$0.isAdmitted) }) {
+            // What it rests on may be in the log: fold up to the head and look again.
             try await materializer.advance()
-            verdicts = try await judge(uploads, identity)
+            verdicts = try await judge(uploads, identity, unfoldedBytes: 0)
         }
         var requests: [AppendRequest] = []
         var refusals: [Frame.Refusal] = []
@@ -63,10 +65,19 @@ extension DatabaseHub {
             ? .appended(acknowledged, offset: offset) : .refused(acknowledged, rejected, offset: offset)
     }
 
-    private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
+    /// Bytes that this hub has appended and not folded.
+    private func unfoldedBytes() async -> Int {
+        let folded = await materializer.position.offset
+        unfolded.removeAll { $0.through <= folded }
+        return unfolded.reduce(0) { $0 + $1.bytes }
+    }
+
+    private func judge(
+        _ uploads: [[UInt8]], _ identity: Identity, unfoldedBytes: Int
+    ) async throws -> [AdmissionCheck.Verdict] {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.grant,
-            wallMilliseconds: environment.wallMilliseconds())
+            wallMilliseconds: environment.wallMilliseconds(), unfoldedBytes: unfoldedBytes)
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.peerKey ?? "")
         }
@@ -112,6 +123,9 @@ extension DatabaseHub {
             case .conflict(let conflict):
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
+        }
+        if last > 0 {
+            unfolded.append((last, requests.reduce(0) { $0 + $1.record.bytes.count }))
         }
         guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody

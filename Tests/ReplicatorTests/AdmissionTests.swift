@@ -35,7 +35,7 @@ struct AdmissionTests {
             ])
             let check = AdmissionCheck(
                 replica: replica, grant: .everything,
-                wallMilliseconds: Environment.system.wallMilliseconds())
+                wallMilliseconds: Environment.system.wallMilliseconds(), unfoldedBytes: 0)
             let verdicts = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "")
             guard case .refused(let refusal)? = verdicts.first else {
                 Issue.record("the operation was not refused")

@@ -35,11 +35,7 @@ public struct FreshDocument: Sendable {
     public func state() -> [UInt8] {
         var writer = ByteWriter()
         writer.reserve(256 + 32 * fields.count)
-        writer.byte(Document.encodingVersion)
-        writer.byte(0)
-        writer.vector(VersionVector(ascending: [.init(actor: stamp.actor, time: stamp.time)]))
-        // The stamp table: one stamp, of the first actor, at its greatest time.
-        writer.raw([3, 1, 0, 0])
+        writer.plainHead(stamp)
         writer.freshMap(fields, objectsAreRegisters)
         return writer.bytes
     }

@@ -113,13 +113,14 @@ enum PostgresLogReader {
         let number = try head(connection, database).number
         let rows = try connection.query(
             """
-            SELECT actor, sequence, "timestamp", hash FROM mimeo_log.actors
+            SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
             WHERE database = $1 AND actor = ANY ($2)
             """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
-                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3))
+                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3),
+                authorKey: rows.text(row, 4))
         }
         return frontier
     }

@@ -65,7 +65,8 @@ struct Folder {
         let outcome = try undamaged(state.head) { try Fold.step(change.content, on: before) }
         switch outcome {
         case .changed(let after, let isLive):
-            try DocumentRows.put(table, id, live: isLive, position: state.head, state: after, database)
+            try DocumentRows.put(
+                table, id, live: isLive, position: state.head, state: after, isNew: before == nil, database)
             return .changed(told(change, before, after))
         case .duplicate:
             // Its sender hears of the state again (rule 16), so the document moves to this offset.

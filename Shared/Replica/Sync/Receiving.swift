@@ -111,6 +111,7 @@ struct Merger {
     }
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
+        try publish(subscription)
         try StagedPages.visit(subscription, database) { entry in
             if entry.isGone {
                 try forget(entry.key, [UInt8](entry.content))
@@ -119,6 +120,24 @@ struct Merger {
             }
         }
         try Staged.discard(subscription, database)
+    }
+
+    /// Shows what is staged where it will stay. Only where the collection has got documents, or an index, in
+    /// the meantime is it merged with them, one by one.
+    private mutating func publish(_ subscription: [UInt8]) throws {
+        guard let staged = try StagedDocuments.find(subscription, database) else { return }
+        if try staged.become(database) {
+            collections.forget(staged.collection)
+            changed += try staged.ids(database).map {
+                DocumentKey(collection: staged.collection, id: $0)
+            }
+        } else {
+            try staged.visit(database) { id, state in
+                let key = DocumentKey(collection: staged.collection, id: id)
+                try mergeStaged(StagedPages.Entry(key: key, content: state, isGone: false))
+            }
+        }
+        try StagedDocuments.discard(subscription, database)
     }
 
     /// What is staged was decoded whole when it was.
@@ -222,11 +241,17 @@ struct Merger {
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.
     private mutating func insert(_ bytes: [UInt8], _ key: DocumentKey, _ table: DocumentTable) throws {
-        let document = try Document(decoding: bytes)
-        guard !document.vector.isEmpty else { return }
-        if let latest = document.vector.greatestTime { try state.observe(latest) }
+        var isLive = true
+        if let stamp = Insertion.stamp(ofState: bytes) {
+            try state.observe(stamp.time)
+        } else {
+            let document = try Document(decoding: bytes)
+            guard let latest = document.vector.greatestTime else { return }
+            try state.observe(latest)
+            isLive = document.isLive
+        }
         try DocumentRows.put(
-            table, key.id, live: document.isLive, position: state.head + 1, state: bytes, isNew: true,
+            table, key.id, live: isLive, position: state.head + 1, state: bytes, isNew: true,
             database)
         changed.append(key)
     }
