@@ -4,6 +4,16 @@ import OperationLog
 import Replica
 import Sync
 
+/// What one append has added to the log and nobody has folded.
+struct UnfoldedAppend: Sendable {
+    /// The last offset.
+    let through: UInt64
+    /// By so much a document may be larger than it looks.
+    let bytes: Int
+    /// The vectors of the documents behind it.
+    let vectors: [DocumentKey: VersionVector]
+}
+
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
 /// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
@@ -13,8 +23,8 @@ struct AdmissionCheck {
     let replica: Replica
     let grant: Grant
     let wallMilliseconds: UInt64
-    /// Bytes that were appended here and are not folded: by so much a document may be larger than it looks.
-    let unfoldedBytes: Int
+    /// What was appended here and is not folded, in order.
+    let unfolded: [UnfoldedAppend]
 
     /// An operation that may be appended, or why it may not.
     enum Verdict {
@@ -40,7 +50,11 @@ struct AdmissionCheck {
     /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
     /// grant forbids is judged: their writer sets all of it aside at once, instead of learning of one
     /// operation in every round.
-    func judge(_ uploads: [[UInt8]], authorKey: String) throws -> [Verdict] {
+    ///
+    /// Returns the verdicts, and the vectors of the documents behind what is admitted.
+    func judge(
+        _ uploads: [[UInt8]], authorKey: String
+    ) throws -> (verdicts: [Verdict], vectors: [DocumentKey: VersionVector]) {
         try replica.read { transaction in
             let facts = Facts(
                 latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny())
@@ -59,8 +73,15 @@ struct AdmissionCheck {
                 if !verdict.isAdmitted { stopped.insert(header.actor) }
                 verdicts.append(verdict)
             }
-            return verdicts
+            return (verdicts, overlay)
         }
+    }
+
+    private var unfoldedBytes: Int { unfolded.reduce(0) { $0 + $1.bytes } }
+
+    /// The vector of a document behind all that was appended here.
+    private func vector(_ folded: VersionVector, of key: DocumentKey) -> VersionVector {
+        unfolded.reduce(folded) { vector, append in append.vectors[key].map(vector.union) ?? vector }
     }
 
     /// The refusal of an operation whatever it rests on: the grant forbids it, or the log has it under
@@ -152,7 +173,7 @@ struct AdmissionCheck {
             if stored.isTombstone, overlay[key] == nil, !delta.base.isEmpty {
                 reads.append(.document(change.collection, change.id))
             }
-            let vector = overlay[key] ?? stored.vector
+            let vector = overlay[key] ?? self.vector(stored.vector, of: key)
             // An honest base names the author's own last change of the document, unless the change only
             // seeds and rests on nothing (rule 7); a duplicate is covered already.
             let isOwnHistoryWhole =

@@ -32,8 +32,8 @@ package actor DatabaseHub {
     var origins: [OriginKey: UInt64] = [:]
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
-    /// What it has appended for peers and may not have folded: through which offset, how many bytes.
-    var unfolded: [(through: UInt64, bytes: Int)] = []
+    /// What it has appended for peers and may not have folded.
+    var unfolded: [UnfoldedAppend] = []
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     /// How to end each session.

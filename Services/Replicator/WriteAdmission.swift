@@ -12,7 +12,7 @@ extension DatabaseHub {
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
         // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
         // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
-        if await unfoldedBytes() > Limits.unfoldedBytes {
+        if await notFolded().reduce(0, { $0 + $1.bytes }) > Limits.unfoldedBytes {
             try await materializer.advance()
         } else {
             try await verifyHistory()
@@ -33,11 +33,11 @@ extension DatabaseHub {
         _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
     ) async throws -> Event? {
         let isBehind = await materializer.position.offset < appendedThrough
-        var verdicts = try await judge(uploads, identity, unfoldedBytes: await unfoldedBytes())
+        var (verdicts, vectors) = try await judge(uploads, identity, behind: await notFolded())
         if verdicts.contains(where: { $0.dependsOnFold || (isBehind && !$0.isAdmitted) }) {
             // What it rests on may be in the log: fold up to the head and look again.
             try await materializer.advance()
-            verdicts = try await judge(uploads, identity, unfoldedBytes: 0)
+            (verdicts, vectors) = try await judge(uploads, identity, behind: [])
         }
         var requests: [AppendRequest] = []
         var refusals: [Frame.Refusal] = []
@@ -47,7 +47,7 @@ extension DatabaseHub {
             case .refused(let reason), .uncovered(let reason): refusals.append(reason)
             }
         }
-        guard let appended = try await append(requests, from: session) else { return nil }
+        guard let appended = try await append(requests, vectors, from: session) else { return nil }
         let (acknowledged, offset) = (appended.acknowledged, appended.offset)
         var rejected = appended.rejected
         // One record closes the actor. What else of it was refused is told when that stands.
@@ -65,19 +65,19 @@ extension DatabaseHub {
             ? .appended(acknowledged, offset: offset) : .refused(acknowledged, rejected, offset: offset)
     }
 
-    /// Bytes that this hub has appended and not folded.
-    private func unfoldedBytes() async -> Int {
+    /// What this hub has appended and not folded.
+    private func notFolded() async -> [UnfoldedAppend] {
         let folded = await materializer.position.offset
         unfolded.removeAll { $0.through <= folded }
-        return unfolded.reduce(0) { $0 + $1.bytes }
+        return unfolded
     }
 
     private func judge(
-        _ uploads: [[UInt8]], _ identity: Identity, unfoldedBytes: Int
-    ) async throws -> [AdmissionCheck.Verdict] {
+        _ uploads: [[UInt8]], _ identity: Identity, behind unfolded: [UnfoldedAppend]
+    ) async throws -> (verdicts: [AdmissionCheck.Verdict], vectors: [DocumentKey: VersionVector]) {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.grant,
-            wallMilliseconds: environment.wallMilliseconds(), unfoldedBytes: unfoldedBytes)
+            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded)
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.peerKey ?? "")
         }
@@ -85,7 +85,7 @@ extension DatabaseHub {
 
     /// Nil when a condition did not hold any more.
     private func append(
-        _ requests: [AppendRequest], from session: UInt64
+        _ requests: [AppendRequest], _ vectors: [DocumentKey: VersionVector], from session: UInt64
     ) async throws -> (acknowledged: [Frame.Acknowledgement], rejected: [Frame.Refusal], offset: UInt64)? {
         guard !requests.isEmpty else { return ([], [], 0) }
         var last: UInt64 = 0
@@ -125,7 +125,12 @@ extension DatabaseHub {
             }
         }
         if last > 0 {
-            unfolded.append((last, requests.reduce(0) { $0 + $1.record.bytes.count }))
+            // Where something was not taken, nothing is said of documents: all of it counts as large, so that
+            // the fold is waited for.
+            let isWhole = refusals.isEmpty && !isOutdated
+            let bytes = isWhole ? requests.reduce(0) { $0 + $1.record.bytes.count } : Limits.unfoldedBytes + 1
+            unfolded.append(
+                UnfoldedAppend(through: last, bytes: bytes, vectors: isWhole ? vectors : [:]))
         }
         guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody

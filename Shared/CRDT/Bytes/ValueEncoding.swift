@@ -5,7 +5,7 @@
 //   0x08 object (byte length, count, sorted keys with values)
 //   0x40…0x7F string of 0…63 bytes · 0x80…0xFF integer 0…127
 //
-// Shortest form is required, object keys ascend strictly, every NaN is the quiet NaN 0x7FF8…0; -0.0 is kept.
+// Shortest form is required, object keys ascend strictly, every NaN is the quiet NaN 0x7FF8…0, -0.0 stays.
 
 extension ByteWriter {
     mutating func value(_ value: Value) {

@@ -96,8 +96,11 @@ struct Folder {
     private func told(
         _ change: LoggedOperation.Change, _ before: [UInt8]?, _ after: [UInt8]
     ) -> FoldedOperation.Change {
-        var delta: [UInt8]?
-        if case .delta = change.content { delta = change.bytes }
+        let delta: [UInt8]? =
+            switch change.content {
+            case .delta, .insertion: change.bytes
+            case .state, .reaping: nil
+            }
         return FoldedOperation.Change(key: change.key, delta: delta, before: before, after: after)
     }
 }

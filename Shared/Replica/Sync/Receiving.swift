@@ -59,22 +59,7 @@ extension Replica {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
             var merger = Merger(database: database, state: state)
-            try database.inPart {
-                if let key = reception.publishes { try merger.mergeStaged(key) }
-                for update in reception.updates { try merger.merge(update) }
-                guard merger.missing.isEmpty else { return false }
-                try merger.hide(reception.hides)
-                for key in reception.settles { try Wanted.settle(key, database) }
-                for cursor in reception.cursors where keepsCursor(of: cursor.key) {
-                    let replaces = cursor.key == reception.publishes
-                    try Cursors.advance(
-                        cursor.key, to: cursor.position, replaces: replaces,
-                        rights: replaces ? reception.rights ?? [] : nil, database)
-                }
-                if let position = reception.seen { try Seen.note(position, replaces: false, database) }
-                if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
-                return true
-            }
+            try take(reception, &merger, database)
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }
                 return (.wanting(merger.missing), nil)
@@ -86,6 +71,28 @@ extension Replica {
             guard !merger.changed.isEmpty else { return (outcome, nil) }
             state.head += 1
             return (outcome, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: []))
+        }
+    }
+}
+
+extension Replica {
+    /// Merges a reception and moves what it moves; nothing of that where the merger misses a base.
+    func take(_ reception: Reception, _ merger: inout Merger, _ database: Database) throws {
+        try database.inPart {
+            if let key = reception.publishes { try merger.mergeStaged(key) }
+            for update in reception.updates { try merger.merge(update) }
+            guard merger.missing.isEmpty else { return false }
+            try merger.hide(reception.hides)
+            for key in reception.settles { try Wanted.settle(key, database) }
+            for cursor in reception.cursors where keepsCursor(of: cursor.key) {
+                let replaces = cursor.key == reception.publishes
+                try Cursors.advance(
+                    cursor.key, to: cursor.position, replaces: replaces,
+                    rights: replaces ? reception.rights ?? [] : nil, database)
+            }
+            if let position = reception.seen { try Seen.note(position, replaces: false, database) }
+            if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
+            return true
         }
     }
 }
