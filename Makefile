@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench fuzz simulate system compose clean help
+.PHONY: run demo test lint format bench fuzz simulate system docs compose clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -25,6 +25,7 @@ bench: ## Documents, queries, the log and the system beside what one would use i
 	@scripts/bench-documents
 	@scripts/bench-queries
 	@scripts/bench-sessions
+	@scripts/bench-sdk
 	@scripts/with-postgres scripts/bench-log
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
@@ -41,6 +42,10 @@ system: ## Only the system tests: real executables, killed, restarted and fed wi
 	@scripts/setup build system
 	@swift build
 	@python3 Tests/SystemTests
+
+docs: ## The SDK's reference as a web page, in .build/docs
+	@scripts/setup build
+	@scripts/docs
 
 compose: ## The services in containers, with PostgreSQL and nginx (needs a running Docker)
 	@scripts/setup compose

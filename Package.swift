@@ -161,8 +161,8 @@ let checks: [Target] = [
     tests(
         "ReplicatorTests",
         [
-            "Replicator", "Transport", "ServiceKit", "OperationLog", "Identity", "Replica", "Sync", "DQL",
-            "CRDT", "LogDoubles", "TestSupport", logging, grdb,
+            "Replicator", "Transport", "ServiceKit", "OperationLog", "Postgres", "CLibPQ", "Identity",
+            "Replica", "Sync", "DQL", "CRDT", "LogDoubles", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
@@ -171,7 +171,8 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"]),
+        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"],
+        exclude: ["Fixtures"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.
@@ -183,6 +184,10 @@ let checks: [Target] = [
             "TestSupport", "Transport", logging,
         ],
         path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
+        swiftSettings: strict),
+    // The SDK in a process of its own: for its benchmarks, and for system tests that kill it.
+    .executableTarget(
+        name: "SDKProbe", dependencies: ["DittoSwift", sqlite], path: "Tests/Benchmarks/SDK",
         swiftSettings: strict),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
@@ -201,6 +206,7 @@ let package = Package(
         .executable(name: "attachment-store", targets: ["AttachmentStoreMain"]),
         .executable(name: "mimeo", targets: ["MimeoMain"]),
         .executable(name: "simulation", targets: ["Simulation"]),
+        .executable(name: "sdk-probe", targets: ["SDKProbe"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -1,18 +1,23 @@
-"""Adds up what the parts of `make test` left in a directory and prints one line for a person or a machine.
+"""Adds up what the parts of `make test` left in a directory: the failures by name, then one line of counts.
 
 The directory holds `parts` (a line `name exit-status` each), `swift.jsonl` (Swift Testing's event stream) and
-`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n}`). A part that failed without naming a
-failed test (a crash, a build or lint error) counts as one failure: the sum must never look better than the run was.
+`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text]}`, the last one where
+there are any). A part that failed without naming a failed test (a crash, a build or lint error) counts as one failure:
+the sum must never look better than the run was. The failures stand at the end because the end of a log is what a
+reader of it is sure to have.
 """
 
 import json
 import pathlib
 import sys
 
+SHOWN_FAILURES = 12
+SHOWN_CHARACTERS = 600
+
 
 def swift_counts(path):
     """Counts test functions (not suites, not single arguments); started and never ended means crashed: failed."""
-    functions, state = set(), {}
+    functions, state, issues = set(), {}, {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
@@ -30,25 +35,42 @@ def swift_counts(path):
             state[test] = "skipped"
         elif kind == "issueRecorded" and not payload.get("issue", {}).get("isKnown", False):
             state[test] = "failed"
+            issues.setdefault(test, issue_text(payload))
         elif kind == "testEnded" and state.get(test) == "running":
             state[test] = "passed"
-    outcomes = [state[test] for test in functions if test in state]
-    passed, skipped = outcomes.count("passed"), outcomes.count("skipped")
-    return {"passed": passed, "failed": len(outcomes) - passed - skipped, "skipped": skipped}
+    outcomes = {test: state[test] for test in functions if test in state}
+    passed, skipped = (list(outcomes.values()).count(outcome) for outcome in ["passed", "skipped"])
+    failures = [f"{test}: {issues.get(test, 'started and never ended')}"
+                for test, outcome in sorted(outcomes.items()) if outcome in ("failed", "running")]
+    return {"passed": passed, "failed": len(failures), "skipped": skipped, "failures": failures}
 
 
-def system_counts(path):
+def issue_text(payload):
+    """What Swift Testing says of an issue, on one line: the messages, without their symbols."""
+    texts = [message.get("text", "") for message in payload.get("messages", [])]
+    return " | ".join(text for text in texts if text).replace("\n", " ")
+
+
+def written_counts(path):
     return json.loads(path.read_text()) if path.exists() else {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def shown(failures):
+    """The lines that name failures: not all of many, not the whole of a long one."""
+    lines = [f"failed: {failure[:SHOWN_CHARACTERS]}" for failure in failures[:SHOWN_FAILURES]]
+    return lines + ([f"and {len(failures) - SHOWN_FAILURES} more"] if len(failures) > SHOWN_FAILURES else [])
 
 
 def main(directory):
     statuses = dict(line.split() for line in (directory / "parts").read_text().splitlines())
     counts = {"swift": swift_counts(directory / "swift.jsonl")}
     for name in ["simulation", "system"]:
-        counts[name] = system_counts(directory / f"{name}.json")
+        counts[name] = written_counts(directory / f"{name}.json")
     broken = [name for name, status in statuses.items() if status != "0"]
     failed = sum(part["failed"] for part in counts.values())
     failed += sum(1 for name in broken if counts.get(name, {"failed": 0})["failed"] == 0)
+    for line in shown([failure for part in counts.values() for failure in part.get("failures", [])]):
+        print(line)
     for name in broken:
         print(f"make test: {name} failed")
     passed = sum(part["passed"] for part in counts.values())

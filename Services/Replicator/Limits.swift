@@ -49,6 +49,6 @@ public enum Limits {
     public static let keptOperations: UInt64 = 10_000
     /// Between two looks at what is due.
     public static let housekeepingInterval = Duration.seconds(60)
-    /// How long a process has to show that it still does the housekeeping.
-    static let housekeepingLease = Duration.seconds(120)
+    /// The least time that a lease for it lasts: many times what one step takes on a busy machine.
+    static let shortestHousekeepingLease = Duration.seconds(10)
 }

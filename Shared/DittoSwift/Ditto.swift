@@ -18,8 +18,21 @@ public final class Ditto: Sendable {
     public let sync: DittoSync
     /// Logs in; nil unless the configuration names a server.
     public let auth: DittoAuthenticator?
+    /// How much of the disk it takes.
+    public let diskUsage: DiskUsage
+    /// What this small peer tells about itself.
+    public let smallPeerInfo: DittoSmallPeerInfo
 
     private let engine: Engine
+    private let logFiles: LogFiles
+    private let name: Mutex<String>
+
+    /// What others are to call this device: at most 24 bytes of UTF-8, the rest is cut off. The computer's
+    /// name until it is set. Others learn of a new name when sync is started again.
+    public var deviceName: String {
+        get { name.withLock { $0 } }
+        set { name.withLock { $0 = DeviceName.fitting(newValue) } }
+    }
 
     /// The SDK's version.
     public static var version: String { "0.1.0" }
@@ -52,7 +65,8 @@ public final class Ditto: Sendable {
     }
 
     private init(_ given: DittoConfig) throws {
-        let logger = Logger(label: "ditto")
+        let files = LogFiles()
+        let logger = Logger(label: "ditto") { SDKLogHandler(label: $0, files: files) }
         let opened = try OpenedConfig(given, root: Self.defaultRootDirectory)
         if UUID(uuidString: given.databaseID) == nil {
             logger.warning("the database id is no UUID", metadata: ["database": "\(given.databaseID)"])
@@ -60,6 +74,16 @@ public final class Ditto: Sendable {
         config = opened.redacted
         absolutePersistenceDirectory = URL(fileURLWithPath: opened.directory, isDirectory: true)
         engine = try Engine(directory: opened.directory, logger: logger)
+        let settings = engine.settings
+        files.open(in: opened.directory) {
+            let parameters = settings.parameters
+            return LogFiles.Policy(
+                bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
+        }
+        logFiles = files
+        name = Mutex(DeviceName.fitting(DeviceName.ofComputer))
+        diskUsage = DiskUsage(engine, root: absolutePersistenceDirectory)
+        smallPeerInfo = DittoSmallPeerInfo(engine)
         store = DittoStore(engine)
         if let server = opened.server {
             let authenticator = try DittoAuthenticator(
@@ -79,10 +103,12 @@ public final class Ditto: Sendable {
 
     deinit {
         // Nothing of the instance is left to wait for, so it closes behind its back.
-        let (engine, sync) = (engine, sync)
+        let (engine, sync, diskUsage, logFiles) = (engine, sync, diskUsage, logFiles)
         engine.observers.cancelAll()
         Task.detached {
+            diskUsage.stopAll()
             await sync.shutDown()
+            logFiles.close()
             try? engine.close()
         }
     }
@@ -91,9 +117,14 @@ public final class Ditto: Sendable {
     /// throws `storeError(.backendError)`. Returns when the directory can be opened again.
     public func close() async {
         engine.observers.cancelAll()
+        diskUsage.stopAll()
         await sync.shutDown()
-        let engine = engine
-        try? await Engine.openingQueue.run { try engine.close() }
+        let (engine, logFiles) = (engine, logFiles)
+        try? await Engine.openingQueue.run {
+            // Before the directory is free: then another process may write there.
+            logFiles.close()
+            try engine.close()
+        }
     }
 
     /// There is no licence: any token is taken.
@@ -101,6 +132,24 @@ public final class Ditto: Sendable {
 
     /// There is no licence: always true.
     public var isActivated: Bool { true }
+}
+
+/// What a device is called.
+enum DeviceName {
+    /// As much of a name as may be told, in whole characters.
+    static func fitting(_ name: String) -> String {
+        var text = name
+        while text.utf8.count > Limits.deviceNameBytes { text.removeLast() }
+        return text
+    }
+
+    static var ofComputer: String {
+        var bytes = [CChar](repeating: 0, count: 256)
+        let failed = gethostname(&bytes, bytes.count - 1) != 0
+        let name = String(
+            decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return failed || name.isEmpty ? "unknown" : name
+    }
 }
 
 /// A weak reference that is set once its target exists.

@@ -15,4 +15,25 @@ enum Limits {
     /// … but at least this long before its end (half its life, where that is shorter), so that a slow login
     /// still comes in time.
     static let renewalLead = Duration.seconds(60)
+    /// The documents of an observer's result that are remembered to tell which changes matter to it, 8 bytes
+    /// each. Beyond that every change of its collection does.
+    static let observedDocuments = 20_000
+    /// The changes remembered while an observer's query runs; when there are more it runs again.
+    static let openDocuments = 1_024
+    /// The changed documents that wait to be compared with the observers' conditions; beyond that all
+    /// observers of their collections run, which costs less.
+    static let routedDocuments = 4_096
+    /// What peers are told this device is called: longer names would not fit into an advertisement.
+    static let deviceNameBytes = 24
+    /// The application's own information about this small peer, as JSON: it travels with every report.
+    static let peerMetadataBytes = 128 * 1_024
+    /// How deep that may be nested.
+    static let peerMetadataDepth = 64
+    /// How long disk usage is left unwatched at least while an observer asks for it …
+    static let firstDiskUsagePause = Duration.seconds(1)
+    /// … and at most, when nothing changes: walking through a store costs little, but not nothing.
+    static let longestDiskUsagePause = Duration.seconds(30)
+    /// Lines of the log that wait to be written to its file; more are dropped and counted: a disk that hangs
+    /// may not take the application's memory.
+    static let waitingLogLines = 10_000
 }

@@ -48,7 +48,7 @@ public enum LogLimits {
     static let pollIntervalWithoutHints = Duration.milliseconds(25)
     /// The least time between two looks however many hints come: keeps a busy log's watcher under 1 % of a
     /// core.
-    package static let watchSpacing = Duration.milliseconds(2)
+    static let watchSpacing = Duration.milliseconds(2)
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
 

@@ -22,6 +22,16 @@ public enum PostgresLimits {
     static let keyBytes = 1_024
     /// Statements that a connection keeps prepared; a server holds each with its plan in memory.
     static let preparedStatements = 512
+    /// The least time between two notices of this process's appends to the others: each wakes three threads
+    /// and two of the server's processes.
+    static let noticeSpacing = Duration.milliseconds(5)
+    /// Groups of plain appends whose index entries may wait: whoever asks for a frontier reads as many rows,
+    /// some milliseconds of them.
+    static let unsettledGroups = 512
+    /// The same in operations: settling them takes some milliseconds under the lock.
+    static let unsettledOperations = 8_192
+    /// Actors of one database that a writer remembers, some 200 bytes each.
+    static let knownActors = 65_536
 
     // MARK: Projections
 

@@ -25,8 +25,10 @@ public enum ReplicaLimits {
     public static let lockAttempts = 5
     /// The pause between two tries.
     public static let lockPause = Duration.milliseconds(200)
-    /// Concurrent readers of one store: each is a connection with a page cache of its own.
-    public static let readers = 8
+    /// Concurrent readers of one store: each is a connection with a page cache of its own, made when it is
+    /// needed first. Enough that twenty transactions that read, kept open by an application, leave room for
+    /// statements and observers.
+    public static let readers = 32
     /// How much of the file a reader maps into memory, in bytes; it reads what lies beyond. Takes addresses,
     /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
     /// are few.

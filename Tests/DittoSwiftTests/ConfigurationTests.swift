@@ -1,3 +1,4 @@
+import CRDT
 import TestSupport
 import Testing
 
@@ -52,6 +53,26 @@ struct ConfigurationTests {
             return
         }
         #expect(url.absoluteString == "http://h:1/p")
+    }
+
+    @Test("JSON and CBOR have the same members, and give back what was written")
+    func coding() throws {
+        let configs = [
+            DittoConfig(
+                databaseID: database, connect: .server(url: "https://a.example/p?q"),
+                persistenceDirectory: URL(string: "MyApp/Data")),
+            DittoConfig(
+                databaseID: database, connect: .smallPeersOnly(privateKey: "abc"),
+                persistenceDirectory: URL(fileURLWithPath: "/data/x")),
+            DittoConfig(databaseID: database, connect: .smallPeersOnly()), .default,
+        ]
+        for config in configs {
+            let json = try config.jsonData()
+            let cbor = try config.cborData()
+            #expect(try CBOR.decode([UInt8](cbor)) == JSONText.parse([UInt8](json)))
+            #expect(try DittoConfig(jsonData: json).jsonData() == json)
+            #expect(try DittoConfig(cborData: cbor).jsonData() == json)
+        }
     }
 
     @Test("the default configuration has a constant database and no server")

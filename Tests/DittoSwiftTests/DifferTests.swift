@@ -1,4 +1,6 @@
 import CRDT
+import Foundation
+import TestSupport
 import Testing
 
 @testable import DittoSwift
@@ -86,5 +88,66 @@ struct DifferTests {
                 DittoDiff.self,
                 from: Data(#"{"insertions":[],"deletions":[],"updates":[],"moves":[[3]]}"#.utf8))
         }
+    }
+
+    /// The same by looking at every pair: what is kept (rows of one identity in order), and that the moves
+    /// are the fewest.
+    @Test(
+        "random lists: a difference leads from one to the other, with the fewest moves",
+        arguments: 0..<300 as Range<UInt64>)
+    func random(seed: UInt64) throws {
+        var dice = SplitMix64(seed: seed)
+        func list() -> [Value] {
+            let ids = (0..<Int.random(in: 0...12, using: &dice)).map { _ in
+                Int.random(in: 0..<14, using: &dice)
+            }
+            var seen: Set<Int> = []
+            return ids.filter { seen.insert($0).inserted }.map { id in
+                [
+                    "_id": id % 3 == 0 ? .string("s\(id)") : .int(Int64(id)),
+                    "v": .int(Int64.random(in: 0..<3, using: &dice)),
+                ]
+            }
+        }
+        let (old, new) = (list(), list())
+        let diff = DittoDiff(from: old, to: new)
+        let places = Dictionary(
+            uniqueKeysWithValues: old.enumerated().map { (JSONText.print($1["_id"] ?? .null), $0) })
+        var kept: [(from: Int, to: Int)] = []
+        var insertions = IndexSet()
+        var updates = IndexSet()
+        for (to, row) in new.enumerated() {
+            guard let from = places[JSONText.print(row["_id"] ?? .null)] else {
+                insertions.insert(to)
+                continue
+            }
+            kept.append((from, to))
+            if old[from] != row { updates.insert(to) }
+        }
+        #expect(diff.insertions == insertions)
+        #expect(diff.updates == updates)
+        #expect(diff.deletions == IndexSet(old.indices.filter { from in !kept.contains { $0.from == from } }))
+        // Those that stay are in order, and no more could stay.
+        let staying = kept.filter { pair in !diff.moves.contains { $0 == pair } }
+        #expect(staying.map(\.from) == staying.map(\.from).sorted())
+        #expect(staying.count + diff.moves.count == kept.count)
+        var longest = [Int](repeating: 1, count: kept.count)
+        for later in kept.indices {
+            for earlier in 0..<later where kept[earlier].from < kept[later].from {
+                longest[later] = max(longest[later], longest[earlier] + 1)
+            }
+        }
+        #expect(staying.count == (longest.max() ?? 0))
+    }
+
+    @Test("many equal rows without an id are paired, and cost no more than others")
+    func equalRows() {
+        let differ = DittoDiffer()
+        let rows = [Value](repeating: ["n": 1], count: 20_000)
+        _ = differ.diff(items([["n": 2]] + rows))
+        let diff = differ.diff(items(rows + [["n": 3]]))
+        #expect(diff.deletions == [0])
+        #expect(diff.insertions == [20_000])
+        #expect(diff.moves.isEmpty)
     }
 }

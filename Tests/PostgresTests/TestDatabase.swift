@@ -28,7 +28,7 @@ enum TestDatabase {
         let name = try #require(URLComponents(string: url)).path.dropFirst()
         let server = try Connection(url: try #require(serverURL))
         _ = try server.query(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1",
             [.text(String(name))])
     }
 }

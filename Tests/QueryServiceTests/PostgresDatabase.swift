@@ -35,7 +35,8 @@ enum PostgresDatabase {
     static func endConnections(of url: String) throws {
         let name = try #require(URLComponents(string: url)).path.dropFirst()
         _ = try server().query(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [.text(String(name))]
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1",
+            [.text(String(name))]
         )
     }
 

@@ -1,7 +1,6 @@
 import CRDT
 import DQL
 import Foundation
-import GRDB
 import LogDoubles
 import Logging
 import OperationLog
@@ -27,12 +26,14 @@ struct HousekeepingTests {
     fileprivate final class Shop: Sendable {
         static let database = "d"
         let folder: URL
-        let log: SQLiteOperationLog
+        let log: any OperationLog
+        let kind: HousekeptLog
         let writer: Replica
 
-        init(_ folder: URL) async throws {
+        init(_ folder: URL, _ kind: HousekeptLog, _ log: any OperationLog) async throws {
             self.folder = folder
-            log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            self.kind = kind
+            self.log = log
             try await log.createDatabase(Self.database)
             writer = try Replica(
                 directory: folder.appendingPathComponent("writer").path, role: .peer,
@@ -67,12 +68,14 @@ struct HousekeepingTests {
         }
     }
 
-    private func withShop(_ body: (Shop) async throws -> Void) async throws {
+    private func withShop(_ kind: HousekeptLog, _ body: (Shop) async throws -> Void) async throws {
         try await withTemporaryDirectory { folder in
-            let shop = try await Shop(folder)
-            try await body(shop)
-            try shop.writer.close()
-            await shop.log.close()
+            try await kind.use(in: folder) { log in
+                let shop = try await Shop(folder, kind, log)
+                try await body(shop)
+                try shop.writer.close()
+                await log.close()
+            }
         }
     }
 
@@ -90,9 +93,11 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("tombstones older than the time-to-live are reaped in every fold, younger and live ones stay")
-    func reaping() async throws {
-        try await withShop { shop in
+    @Test(
+        "tombstones older than the time-to-live are reaped in every fold, younger and live ones stay",
+        arguments: HousekeptLog.all)
+    func reaping(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}), ({'_id': 3})")
             try await shop.write("DELETE FROM c WHERE _id = 1 OR _id = 2")
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 2, 'again': true})")
@@ -117,9 +122,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("more tombstones than one operation names go in several")
-    func manyTombstones() async throws {
-        try await withShop { shop in
+    @Test("more tombstones than one operation names go in several", arguments: HousekeptLog.all)
+    func manyTombstones(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             let count = Limits.reapedDocuments * 2 + 7
             let documents = (1...count).map { "({'_id': \($0)})" }.joined(separator: ", ")
             try await shop.write("INSERT INTO c DOCUMENTS \(documents)")
@@ -132,9 +137,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a document that is written while it is reaped stays")
-    func concurrentWrite() async throws {
-        try await withShop { shop in
+    @Test("a document that is written while it is reaped stays", arguments: HousekeptLog.all)
+    func concurrentWrite(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
             try await shop.write("DELETE FROM c")
             let fold = try await shop.materializer()
@@ -166,9 +171,11 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a database that nobody has open is reaped too, once per interval, and closed again")
-    func closedDatabase() async throws {
-        try await withShop { shop in
+    @Test(
+        "a database that nobody has open is reaped too, once per interval, and closed again",
+        arguments: HousekeptLog.all)
+    func closedDatabase(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
             try await shop.write("DELETE FROM c WHERE _id = 1")
             var options = HousekeepingOptions()
@@ -204,9 +211,10 @@ struct HousekeepingTests {
     }
 
     @Test(
-        "a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in")
-    func idleHub() async throws {
-        try await withShop { shop in
+        "a hub that somebody uses is not closed by the housekeeping; one that is being closed lets nobody in",
+        arguments: HousekeptLog.all)
+    func idleHub(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             let hub = try await DatabaseHub.open(
                 Shop.database, log: shop.log, folder: shop.folder.appendingPathComponent("hub").path,
                 logger: silent)
@@ -219,9 +227,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("one process does it at a time")
-    func oneAtATime() async throws {
-        try await withShop { shop in
+    @Test("one process does it at a time", arguments: HousekeptLog.all)
+    func oneAtATime(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 1})")
             let fold = try await shop.materializer()
             let lease = try #require(
@@ -240,9 +248,9 @@ struct HousekeepingTests {
         return options
     }
 
-    @Test("a fold that begins with the snapshot is the fold of the whole log")
-    func snapshot() async throws {
-        try await withShop { shop in
+    @Test("a fold that begins with the snapshot is the fold of the whole log", arguments: HousekeptLog.all)
+    func snapshot(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             for number in 1...12 {
                 try await shop.write("INSERT INTO c\(number % 3) DOCUMENTS ({'_id': \(number)})")
             }
@@ -269,9 +277,11 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a fold that has fallen behind the truncation begins anew with the snapshot")
-    func behind() async throws {
-        try await withShop { shop in
+    @Test(
+        "a fold that has fallen behind the truncation begins anew with the snapshot",
+        arguments: HousekeptLog.all)
+    func behind(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             try await shop.write("INSERT INTO c DOCUMENTS ({'_id': 0})")
             let late = try await shop.materializer("late")
             try await late.advance()
@@ -288,9 +298,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a damaged snapshot is never begun with")
-    func damaged() async throws {
-        try await withShop { shop in
+    @Test("a damaged snapshot is never begun with", arguments: HousekeptLog.all)
+    func damaged(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
             let whole = try await shop.materializer("whole")
             var options = often
@@ -311,9 +321,11 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("nothing is removed for a snapshot that cannot be read: it is written anew before")
-    func damagedBeforeTruncation() async throws {
-        try await withShop { shop in
+    @Test(
+        "nothing is removed for a snapshot that cannot be read: it is written anew before",
+        arguments: HousekeptLog.all)
+    func damagedBeforeTruncation(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
             let whole = try await shop.materializer("whole")
             var keeping = often
@@ -332,9 +344,11 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("a snapshot that cannot be read back takes no one's place, and nothing is removed for it")
-    func unreadableDraft() async throws {
-        try await withShop { shop in
+    @Test(
+        "a snapshot that cannot be read back takes no one's place, and nothing is removed for it",
+        arguments: HousekeptLog.all)
+    func unreadableDraft(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             for number in 1...12 { try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
             let whole = try await shop.materializer("whole")
             var keeping = often
@@ -360,9 +374,9 @@ struct HousekeepingTests {
         }
     }
 
-    @Test("storage stays flat however long is written")
-    func flat() async throws {
-        try await withShop { shop in
+    @Test("storage stays flat however long is written", arguments: HousekeptLog.all)
+    func flat(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
             let whole = try await shop.materializer("whole")
             var options = often
             options.snapshotOperations = 200
@@ -394,22 +408,9 @@ private final class ForgetfulLog: PassingOnLog, @unchecked Sendable {
 }
 
 extension HousekeepingTests.Shop {
-    /// Flips a bit of the snapshot's first chunk.
-    func damageSnapshot() throws {
-        try run("UPDATE chunks SET bytes = CAST(substr(bytes, 1, 60) || x'FF' || substr(bytes, 62) AS BLOB)")
-    }
+    /// Flips bits of the snapshot's first chunk, whatever they are.
+    func damageSnapshot() throws { try kind.damageSnapshot(in: folder) }
 
-    /// The bytes of the log's file, the write-ahead log written back into it.
-    func logSize() throws -> UInt64 {
-        let path = folder.appendingPathComponent("log.sqlite").path
-        try run("PRAGMA wal_checkpoint(TRUNCATE)")
-        return try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 ?? 0
-    }
-
-    /// Runs a statement on the log's file behind the log's back.
-    private func run(_ statement: String) throws {
-        let connection = try DatabaseQueue(path: folder.appendingPathComponent("log.sqlite").path)
-        try connection.writeWithoutTransaction { try $0.execute(sql: statement) }
-        try connection.close()
-    }
+    /// The bytes that the log takes.
+    func logSize() throws -> UInt64 { try kind.size(in: folder) }
 }

@@ -52,9 +52,14 @@ struct LogWentBackTests {
             let later = try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
             #expect(try await writer.isAcknowledged(later))
             #expect(try await eventually { try reader.rows("SELECT * FROM c").count == 3 })
-            // The write may reach the restored log before anybody has noticed; what was lost comes after.
-            #expect(try await eventually { try await restored.head(of: TestBench.database).offset >= 3 })
-            for peer in [writer, reader] { await peer.sync.stop() }
+            // Who has seen nothing of the lost log is told everything by the restored one, whether what was
+            // lost came as one operation or as several.
+            let newcomer = try bench.peer("newcomer")
+            newcomer.sync.start()
+            _ = try newcomer.sync.subscribe(statement: "SELECT * FROM c", arguments: ObjectValue())
+            #expect(try await eventually { try newcomer.rows("SELECT * FROM c").count == 3 })
+            #expect(try await restored.head(of: TestBench.database).offset >= 2)
+            for peer in [writer, reader, newcomer] { await peer.sync.stop() }
         }
     }
 }

@@ -100,15 +100,17 @@ struct HostTests {
 
     @Test("a request that is being answered is answered to the end")
     func lastRequest() async throws {
+        let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
         let answer = try await serving { mount in
             mount.on(.get, "/slow") { _, _ in
+                hasBegun.yield()
                 try await Task.sleep(for: .milliseconds(300))
                 return .json(Array("done".utf8))
             }
         } _: { address async throws in
             // The body ends, and with it the host's time, while the answer is still being made.
             let request = Task { try await ask(address, "/slow").body }
-            try await Task.sleep(for: .milliseconds(100))
+            _ = await begun.first { _ in true }
             return request
         }
         #expect(try await answer.value == "done")

@@ -28,7 +28,8 @@ class CountingResult(unittest.TextTestResult):
 
     def counts(self):
         failed = len(self.failures) + len(self.errors) + len(self.unexpectedSuccesses)
-        return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped)}
+        texts = [f"{test}: {trace.strip().splitlines()[-1]}" for test, trace in self.failures + self.errors]
+        return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped), "failures": texts}
 
 
 def main():

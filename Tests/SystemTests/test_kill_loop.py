@@ -1,5 +1,8 @@
 """kill -9 in a loop, of everything that appends to, reads and keeps the log, on both kinds of log.
 
+The log is kept short meanwhile: two replicators take turns at writing snapshots and truncating the log behind them, so
+that whoever comes back is often behind the truncation.
+
 MIMEO_KILLS says how often (50 per log in every run, 1,000 on demand), MIMEO_SEED which dice. Afterwards:
 - no acknowledged write is missing, none that was never attempted is there, and none was taken twice;
 - the log has every offset from the first kept one to its head once, and every actor's sequences without a gap;
@@ -19,6 +22,7 @@ from system_test import SystemTest, report
 
 KILLS = int(os.environ.get("MIMEO_KILLS", "50"))
 SEED = int(os.environ.get("MIMEO_SEED", "7"))
+HOUSEKEEPING = ["--snapshot-operations", "60", "--kept-operations", "30", "--housekeeping-seconds", "1"]
 OFFSET_BITS = 40
 """As `LogKey` of the SQLite log has it: the database's number stands above the offset."""
 
@@ -38,7 +42,11 @@ class KillLoop(SystemTest):
         started = time.monotonic()
         self.cluster = FourProcesses(self.workspace, log=log)
         self.cluster.extra_arguments = {name: ["--projection", log] for name in projected}
+        self.cluster.extra_arguments["replicator"] = HOUSEKEEPING
+        other_folder = self.workspace.directory / "other"
+        self.cluster.extra_arguments["replicator-2"] = [*HOUSEKEEPING, "--data", other_folder]
         self.cluster.start()
+        self.cluster.start_service("replicator", "replicator-2")
         names = ("query-service", "query-service-2", *projected)
         for name in names[1:]:
             self.cluster.start_service("query-service", name)
@@ -50,22 +58,26 @@ class KillLoop(SystemTest):
         writers = [Writer(name, self.writing(name, side.execute)) for name, side in {**peers, **queries}.items()]
         for writer in writers:
             writer.start()
-        services = {name: Service(self.cluster, name) for name in ("replicator", *queries)}
+        services = {name: Service(self.cluster, name) for name in ("replicator", "replicator-2", *queries)}
         kills = self.kill({**services, **peers, **victims})
         for writer in writers:
             writer.stop()
             self.assertIsNone(writer.problem)
             self.assertGreater(len(writer.acknowledged), 0)
         self.settle(services, peers, queries)
+        until(lambda: self.truncated(victims) > 0, 120, "the log is not truncated", pause=0.5)
+        snapshots = self.snapshots(victims)
         self.assert_nothing_lost(writers, queries["query-service"])
         documents = self.assert_materializations_equal(peers, queries)
         if projected:
             self.assert_projection_equal(victims["postgres"], documents)
         rows = self.log_rows(victims)
         self.assert_log_whole(rows)
+        self.assertGreater(rows[0][0], 1, "the log was never truncated: this run shows less than it should")
         acknowledged = sum(len(writer.acknowledged) for writer in writers)
         report(f"{sum(kills.values())} kills in {time.monotonic() - started:.0f} s ({kills}), {acknowledged} "
-               f"acknowledged writes, none lost; {len(rows)} operations in the log, none missing")
+               f"acknowledged writes, none lost; operations {rows[0][0]} to {rows[-1][0]} in the log, none missing; "
+               f"{snapshots} snapshots")
 
     def writing(self, name, execute):
         """Two statements per write: a document of its own, and one that everybody counts in."""
@@ -152,7 +164,7 @@ class KillLoop(SystemTest):
                 return len(set(found.values())) == 1
 
             until(agree, 60, lambda: f"{collection} differs: {found}", pause=0.3)
-        for name in ("replicator", *queries, "query-service-fresh"):
+        for name in ("replicator", "replicator-2", *queries, "query-service-fresh"):
             self.cluster.processes[name].stop()
         files = sorted(self.cluster.data.glob("query/*/replica.sqlite"))
         files += sorted(self.cluster.data.glob("replicator/*/replica.sqlite"))
@@ -191,6 +203,23 @@ class KillLoop(SystemTest):
                 rows = connection.execute(f"SELECT id, position, live, state FROM documents_{number}")
                 documents.update({(collection, row[0]): row[1:] for row in rows})
             return documents
+        finally:
+            connection.close()
+
+    def truncated(self, victims):
+        """The offset through which the log was truncated."""
+        return self.ask_log(victims, "SELECT coalesce(max(truncated), 0) FROM {}databases")
+
+    def snapshots(self, victims):
+        """How many were begun: they are numbered."""
+        return self.ask_log(victims, "SELECT coalesce(max(number), 0) FROM {}snapshots")
+
+    def ask_log(self, victims, question):
+        if "postgres" in victims:
+            return int(victims["postgres"].query(question.format("mimeo_log."))[0][0])
+        connection = sqlite3.connect(f"file:{self.cluster.data}/log.sqlite?mode=ro", uri=True, timeout=30)
+        try:
+            return connection.execute(question.format("")).fetchone()[0]
         finally:
             connection.close()
 

@@ -42,17 +42,30 @@ class Summary(unittest.TestCase):
         records = [test_record("S", "suite"), test_record("a"), test_record("b"), test_record("c")]
         records += [event("testStarted", "S")]
         records += [event("testStarted", "a"), event("testCaseEnded", "a"), event("testEnded", "a")]
-        records += [event("testStarted", "b"), event("issueRecorded", "b"), event("issueRecorded", "b")]
+        issue = [{"symbol": "fail", "text": "Test b recorded an issue"}, {"symbol": "details", "text": "1\n!= 2"}]
+        records += [event("testStarted", "b"), event("issueRecorded", "b", messages=issue)]
+        records += [event("issueRecorded", "b")]
         records += [event("testEnded", "b"), event("testSkipped", "c"), event("testEnded", "S")]
         code, lines = self.summarize({"lint": 0, "build": 0, "swift": 1, "system": 0}, records,
                                      system={"passed": 5, "failed": 0, "skipped": 1})
         self.assertEqual((code, lines[-1]), (1, "6 passed, 1 failed, 2 skipped"))
+        self.assertEqual(lines[0], "failed: b: Test b recorded an issue | 1 != 2")
 
     def test_a_crash_is_a_failure_even_if_every_finished_test_passed(self):
         records = [test_record("a"), test_record("b"), event("testStarted", "a"), event("testEnded", "a")]
         records += [event("testStarted", "b")]
         code, lines = self.summarize({"swift": 1}, records, cut='{"kind": "ev')
         self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertEqual(lines[0], "failed: b: started and never ended")
+
+    def test_failures_are_named_whoever_counted_them_and_not_without_bound(self):
+        failures = [f"test {number}: {'x' * 1000}" for number in range(20)]
+        code, lines = self.summarize({"system": 1}, system={"passed": 0, "failed": 20, "skipped": 0,
+                                                           "failures": failures})
+        self.assertEqual(code, 1)
+        self.assertEqual(len(lines), summary.SHOWN_FAILURES + 3)
+        self.assertEqual(lines[summary.SHOWN_FAILURES], "and 8 more")
+        self.assertTrue(all(len(line) < summary.SHOWN_CHARACTERS + 20 for line in lines))
 
     def test_a_part_that_failed_without_a_test_is_one_failure(self):
         code, lines = self.summarize({"lint": 1, "build": 0, "swift": 0})

@@ -43,7 +43,7 @@ package struct Housekeeper {
     package func turn(reaps: Bool) async throws -> Report? {
         guard
             let lease = try await log.lease(
-                Self.purpose, of: 1, for: Limits.housekeepingLease, in: database)
+                Self.purpose, of: 1, for: options.lease, in: database)
         else { return nil }
         do {
             var report = Report()
@@ -75,7 +75,7 @@ package struct Housekeeper {
     private func reap(olderThan timeToLive: Duration, _ lease: ActorLease) async throws -> Int {
         var reaped = 0
         var place = ReadTransaction.TombstonePlace()
-        while try await log.renew(lease, for: Limits.housekeepingLease, in: database) {
+        while try await log.renew(lease, for: options.lease, in: database) {
             let found = try await find(olderThan: timeToLive, from: place)
             guard let tombstones = found.tombstones else { break }
             if !tombstones.isEmpty, try await !append(tombstones, readAt: found.readAt, lease) {
@@ -141,7 +141,7 @@ package struct Housekeeper {
     /// Writes a snapshot; nil when the lease was lost.
     private func write(_ lease: ActorLease) async throws -> LogSnapshot? {
         let snapshot = try await materializer.writeSnapshot {
-            try await log.renew(lease, for: Limits.housekeepingLease, in: database)
+            try await log.renew(lease, for: options.lease, in: database)
         }
         if let snapshot {
             logger.info(
@@ -158,7 +158,7 @@ package struct Housekeeper {
     private func isReadable(_ snapshot: LogSnapshot, _ lease: ActorLease) async throws -> Bool {
         do {
             try await log.readSnapshot(snapshot, of: database) { _ in
-                _ = try await log.renew(lease, for: Limits.housekeepingLease, in: database)
+                _ = try await log.renew(lease, for: options.lease, in: database)
             }
             return true
         } catch let error as OperationLogError where error.code == .corruptSnapshot {

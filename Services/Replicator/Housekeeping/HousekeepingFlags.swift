@@ -21,6 +21,12 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
             "Operations that stay readable behind a snapshot (default 10000).", valueName: "operations"))
     public var keptOperations: UInt64?
 
+    /// In seconds.
+    @Option(
+        help: ArgumentHelp(
+            "Time between two looks at what is due (default 60, at least 1).", valueName: "seconds"))
+    public var housekeepingSeconds: UInt32?
+
     /// Empty, for the parser.
     public init() {}
 
@@ -32,6 +38,7 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
         }
         if let count = snapshotOperations { options.snapshotOperations = count == 0 ? nil : count }
         if let count = keptOperations { options.keptOperations = count }
+        if let seconds = housekeepingSeconds { options.interval = .seconds(max(1, Int64(seconds))) }
         return options
     }
 }

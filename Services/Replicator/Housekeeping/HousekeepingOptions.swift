@@ -11,6 +11,8 @@ public struct HousekeepingOptions: Sendable, Hashable {
     public var keptOperations = Limits.keptOperations
     /// Between two looks at what is due.
     public var interval = Limits.housekeepingInterval
+    /// How long a process has to show that it still does it, before another one may.
+    var lease: Duration { max(interval * 2, Limits.shortestHousekeepingLease) }
 
     /// The defaults.
     public init() {}

@@ -126,6 +126,30 @@ extension SystemParameters {
         .milliseconds(number("live_query_system_collection_refresh_interval"))
     }
 
+    /// `store_observers_num_threads`; 0 is one a core.
+    public var observerThreads: Int { Int(clamping: number("store_observers_num_threads")) }
+    /// `live_query_duplicate_warning_threshold`.
+    public var duplicateObserversWarning: Int {
+        Int(clamping: number("live_query_duplicate_warning_threshold"))
+    }
+    /// `live_query_total_warning_threshold`.
+    public var totalObserversWarning: Int { Int(clamping: number("live_query_total_warning_threshold")) }
+    /// `disk_usage_monitor_interval`; nil is as needed.
+    public var diskUsageInterval: Duration? {
+        let seconds = number("disk_usage_monitor_interval")
+        return seconds > 0 ? .seconds(seconds) : nil
+    }
+    /// `rotating_log_file_max_size_mb`, in bytes.
+    public var logFileBytes: Int { Int(clamping: number("rotating_log_file_max_size_mb")) * 1_048_576 }
+    /// `rotating_log_file_max_age_h`.
+    public var logFileAge: Duration {
+        .seconds(min(number("rotating_log_file_max_age_h"), 1_000_000) * 3_600)
+    }
+    /// `rotating_log_file_max_files_on_disk`.
+    public var logFiles: Int { Int(clamping: number("rotating_log_file_max_files_on_disk")) }
+    /// `small_peer_info_is_enabled`.
+    public var smallPeerInfoIsEnabled: Bool { flag("small_peer_info_is_enabled") }
+
     /// `user_collection_sync_scopes`: the collections that it names.
     public var syncScopes: [(collection: String, scope: SyncScope)] {
         (self["user_collection_sync_scopes"]?.objectValue?.entries ?? []).compactMap { entry in

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 
 /// Everything `Ditto.open(config:)` needs to know.
@@ -53,6 +54,78 @@ public struct DittoConfig: Codable, Sendable {
         try members.encode(connect, forKey: .connect)
         try members.encodeIfPresent(persistenceDirectory?.relativeString, forKey: .persistenceDirectory)
         try members.encode(experimental, forKey: .experimental)
+    }
+}
+
+extension DittoConfig {
+    /// Reads what `cborData()` writes: the members of the JSON form, as CBOR.
+    /// - Throws: `validationError`: `.invalidCBOR`, or `.invalidDittoConfig` for CBOR that is no
+    ///   configuration.
+    public init(cborData: Data) throws {
+        do {
+            let value: Value
+            do {
+                value = try CBOR.decode([UInt8](cborData))
+            } catch {
+                throw SDKError(.configurationNoCBOR, error.message)
+            }
+            self = try Self.decoded(Data(JSONText.print(value).utf8))
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Reads what `jsonData()` writes.
+    /// - Throws: `validationError`: `.invalidJSON`, or `.invalidDittoConfig` for JSON that is no
+    ///   configuration.
+    public init(jsonData: Data) throws {
+        do {
+            do {
+                _ = try JSONText.parse([UInt8](jsonData))
+            } catch {
+                throw SDKError(.configurationNoJSON, error.message)
+            }
+            self = try Self.decoded(jsonData)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// The configuration as JSON (UTF-8): `database_id`, `connect`, `persistence_directory`, `experimental`.
+    /// The private key is among it.
+    public func jsonData() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(self)
+    }
+
+    /// The configuration as CBOR (RFC 8949), with the members of the JSON form.
+    public func cborData() throws -> Data {
+        Data(CBOR.encode(try JSONText.parse([UInt8](try jsonData()))))
+    }
+
+    private static func decoded(_ json: Data) throws(SDKError) -> DittoConfig {
+        do {
+            return try JSONDecoder().decode(DittoConfig.self, from: json)
+        } catch {
+            // Which member, and what is wrong with it; not what it holds.
+            throw SDKError(.configurationUndecodable, describe(error))
+        }
+    }
+
+    private static func describe(_ error: any Error) -> String {
+        let context: DecodingError.Context? =
+            switch error as? DecodingError {
+            case .typeMismatch(_, let context)?, .valueNotFound(_, let context)?,
+                .dataCorrupted(let context)?:
+                context
+            case .keyNotFound(let key, let context)?:
+                DecodingError.Context(
+                    codingPath: context.codingPath + [key], debugDescription: "it is missing")
+            default: nil
+            }
+        let path = (context?.codingPath ?? []).map(\.stringValue).joined(separator: ".")
+        return "no configuration: \(path.isEmpty ? "the whole" : path): \(context?.debugDescription ?? "")"
     }
 }
 

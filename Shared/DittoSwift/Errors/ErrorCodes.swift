@@ -11,6 +11,12 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case privateKeyInvalid = "SDK-0103"
     /// The persistence directory is empty, no path, or cannot be created or written.
     case persistenceDirectoryInvalid = "SDK-0104"
+    /// A configuration that is to be read and is no CBOR.
+    case configurationNoCBOR = "SDK-0105"
+    /// A configuration that is to be read and is no JSON.
+    case configurationNoJSON = "SDK-0106"
+    /// A configuration that is to be read and lacks what one has to have, or has it of another type.
+    case configurationUndecodable = "SDK-0107"
 
     /// An argument of a type that documents cannot hold.
     case argumentTypeInvalid = "SDK-0201"
@@ -50,6 +56,26 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case closed = "SDK-0402"
     /// The file of persisted system parameters cannot be read as what it is, or not be written.
     case parametersFileUnusable = "SDK-0403"
+
+    /// Metadata of a peer with something in it that JSON cannot hold.
+    case metadataNotJSON = "SDK-0501"
+    /// Metadata of a peer that is nested too deep.
+    case metadataTooDeep = "SDK-0502"
+    /// Metadata of a peer that is too long as JSON.
+    case metadataTooLarge = "SDK-0503"
+    /// Metadata of a peer as text that is no JSON.
+    case metadataInvalidJSON = "SDK-0504"
+    /// Metadata of a peer as JSON that is no object.
+    case metadataNotADictionary = "SDK-0505"
+
+    /// The log cannot be exported: the file is there already.
+    case exportFileExists = "SDK-0601"
+    /// The log cannot be exported: there is no such directory.
+    case exportFolderMissing = "SDK-0602"
+    /// The log cannot be exported: the directory cannot be written to.
+    case exportForbidden = "SDK-0603"
+    /// The log cannot be exported for another reason, which is said.
+    case exportFailed = "SDK-0604"
 
     /// An error that no module of ours describes; its text is the message.
     case unexpected = "SDK-0901"

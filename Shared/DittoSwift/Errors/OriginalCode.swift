@@ -7,6 +7,9 @@ import Replica
 package enum OriginalCode: String, Sendable, CaseIterable {
     case authenticationFailed = "authentication/failed-to-authenticate"
     case expirationHandlerMissing = "authentication/expiration-handler-missing"
+    case ioAlreadyExists = "io/already-exists"
+    case ioNotFound = "io/not-found"
+    case ioPermissionDenied = "io/permission-denied"
     case ioOperationFailed = "io/operation-failed"
     case queryInvalid = "query/invalid"
     case queryArgumentsInvalid = "query/arguments-invalid"
@@ -20,14 +23,29 @@ package enum OriginalCode: String, Sendable, CaseIterable {
     case validationSizeLimit = "validation/size-limit-exceeded"
     case validationDepthLimit = "validation/depth-limit-exceeded"
     case validationConfig = "validation/invalid-ditto-config"
+    case validationNotADictionary = "validation/not-a-dictionary"
+    case validationNotJSONCompatible = "validation/not-json-compatible"
+    case validationInvalidJSON = "validation/invalid-json"
+    case validationInvalidCBOR = "validation/invalid-cbor"
     case unsupported = "unsupported"
     case unknown = "unknown"
 
     init(_ code: SDKErrorCode) {
         self =
             switch code {
-            case .databaseIDInvalid, .serverURLInvalid, .privateKeyInvalid, .persistenceDirectoryInvalid:
+            case .databaseIDInvalid, .serverURLInvalid, .privateKeyInvalid, .persistenceDirectoryInvalid,
+                .configurationUndecodable:
                 .validationConfig
+            case .configurationNoCBOR: .validationInvalidCBOR
+            case .configurationNoJSON, .metadataInvalidJSON: .validationInvalidJSON
+            case .metadataNotJSON: .validationNotJSONCompatible
+            case .metadataTooDeep: .validationDepthLimit
+            case .metadataTooLarge: .validationSizeLimit
+            case .metadataNotADictionary: .validationNotADictionary
+            case .exportFileExists: .ioAlreadyExists
+            case .exportFolderMissing: .ioNotFound
+            case .exportForbidden: .ioPermissionDenied
+            case .exportFailed: .ioOperationFailed
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
             case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
                 .statementNotTransactional:
@@ -88,6 +106,9 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             .authenticationError(reason: .failedToAuthenticate(message: message))
         case .expirationHandlerMissing:
             .authenticationError(reason: .expirationHandlerMissing(message: message))
+        case .ioAlreadyExists: .ioError(reason: .alreadyExists(message: message))
+        case .ioNotFound: .ioError(reason: .notFound(message: message))
+        case .ioPermissionDenied: .ioError(reason: .permissionDenied(message: message))
         case .ioOperationFailed: .ioError(reason: .operationFailed(message: message))
         case .queryInvalid: .storeError(reason: .queryInvalid(message: message))
         case .queryArgumentsInvalid: .storeError(reason: .queryArgumentsInvalid(message: message))
@@ -101,6 +122,10 @@ package enum OriginalCode: String, Sendable, CaseIterable {
         case .validationSizeLimit: .validationError(reason: .sizeLimitExceeded(message: message))
         case .validationDepthLimit: .validationError(reason: .depthLimitExceeded(message: message))
         case .validationConfig: .validationError(reason: .invalidDittoConfig(message: message))
+        case .validationNotADictionary: .validationError(reason: .notADictionary(message: message))
+        case .validationNotJSONCompatible: .validationError(reason: .notJSONCompatible(message: message))
+        case .validationInvalidJSON: .validationError(reason: .invalidJSON(message: message))
+        case .validationInvalidCBOR: .validationError(reason: .invalidCBOR(message: message))
         case .unsupported: .unsupportedError(message: message)
         case .unknown: .unknownError(message: message)
         }

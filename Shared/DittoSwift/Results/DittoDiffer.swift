@@ -62,52 +62,122 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
     }
 
     init(from old: [Value], to new: [Value]) {
-        var places: [[UInt8]: [Int]] = [:]
-        for (index, row) in old.enumerated().reversed() {
-            places[Self.identity(of: row), default: []].append(index)
-        }
         var insertions = IndexSet()
         var updates = IndexSet()
+        // What stands where it stood, at both ends: mostly everything.
+        let shorter = min(old.count, new.count)
+        var head = 0
+        while head < shorter, Identity.isSame(old[head], new[head]) {
+            if old[head] != new[head] { updates.insert(head) }
+            head += 1
+        }
+        var tail = 0
+        while tail < shorter - head {
+            let (from, to) = (old.count - 1 - tail, new.count - 1 - tail)
+            guard Identity.isSame(old[from], new[to]) else { break }
+            if old[from] != new[to] { updates.insert(to) }
+            tail += 1
+        }
+        var places = Places(of: old, in: head..<(old.count - tail))
         var kept: [(from: Int, to: Int)] = []
-        for (index, row) in new.enumerated() {
-            // Rows of one identity (projections without `_id`) are paired in order.
-            guard let from = places[Self.identity(of: row)]?.popLast() else {
+        for index in head..<(new.count - tail) {
+            guard let from = places.take(new[index], of: old) else {
                 insertions.insert(index)
                 continue
             }
             kept.append((from: from, to: index))
-            if old[from] != row { updates.insert(index) }
+            if old[from] != new[index] { updates.insert(index) }
         }
         self.insertions = insertions
         self.updates = updates
-        deletions = IndexSet(places.values.joined())
-        let staying = Self.longestIncreasingRun(kept.map(\.from))
-        moves = kept.indices.filter { !staying.contains($0) }.map { kept[$0] }
+        deletions = IndexSet(places.left)
+        moves = Self.moves(among: kept)
     }
 
-    private static func identity(of row: Value) -> [UInt8] { CBOR.encode(row["_id"] ?? row) }
-
-    /// The positions of a longest increasing subsequence: what may stay where it is.
-    private static func longestIncreasingRun(_ numbers: [Int]) -> Set<Int> {
+    /// The fewest that explain the new order: all but a longest increasing subsequence.
+    private static func moves(among kept: [(from: Int, to: Int)]) -> [(from: Int, to: Int)] {
+        guard zip(kept, kept.dropFirst()).contains(where: { $0.from > $1.from }) else { return [] }
         /// For each length the position of the smallest last number of a run that long.
         var ends: [Int] = []
-        var before = [Int?](repeating: nil, count: numbers.count)
-        for (position, number) in numbers.enumerated() {
+        var before = [Int](repeating: -1, count: kept.count)
+        for (position, pair) in kept.enumerated() {
             var low = 0
             var high = ends.count
             while low < high {
                 let middle = (low + high) / 2
-                if numbers[ends[middle]] < number { low = middle + 1 } else { high = middle }
+                if kept[ends[middle]].from < pair.from { low = middle + 1 } else { high = middle }
             }
-            before[position] = low > 0 ? ends[low - 1] : nil
+            if low > 0 { before[position] = ends[low - 1] }
             if low == ends.count { ends.append(position) } else { ends[low] = position }
         }
-        var run: Set<Int> = []
-        var next = ends.last
-        while let position = next {
-            run.insert(position)
-            next = before[position]
+        var stays = [Bool](repeating: false, count: kept.count)
+        var next = ends.last ?? -1
+        while next >= 0 {
+            stays[next] = true
+            next = before[next]
         }
-        return run
+        return kept.indices.filter { !stays[$0] }.map { kept[$0] }
     }
+}
+
+/// What makes two rows the same document: their `_id`; the whole row where there is none.
+private enum Identity {
+    static func isSame(_ old: Value, _ new: Value) -> Bool {
+        switch (old["_id"], new["_id"]) {
+        case (let old?, let new?): old == new
+        case (nil, nil): old == new
+        default: false
+        }
+    }
+
+    static func hash(_ row: Value) -> UInt64 {
+        switch row["_id"] {
+        case .string(var text)?: text.withUTF8 { hash64(UnsafeRawBufferPointer($0)) }
+        case .int(let number)?: withUnsafeBytes(of: number) { hash64($0, seed: 1) }
+        case let other: hash64(CBOR.encode(other ?? row), seed: 2)
+        }
+    }
+}
+
+/// The rows of a part of a list by their identity. Rows of one identity (projections without `_id`) are taken
+/// in order.
+private struct Places {
+    private let range: Range<Int>
+    /// The first row of each hash that was not taken.
+    private var first: [UInt64: Int] = [:]
+    /// For each row the next one of its hash; -1 where there is none.
+    private var next: [Int]
+    private var isTaken: [Bool]
+
+    init(of rows: [Value], in range: Range<Int>) {
+        self.range = range
+        next = [Int](repeating: -1, count: range.count)
+        isTaken = [Bool](repeating: false, count: range.count)
+        first.reserveCapacity(range.count)
+        for index in range.reversed() {
+            let before = first.updateValue(index, forKey: Identity.hash(rows[index]))
+            next[index - range.lowerBound] = before ?? -1
+        }
+    }
+
+    /// The first row of this identity that was not taken before.
+    mutating func take(_ row: Value, of rows: [Value]) -> Int? {
+        let hash = Identity.hash(row)
+        var index = first[hash] ?? -1
+        let isFirst = index
+        while index >= 0 {
+            let place = index - range.lowerBound
+            if !isTaken[place], Identity.isSame(rows[index], row) {
+                isTaken[place] = true
+                // Taken rows at the front are not looked at again.
+                if index == isFirst { first[hash] = next[place] }
+                return index
+            }
+            index = next[place]
+        }
+        return nil
+    }
+
+    /// The rows that were not taken.
+    var left: [Int] { range.filter { !isTaken[$0 - range.lowerBound] } }
 }

@@ -128,8 +128,25 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
             queue: queue,
             handler: handler)
         engine.observers.add(observer)
+        warnOfMany(like: observer)
         observer.changed()
         return observer
+    }
+}
+
+extension DittoStore {
+    /// An application that registers observers and never cancels them finds out from its log.
+    private func warnOfMany(like observer: DittoStoreObserver) {
+        let parameters = engine.settings.parameters
+        let (all, alike) = engine.observers.counts(like: observer)
+        if alike == parameters.duplicateObserversWarning {
+            engine.logger.warning(
+                "many observers of the same query",
+                metadata: ["query": "\(observer.queryString)", "count": "\(alike)"])
+        }
+        if all == parameters.totalObserversWarning {
+            engine.logger.warning("many observers", metadata: ["count": "\(all)"])
+        }
     }
 }
 

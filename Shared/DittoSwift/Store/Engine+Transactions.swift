@@ -15,8 +15,13 @@ extension Engine {
         let timeout = settings.parameters.transactionBeginTimeout
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let turn = Turn(continuation)
-            let queue = info.isReadOnly ? readers : writer
-            queue.start { self.run(session, info, on: replica, turn) }
+            if info.isReadOnly {
+                // A thread of its own, for as long as the application keeps it open: Dispatch gives a queue
+                // one more thread a second where others are blocked.
+                Thread.detachNewThread { self.run(session, info, on: replica, turn) }
+            } else {
+                writer.start { self.run(session, info, on: replica, turn) }
+            }
             guard timeout > .zero else { return }
             Self.clock.asyncAfter(deadline: .now() + timeout.dispatchInterval) {
                 turn.end(

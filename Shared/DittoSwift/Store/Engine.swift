@@ -18,6 +18,8 @@ final class Engine: Sendable {
     let logger: Logger
     let observers: ObserverRegistry
     let settings: StoreSettings
+    /// Runs the queries of observers.
+    let evaluations: EvaluationPool
 
     private let held: Mutex<Replica?>
     private let foreign = Mutex(Foreign())
@@ -41,7 +43,13 @@ final class Engine: Sendable {
         let observers = ObserverRegistry()
         self.logger = logger
         self.observers = observers
+        let settings = settings
+        evaluations = EvaluationPool {
+            let threads = settings.parameters.observerThreads
+            return threads > 0 ? threads : ProcessInfo.processInfo.activeProcessorCount
+        }
         held = Mutex(replica)
+        observers.attach { [weak self] body in try self?.replica().read(body) }
         _ = replica.addListener { [weak self] commit in
             if commit.actor == nil { self?.noteForeignUpdate() }
             observers.committed(commit)
@@ -130,7 +138,9 @@ final class Engine: Sendable {
     private func executeSystem(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
+        let before = options
         let result = try settings.execute(statement, arguments)
+        if before.strictReads != options.strictReads { observers.evaluateAll() }
         return StatementOutcome(
             kind: statement.kind, rows: [.object(result.row)], mutatedDocumentIDs: [],
             warnings: result.warnings.map(StatementWarning.init), commit: replica.head)
@@ -151,6 +161,32 @@ final class Engine: Sendable {
                 .with(oversized: [], commit: try transaction.head())
         }
     }
+
+    /// The condition that tells which changes matter to an observer; nil where all do.
+    func observedQuery(_ statement: PreparedStatement, _ arguments: ObjectValue) -> ObservedQuery? {
+        ObservedQuery(statement, arguments: arguments, options: options)
+    }
+
+    /// Runs an observed query. `documents` are what it read, as `ObserverGate` wants them; nil where those
+    /// are too many, or of no use.
+    func observe(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ query: ObservedQuery?
+    ) throws -> (outcome: StatementOutcome, documents: [UInt64]?) {
+        let request = try request(statement, arguments)
+        return try replica().read { transaction in
+            let outcome = try request.read(from: transaction, transaction.collectionNames)
+                .with(oversized: [], commit: try transaction.head())
+            guard let query else { return (outcome, nil) }
+            let ids =
+                query.rowsAreDocuments
+                ? outcome.rows.compactMap { row in row["_id"].flatMap { try? DocumentID($0) } }
+                : try query.matchingIDs(in: transaction, options: request.options)
+            guard ids.count <= Limits.observedDocuments else { return (outcome, nil) }
+            return (outcome, ids.map(ObserverGate.hash).sorted())
+        }
+    }
+
+    private var options: ExecutionOptions { ExecutionOptions(settings.parameters) }
 
     /// What writes of this store may make of a document.
     var documentLimits: DocumentLimits {

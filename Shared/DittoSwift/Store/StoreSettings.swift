@@ -46,6 +46,17 @@ final class StoreSettings: Sendable {
     /// A statement, from the cache if it was prepared before.
     func prepare(_ text: String) throws(DQLError) -> PreparedStatement { try statements.prepare(text) }
 
+    /// Sets a parameter that exists to a value of its type, until the store closes.
+    func set(_ name: String, to value: Value) {
+        current.withLock { parameters in
+            do {
+                _ = try parameters.set(name, to: value)
+            } catch {
+                preconditionFailure("\(name) is no parameter of this type: \(error)")
+            }
+        }
+    }
+
     /// Runs ALTER SYSTEM or SHOW. One at a time.
     func execute(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> SystemResult {
         var parameters = parameters

@@ -52,10 +52,13 @@ struct FastStatement {
 
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: int(column)) }
-    func text(_ column: Int32) -> String {
-        let bytes = UnsafeRawBufferPointer(
+    func text(_ column: Int32) -> String { String(decoding: raw(column), as: UTF8.self) }
+    func bytes(_ column: Int32) -> [UInt8] { [UInt8](raw(column)) }
+
+    /// Good until the next step.
+    private func raw(_ column: Int32) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
             start: sqlite3_column_blob(handle, column), count: Int(sqlite3_column_bytes(handle, column)))
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func step() throws -> Bool {

@@ -31,16 +31,19 @@ enum LogReader {
         let sql = """
             SELECT number, logID, head, hash, indexed, truncated, truncatedHash FROM databases WHERE id = ?
             """
-        let found = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [database])
-        guard let row = found else {
+        let statement = try FastStatement(sql, db)
+        statement.bind(1, database)
+        let found = try statement.first { row -> LogHead in
+            guard let logID = LogID(bytes: row.bytes(1)) else {
+                throw corrupt("the log id is damaged", database, offset: 0)
+            }
+            return LogHead(
+                number: row.int(0), logID: logID, offset: row.bits(2), hash: row.bits(3),
+                indexed: row.bits(4), truncated: row.bits(5), truncatedHash: row.bits(6))
+        }
+        guard let head = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
         }
-        guard let bytes = Data.fromDatabaseValue(row[1]), let logID = LogID(bytes: [UInt8](bytes)) else {
-            throw corrupt("the log id is damaged", database, offset: 0)
-        }
-        let head = LogHead(
-            number: row[0], logID: logID, offset: unsigned(row, 2), hash: unsigned(row, 3),
-            indexed: unsigned(row, 4), truncated: unsigned(row, 5), truncatedHash: unsigned(row, 6))
         let isInRange =
             head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
             && head.truncated <= head.offset
@@ -152,9 +155,9 @@ enum LogReader {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
         if offset < head.truncated { return try LogTruncation.keptHash(db, at: offset, of: head) }
-        let statement = try db.cachedStatement(sql: "SELECT hash FROM operations WHERE position = ?")
-        let key = LogKey.of(database: head.number, offset: offset)
-        return try Row.fetchOne(statement, arguments: [key]).map { unsigned($0, 0) }
+        let statement = try FastStatement("SELECT hash FROM operations WHERE position = ?", db)
+        statement.bind(1, LogKey.of(database: head.number, offset: offset))
+        return try statement.first { $0.bits(0) }
     }
 
     private static func decode(_ row: Row) throws -> LogEntry {

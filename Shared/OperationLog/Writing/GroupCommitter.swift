@@ -19,7 +19,8 @@ import Synchronization
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
 /// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once. And those that were answered
 /// together come back together, but one after the other: while they do, the next group is not begun with the
-/// first of them alone, or every other sync would be for a few.
+/// first of them alone, or every other sync would be for a few. Where a commit takes less time than they do,
+/// the next group is half of them: one half comes back while the other one is committed.
 package final class GroupCommitter: Sendable {
     /// Commits a group; `announce` tells readers of it, after its callers.
     package typealias Commit = @Sendable ([AppendCall]) -> (outcome: GroupOutcome, announce: () -> Void)
@@ -42,6 +43,10 @@ package final class GroupCommitter: Sendable {
     private let queue: DispatchQueue
     private let commit: Commit
     private let state = Mutex(State())
+    /// The same for whoever looks without the lock, which those that enqueue need: how many calls are
+    /// pending, and whether nothing is taken any more. Written under the lock.
+    private let pendingCount = Atomic(0)
+    private let isRefusing = Atomic(false)
     /// When the last drain ended.
     private let lastEnd = Mutex(ContinuousClock.now)
 
@@ -97,8 +102,10 @@ package final class GroupCommitter: Sendable {
     private func refuseAll(_ refusal: OperationLogError, alsoQueued: Bool) {
         let refused = state.withLock { state -> [Pending] in
             state.refusal = state.refusal ?? refusal
+            isRefusing.store(true, ordering: .relaxed)
             guard alsoQueued else { return [] }
             defer { state.pending = [] }
+            pendingCount.store(0, ordering: .relaxed)
             return state.pending
         }
         gate.close(refusal)
@@ -109,6 +116,7 @@ package final class GroupCommitter: Sendable {
         let (refusal, mustStart) = state.withLock { state -> (OperationLogError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
             state.pending.append(pending)
+            pendingCount.store(state.pending.count, ordering: .relaxed)
             defer { state.isDraining = true }
             return (nil, !state.isDraining)
         }
@@ -117,10 +125,14 @@ package final class GroupCommitter: Sendable {
     }
 
     private func drain() {
+        /// How long a call takes to come back after its answer, where all were waited for.
+        var comingBack = Duration.zero
         let isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
         defer { lastEnd.withLock { $0 = ContinuousClock.now } }
         while let group = nextGroup() {
+            let start = ContinuousClock.now
             let (outcome, announce) = commit(group.map(\.call))
+            let end = ContinuousClock.now
             switch outcome {
             case .committed(let results):
                 let counts = "a group of \(group.count) calls had \(results.count) results"
@@ -135,20 +147,28 @@ package final class GroupCommitter: Sendable {
                 for pending in group { pending.continuation.resume(throwing: error) }
             }
             announce()
-            if isBusy { lookForMore(expected: group.count) }
+            guard isBusy else { continue }
+            let callers = group.count + pendingCount.load(ordering: .relaxed)
+            if end - start < comingBack * callers {
+                _ = lookForMore(expected: (callers + 1) / 2)
+            } else if lookForMore(expected: group.count) {
+                comingBack = (ContinuousClock.now - end) / group.count
+            }
         }
     }
 
-    /// Returns when as many calls have come as were answered last, or no further one does for a moment.
-    private func lookForMore(expected: Int) {
+    /// Returns when as many calls wait as are expected, or no further one comes for a moment.
+    /// - Returns: whether as many do.
+    private func lookForMore(expected: Int) -> Bool {
         var seen = 0
         var end = ContinuousClock.now + LogLimits.commitPatience
         while true {
-            let (count, isRefusing) = state.withLock { ($0.pending.count, $0.refusal != nil) }
-            guard count < expected, !isRefusing else { return }
+            let count = pendingCount.load(ordering: .relaxed)
+            guard count < expected else { return true }
+            guard !isRefusing.load(ordering: .relaxed) else { return false }
             let now = ContinuousClock.now
             if count > seen { (seen, end) = (count, now + LogLimits.commitGap) }
-            guard now < end else { return }
+            guard now < end else { return false }
             sched_yield()
         }
     }
@@ -165,6 +185,7 @@ package final class GroupCommitter: Sendable {
             let count = groupSize(state.pending)
             let group = Array(state.pending.prefix(count))
             state.pending.removeFirst(count)
+            pendingCount.store(state.pending.count, ordering: .relaxed)
             return (group, [])
         }
         for closer in closers { closer.resume() }

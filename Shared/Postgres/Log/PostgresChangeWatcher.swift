@@ -1,6 +1,7 @@
 import Dispatch
 import Logging
 import OperationLog
+import Synchronization
 
 /// Tells other processes of this one's commits, and this one of theirs: one connection, `LISTEN` and
 /// `NOTIFY`.
@@ -9,11 +10,11 @@ import OperationLog
 /// connection was made anew. Notifying takes a lock that the whole server shares, so it happens after the
 /// commit, outside of it, and one notification stands for all commits of a database since the last. A
 /// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
-/// is at most one per `LogLimits.watchSpacing`, or it would cost appenders as much as their own commits do.
+/// is at most one per `noticeSpacing`, or it would cost appenders as much as their own commits do.
 ///
-/// All variables belong to `queue`.
+/// All variables belong to `queue`, but for `unannounced`.
 final class PostgresChangeWatcher: @unchecked Sendable {
-    // Unchecked: every mutable property is touched on the serial `queue` only.
+    // Unchecked: every `var` is touched on the serial `queue` only.
     private let url: String
     private let hub: ChangeHub
     private let logger: Logger
@@ -22,8 +23,9 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private var connection: Connection?
     private var bell: (any DispatchSourceRead)?
     private var timer: (any DispatchSourceTimer)?
-    private var unannounced: [String: UInt64] = [:]
-    private var lastNotice = ContinuousClock.now - LogLimits.watchSpacing
+    /// What is to be notified; of the threads that announce and of `queue`.
+    private let unannounced = Mutex<[String: UInt64]>([:])
+    private var lastNotice = ContinuousClock.now - PostgresLimits.noticeSpacing
     private var pause = PostgresLimits.firstReconnectPause
     private var isStopped = false
 
@@ -41,16 +43,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     /// Tells this process at once and the others soon that databases have grown.
     func announce(_ heads: [String: UInt64]) {
         for (database, head) in heads { hub.announce(database, head: head) }
-        queue.async {
-            let isPlanned = !self.unannounced.isEmpty
-            self.unannounced.merge(heads) { max($0, $1) }
-            guard !isPlanned else { return }
-            let wait = LogLimits.watchSpacing - (ContinuousClock.now - self.lastNotice)
-            // The commits of that time, and of what else is queued, join in.
-            self.queue.asyncAfter(deadline: .now() + .microseconds(max(0, wait.wholeMicroseconds))) {
-                self.notify()
-            }
+        let isPlanned = unannounced.withLock { unannounced in
+            defer { unannounced.merge(heads) { max($0, $1) } }
+            return !unannounced.isEmpty
         }
+        // Waking a thread costs a good part of what a commit does.
+        guard !isPlanned else { return }
+        queue.async { self.planNotice() }
     }
 
     /// Stops watching and returns when the connection is closed.
@@ -124,16 +123,27 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         hear()
     }
 
+    /// The commits until the next notice is due, and of what else is queued, join in.
+    private func planNotice() {
+        let wait = PostgresLimits.noticeSpacing - (ContinuousClock.now - lastNotice)
+        queue.asyncAfter(deadline: .now() + .microseconds(max(0, wait.wholeMicroseconds))) { self.notify() }
+    }
+
     private func notify() {
-        guard connection != nil, !unannounced.isEmpty else { return }
+        let heads = unannounced.withLock { $0 }
+        guard connection != nil, !heads.isEmpty else { return }
         lastNotice = .now
         guarded { connection in
-            for (database, head) in unannounced {
+            for (database, head) in heads {
                 _ = try connection.query(
                     "SELECT pg_notify($1, $2)", [.text(Self.channel), .text("\(head) \(database)")])
             }
             // Kept until here: what a lost connection did not carry, the next one does.
-            unannounced = [:]
+            let isMore = unannounced.withLock { unannounced in
+                unannounced = unannounced.filter { heads[$0.key] != $0.value }
+                return !unannounced.isEmpty
+            }
+            if isMore { planNotice() }
         }
         hear()
     }

@@ -10,7 +10,7 @@ enum PostgresLogFunctions {
     /// Answers a row per operation: what became of it (see `PostgresLogWriter.Verdict`) and a number; or one
     /// row that speaks of the whole database.
     static let append = """
-        CREATE FUNCTION mimeo_log.append(
+        CREATE OR REPLACE FUNCTION mimeo_log.append(
             database_id text, calls int8[], actors int8[], sequences int8[], stamps int8[], contents int8[],
             digests int8[], keys text[], bodies bytea[], touches int8[], touch_ends int8[], reads int8[],
             read_ends int8[], read_ats int8[], lease_numbers int8[], lease_epochs int8[]
@@ -44,6 +44,7 @@ enum PostgresLogFunctions {
                     verdict := -2; value := home.head; RETURN NEXT; RETURN;
                 END IF;
             END IF;
+            PERFORM mimeo_log.settle(home.number);
             FOR i IN 1 .. array_length(calls, 1) LOOP
                 IF calls[i] <> call THEN
                     call := calls[i]; held := '{}';
@@ -136,9 +137,41 @@ enum PostgresLogFunctions {
                 INSERT INTO mimeo_log.operations
                 SELECT home.number, n.place, actors[n.i], sequences[n.i], stamps[n.i], n.hash, bodies[n.i]
                 FROM unnest(new_places, new_hashes, new_indexes) AS n (place, hash, i);
-                UPDATE mimeo_log.databases d SET head = home.head, hash = home.hash
+                UPDATE mimeo_log.databases d SET head = home.head, hash = home.hash, settled = home.head
                 WHERE d.number = home.number;
             END IF;
+        END $body$;
+
+        """
+
+    /// Brings the tables `actors` and `touched` up to what plain appends have left in `unsettled`. Under the
+    /// lock of the database's row. A group's row has the keys of those actors only that may be new.
+    static let settle = """
+        CREATE OR REPLACE FUNCTION mimeo_log.settle(home int8) RETURNS void
+        LANGUAGE plpgsql AS $body$
+        DECLARE
+            since int8;
+            through int8;
+        BEGIN
+            SELECT d.settled, d.head INTO since, through FROM mimeo_log.databases d WHERE d.number = home;
+            IF since = through THEN RETURN; END IF;
+            WITH waiting AS (
+                SELECT * FROM mimeo_log.unsettled u WHERE u.database = home AND u.head >= since
+            ), standing AS (
+                INSERT INTO mimeo_log.actors
+                SELECT DISTINCT ON (w.actor) home, w.actor,
+                    coalesce(max(w.key) OVER (PARTITION BY w.actor), ''), w.last, w.stamp, w.hash
+                FROM waiting u, unnest(u.actors, u.keys, u.lasts, u.stamps, u.hashes)
+                    AS w (actor, key, last, stamp, hash)
+                ORDER BY w.actor, w.last DESC
+                ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
+                    "timestamp" = excluded."timestamp", hash = excluded.hash
+            )
+            INSERT INTO mimeo_log.touched
+            SELECT home, t.touch, max(u.head + t.place)
+            FROM waiting u, unnest(u.touches, u.places) AS t (touch, place) GROUP BY t.touch
+            ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
+            UPDATE mimeo_log.databases d SET settled = through WHERE d.number = home;
         END $body$;
 
         """
@@ -146,17 +179,21 @@ enum PostgresLogFunctions {
     /// Appends one database's part of a group (`PlainAppend`), all of it or nothing: NULL when an actor does
     /// not stand where its run begins, is another key's, or the database is not there or damaged.
     ///
-    /// The first arrays have an element per actor, `actors` to `bodies` one per operation; of `touches` each
-    /// was touched last by the operation of its place. A chain hash is the one before the group rotated left
-    /// by 29 bits per operation, XOR its fold. Plans are made once: the server would plan anew at every call,
-    /// since arrays of a known length look cheaper.
+    /// `who` to `last_hashes` have an element per actor, `actors` to `bodies` one per operation; of `touches`
+    /// each was touched last by the operation of its place. A chain hash is the one before the group rotated
+    /// left by 29 bits per operation, XOR its fold.
+    ///
+    /// `known` is the head as the caller left it, -1 where it knows none. While it still is the head, nobody
+    /// else has appended since, so the caller has compared the actors itself, but for the first `strangers`
+    /// of them; and what the appends of that time left unsettled is its own, in the slots below
+    /// `wanted_slot`. With slot 0, and when the head is another one, everything is settled before.
     static let appendPlain = """
-        CREATE FUNCTION mimeo_log.append_plain(
-            database_id text, checks_head boolean, who int8[], keys text[], firsts int8[], lasts int8[],
-            last_stamps int8[], last_hashes int8[], actors int8[], sequences int8[], stamps int8[],
-            folds int8[], bodies bytea[], touches int8[], places int8[]
+        CREATE OR REPLACE FUNCTION mimeo_log.append_plain(
+            database_id text, known int8, wanted_slot int8, strangers int8, who int8[], keys text[],
+            firsts int8[], lasts int8[], last_stamps int8[], last_hashes int8[], actors int8[],
+            sequences int8[], stamps int8[], folds int8[], bodies bytea[], touches int8[], places int8[]
         ) RETURNS int8
-        LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $body$
+        LANGUAGE plpgsql AS $body$
         DECLARE
             home mimeo_log.databases%ROWTYPE;
             total int := array_length(actors, 1);
@@ -166,43 +203,89 @@ enum PostgresLogFunctions {
         BEGIN
             SELECT * INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
             IF NOT FOUND THEN RETURN NULL; END IF;
-            IF checks_head AND home.head > home.truncated THEN
-                SELECT o.hash INTO latest FROM mimeo_log.operations o
-                WHERE o.database = home.number AND o."offset" = home.head;
-                IF latest IS DISTINCT FROM home.hash THEN RETURN NULL; END IF;
+            IF known <> home.head THEN
+                IF home.head > home.truncated THEN
+                    SELECT o.hash INTO latest FROM mimeo_log.operations o
+                    WHERE o.database = home.number AND o."offset" = home.head;
+                    IF latest IS DISTINCT FROM home.hash THEN RETURN NULL; END IF;
+                END IF;
+                wanted_slot := 0;
+                strangers := array_length(who, 1);
             END IF;
-            SELECT count(*) INTO fitting FROM unnest(who, keys, firsts) AS w (actor, key, first)
-            LEFT JOIN mimeo_log.actors a ON a.database = home.number AND a.actor = w.actor
-            WHERE CASE WHEN a.actor IS NULL THEN w.first = 1
-                ELSE a.key = w.key AND a.sequence = w.first - 1 END;
-            IF fitting <> array_length(who, 1) THEN RETURN NULL; END IF;
-            WITH moved AS (
-                UPDATE mimeo_log.databases d SET head = home.head + total,
-                    hash = ((home.hash << turn) | ((home.hash >> (64 - turn)) & ~((-1)::int8 << turn)))
-                        # folds[total]
-                WHERE d.number = home.number
-            ), standing AS (
-                INSERT INTO mimeo_log.actors
-                SELECT home.number, w.actor, w.key, w.last, w.stamp, w.hash
-                FROM unnest(who, keys, lasts, last_stamps, last_hashes) AS w (actor, key, last, stamp, hash)
-                ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
-                    "timestamp" = excluded."timestamp", hash = excluded.hash
-            ), seen AS (
-                INSERT INTO mimeo_log.touched
-                SELECT home.number, t.touch, home.head + t.place
-                FROM unnest(touches, places) AS t (touch, place)
-                ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset"
-            )
-            INSERT INTO mimeo_log.operations
-            SELECT home.number, home.head + n.i, n.actor, n.sequence, n.stamp,
-                ((home.hash << n.turn) | ((home.hash >> (64 - n.turn)) & ~((-1)::int8 << n.turn))) # n.fold,
-                n.bytes
-            FROM (
-                SELECT *, ((o.i * 29) & 63)::int AS turn
-                FROM unnest(actors, sequences, stamps, folds, bodies) WITH ORDINALITY
-                    AS o (actor, sequence, stamp, fold, bytes, i)
-            ) AS n;
+            IF wanted_slot = 0 THEN PERFORM mimeo_log.settle(home.number); END IF;
+            IF strangers > 0 THEN
+                SELECT count(*) INTO fitting
+                FROM unnest(who[:strangers], keys[:strangers], firsts[:strangers]) AS w (actor, key, first)
+                LEFT JOIN mimeo_log.actors a ON a.database = home.number AND a.actor = w.actor
+                WHERE CASE WHEN a.actor IS NULL THEN w.first = 1
+                    ELSE a.key = w.key AND a.sequence = w.first - 1 END;
+                IF fitting <> strangers THEN RETURN NULL; END IF;
+            END IF;
+            UPDATE mimeo_log.databases d SET head = home.head + total,
+                hash = ((home.hash << turn) | ((home.hash >> (64 - turn)) & ~((-1)::int8 << turn)))
+                    # folds[total]
+            WHERE d.number = home.number;
+            UPDATE mimeo_log.unsettled u SET head = home.head, actors = who,
+                keys = append_plain.keys[:strangers], lasts = append_plain.lasts, stamps = last_stamps,
+                hashes = last_hashes, touches = append_plain.touches, places = append_plain.places
+            WHERE u.database = home.number AND u.slot = wanted_slot;
+            IF NOT FOUND THEN
+                INSERT INTO mimeo_log.unsettled VALUES (
+                    home.number, wanted_slot, home.head, who, keys[:strangers], lasts, last_stamps,
+                    last_hashes, touches, places);
+            END IF;
+            IF total = 1 THEN
+                INSERT INTO mimeo_log.operations VALUES (
+                    home.number, home.head + 1, actors[1], sequences[1], stamps[1],
+                    ((home.hash << 29) | ((home.hash >> 35) & 536870911)) # folds[1], bodies[1]);
+            ELSE
+                INSERT INTO mimeo_log.operations
+                SELECT home.number, home.head + n.i, n.actor, n.sequence, n.stamp,
+                    ((home.hash << n.turn) | ((home.hash >> (64 - n.turn)) & ~((-1)::int8 << n.turn)))
+                        # n.fold, n.bytes
+                FROM (
+                    SELECT *, ((o.i * 29) & 63)::int AS turn
+                    FROM unnest(actors, sequences, stamps, folds, bodies) WITH ORDINALITY
+                        AS o (actor, sequence, stamp, fold, bytes, i)
+                ) AS n;
+            END IF;
             RETURN home.head;
+        END $body$;
+
+        """
+
+    /// The same for one operation of an actor that the caller knows, with less to take apart.
+    static let appendNext = """
+        CREATE OR REPLACE FUNCTION mimeo_log.append_next(
+            database_id text, known int8, wanted_slot int8, who int8, key text, sequence int8, stamp int8,
+            content int8, digest int8, body bytea, touches int8[], places int8[]
+        ) RETURNS int8
+        LANGUAGE plpgsql AS $body$
+        DECLARE
+            home int8;
+            chained int8;
+        BEGIN
+            UPDATE mimeo_log.databases d SET head = known + 1,
+                hash = ((d.hash << 29) | ((d.hash >> 35) & 536870911)) # digest
+            WHERE d.id = database_id AND d.head = known RETURNING d.number, d.hash INTO home, chained;
+            IF NOT FOUND THEN
+                RETURN mimeo_log.append_plain(
+                    database_id, -1, 0, 1, ARRAY[who], ARRAY[key], ARRAY[sequence], ARRAY[sequence],
+                    ARRAY[stamp], ARRAY[content], ARRAY[who], ARRAY[sequence], ARRAY[stamp],
+                    ARRAY[digest], ARRAY[body], touches, places);
+            END IF;
+            UPDATE mimeo_log.unsettled u SET head = known, actors = ARRAY[who], keys = '{}',
+                lasts = ARRAY[append_next.sequence], stamps = ARRAY[stamp], hashes = ARRAY[content],
+                touches = append_next.touches, places = append_next.places
+            WHERE u.database = home AND u.slot = wanted_slot;
+            IF NOT FOUND THEN
+                INSERT INTO mimeo_log.unsettled VALUES (
+                    home, wanted_slot, known, ARRAY[who], '{}', ARRAY[append_next.sequence], ARRAY[stamp],
+                    ARRAY[content], touches, places);
+            END IF;
+            INSERT INTO mimeo_log.operations
+            VALUES (home, known + 1, who, append_next.sequence, stamp, chained, body);
+            RETURN known;
         END $body$;
 
         """
@@ -210,7 +293,7 @@ enum PostgresLogFunctions {
     /// Removes at most `step` entries that a finished snapshot stands for. Answers the offset that entries
     /// are removed through; -1 when no snapshot stands for them.
     static let truncate = """
-        CREATE FUNCTION mimeo_log.truncate(database_id text, target int8, step int8) RETURNS int8
+        CREATE OR REPLACE FUNCTION mimeo_log.truncate(database_id text, target int8, step int8) RETURNS int8
         LANGUAGE plpgsql AS $body$
         DECLARE
             home mimeo_log.databases%ROWTYPE;
@@ -220,6 +303,7 @@ enum PostgresLogFunctions {
         BEGIN
             SELECT * INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
             IF target <= home.truncated THEN RETURN home.truncated; END IF;
+            PERFORM mimeo_log.settle(home.number);
             IF NOT EXISTS (
                 SELECT 1 FROM mimeo_log.snapshots s
                 WHERE s.database = home.number AND s.is_finished AND s."offset" >= target
@@ -250,7 +334,7 @@ enum PostgresLogFunctions {
     /// Takes a free slot of a purpose; no row while others hold all of them. Whoever takes one waits for the
     /// others, and for appends, at the database's row.
     static let lease = """
-        CREATE FUNCTION mimeo_log.lease(
+        CREATE OR REPLACE FUNCTION mimeo_log.lease(
             database_id text, wanted text, slots int8, milliseconds int8, fresh int8
         ) RETURNS TABLE (lease_number int8, lease_actor int8, lease_epoch int8)
         LANGUAGE plpgsql AS $body$

@@ -113,8 +113,18 @@ enum PostgresLogReader {
         let number = try head(connection, database).number
         let rows = try connection.query(
             """
-            SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
-            WHERE database = $1 AND actor = ANY ($2)
+            SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
+                coalesce(max(key) OVER (PARTITION BY actor), '')
+            FROM (
+                SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
+                WHERE database = $1 AND actor = ANY ($2)
+                UNION ALL
+                SELECT w.actor, w.last, w.stamp, w.hash, w.key FROM mimeo_log.databases d
+                JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
+                    unnest(u.actors, u.lasts, u.stamps, u.hashes, u.keys)
+                        AS w (actor, last, stamp, hash, key)
+                WHERE d.number = $1 AND w.actor = ANY ($2)
+            ) AS standing ORDER BY actor, sequence DESC
             """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {

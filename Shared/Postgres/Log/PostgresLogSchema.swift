@@ -6,18 +6,22 @@ enum PostgresLogSchema {
     /// The oldest server that is supported.
     static let oldestServer = 150_000
 
+    /// The functions come with the last step: no format but the newest is ever used. So a change of one needs
+    /// a step.
     static let steps = [
-        version1,
-        version2 + PostgresLogFunctions.append + PostgresLogFunctions.truncate + PostgresLogFunctions.lease,
-        PostgresLogFunctions.appendPlain,
+        version1, version2, version3,
+        version4
+            + [
+                PostgresLogFunctions.settle, PostgresLogFunctions.append, PostgresLogFunctions.appendPlain,
+                PostgresLogFunctions.appendNext, PostgresLogFunctions.truncate, PostgresLogFunctions.lease,
+            ].joined(),
     ]
 
     /// "MmLg", as everywhere.
     private static let lock = 1_299_007_591
 
-    /// Without its `append`, which version 2 replaced. 64-bit unsigned numbers are stored by their bits. Each
-    /// database's operations are a partition, so that
-    /// one database's truncation or removal touches no other's.
+    /// 64-bit unsigned numbers are stored by their bits. Each database's operations are a
+    /// partition, so that one database's truncation or removal touches no other's.
     private static let version1 = """
         CREATE SCHEMA mimeo_log;
         CREATE TABLE mimeo_log.format (version int8 NOT NULL);
@@ -74,7 +78,7 @@ enum PostgresLogSchema {
     /// What version 1 lacked: entries up to `databases.truncated` were removed, `truncated_hash` is the chain
     /// hash there; `indexed` is the offset behind which `touched` is complete. A row of `hashes` holds those
     /// of consecutive removed entries, from `first` on. Of a snapshot `sum` is the checksum so far. The old
-    /// `append` goes; its successor follows.
+    /// `append` goes.
     private static let version2 = """
         DROP FUNCTION IF EXISTS mimeo_log.append(
             text, int8[], int8[], int8[], int8[], int8[], int8[], text[], bytea[], int8[], int8[], int8[],
@@ -112,6 +116,39 @@ enum PostgresLogSchema {
             expires timestamptz NOT NULL,
             UNIQUE (database, purpose, slot)
         );
+
+        """
+
+    /// Brought a function only.
+    private static let version3 = "SELECT 1;"
+
+    /// What plain appends leave to be settled: per group, from the head before it, the actors with the keys
+    /// of the first of them, their last operations, and what was touched by which operation of the group
+    /// last. Groups from `databases.settled` on count; the rows of others are there to be written over, so
+    /// that the table does not grow, and a group's row is one tuple if it can be.
+    private static let version4 = """
+        ALTER TABLE mimeo_log.databases ADD COLUMN settled int8 NOT NULL DEFAULT 0;
+        CREATE TABLE mimeo_log.unsettled (
+            database int8 NOT NULL,
+            slot int8 NOT NULL,
+            head int8 NOT NULL,
+            actors int8[] NOT NULL,
+            keys text[] COLLATE "C" NOT NULL,
+            lasts int8[] NOT NULL,
+            stamps int8[] NOT NULL,
+            hashes int8[] NOT NULL,
+            touches int8[] NOT NULL,
+            places int8[] NOT NULL,
+            PRIMARY KEY (database, slot)
+        ) WITH (fillfactor = 50, toast_tuple_target = 8160);
+        ALTER TABLE mimeo_log.unsettled
+            ALTER COLUMN actors SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
+            ALTER COLUMN lasts SET STORAGE EXTERNAL, ALTER COLUMN stamps SET STORAGE EXTERNAL,
+            ALTER COLUMN hashes SET STORAGE EXTERNAL, ALTER COLUMN touches SET STORAGE EXTERNAL,
+            ALTER COLUMN places SET STORAGE EXTERNAL;
+        DROP FUNCTION IF EXISTS mimeo_log.append_plain(
+            text, boolean, int8[], text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], int8[],
+            bytea[], int8[], int8[]);
 
         """
 

@@ -25,9 +25,9 @@ final class PostgresLogWriter: @unchecked Sendable {
     private let url: String
     private let logger: Logger
     private var connection: Connection?
-    /// The databases whose last entry this connection has seen to be the one the head names. A server that
-    /// was put back has ended all connections.
-    private var checked: Set<String> = []
+    /// What this connection's appends have shown of databases. A server that was put back has ended all
+    /// connections, so the first group of each looks whether the last entry is the one that the head names.
+    private var known: [String: WriterKnowledge] = [:]
 
     /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
     private enum Verdict {
@@ -88,6 +88,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
         if !rest.isEmpty {
             do {
+                for part in rest { known[part.database] = nil }
                 let steps = rest.map { Self.step($0, calls) }
                 for (part, rows) in zip(rest, try open().transaction(steps)) {
                     Self.take(rows, part, calls, &outcome)
@@ -106,16 +107,14 @@ final class PostgresLogWriter: @unchecked Sendable {
     private func commitPlain(
         _ parts: [Part], _ calls: [AppendCall], _ outcome: inout Outcome
     ) throws -> [Part] {
-        let plain = parts.map { PlainAppend($0.operations) }
         let connection = try open()
-        let steps = zip(parts, plain).compactMap { part, plain in
-            plain?.step(part.database, checksHead: !checked.contains(part.database))
-        }
+        let plain = parts.map { PlainAppend($0.operations, knowing: known[$0.database]) }
+        let steps = zip(parts, plain).compactMap { part, plain in plain?.step(part.database) }
         // One statement is a transaction by itself.
         var answers = try (steps.count > 1 ? connection.transaction(steps) : connection.run(steps))[...]
         var rest: [Part] = []
         for (part, plain) in zip(parts, plain) {
-            guard plain != nil, let rows = answers.popFirst(), !rows.isNull(0, 0) else {
+            guard let plain, let rows = answers.popFirst(), !rows.isNull(0, 0) else {
                 rest.append(part)
                 continue
             }
@@ -128,9 +127,17 @@ final class PostgresLogWriter: @unchecked Sendable {
                     })
             }
             outcome.grown[part.database] = offset
-            checked.insert(part.database)
+            learn(plain, from: rows.bits(0, 0), part.database)
         }
         return rest
+    }
+
+    /// Takes note of a group that was appended behind `before`.
+    private func learn(_ plain: PlainAppend, from before: UInt64, _ database: String) {
+        var knowledge = known.removeValue(forKey: database)
+        knowledge?.take(plain, from: before)
+        let latest = knowledge ?? WriterKnowledge(after: plain, from: before)
+        if !latest.isTooMuch { known[database] = latest }
     }
 
     /// Takes what `mimeo_log.append` said of a part.
@@ -151,6 +158,7 @@ final class PostgresLogWriter: @unchecked Sendable {
 
     /// An error of a commit as the log's; a connection that was lost is opened again next time.
     private func failure(_ error: any Error) -> OperationLogError {
+        known = [:]
         switch error {
         case let error as OperationLogError: return error
         case let error as PostgresError:
@@ -203,12 +211,15 @@ final class PostgresLogWriter: @unchecked Sendable {
                 logger.error("this PostgreSQL runs with fsync = off: what it acknowledges can be lost")
             }
             // Statements are planned while tables are empty and run when they are not: never by reading all.
+            // They are planned once; the server would plan anew at every call, since arrays of a known length
+            // look cheaper.
             try connection.run(
                 """
-                SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
+                SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+                SET jit = off; SET plan_cache_mode = force_generic_plan
                 """)
             self.connection = connection
-            checked = []
+            known = [:]
             return connection
         } catch {
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")

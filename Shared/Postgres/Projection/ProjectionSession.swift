@@ -95,6 +95,14 @@ final class ProjectionSession {
             """, [.int8(Int64(number))])
     }
 
+    /// Gives up the lead, if it has it. The server ends a connection some time after it was closed here, and
+    /// takes the lead for held until then, so that this worker's next session would watch its last one.
+    func resign() {
+        guard isLeading else { return }
+        isLeading = false
+        _ = try? connection.run("ROLLBACK; SELECT pg_advisory_unlock_all()")
+    }
+
     /// Does nothing but be seen: who is idle for long while there is something to do is unseated.
     func showLife() throws { try connection.run("SELECT 1") }
 
@@ -227,24 +235,31 @@ final class ProjectionSession {
 
     private func drop(_ generation: Int32) throws {
         let schema = ProjectionNames.schema(generation)
-        while let some = try tables(in: schema) { try connection.run("DROP TABLE \(some) CASCADE") }
-        try connection.run(
-            """
-            DROP SCHEMA IF EXISTS \(schema) CASCADE;
-            DROP SCHEMA IF EXISTS \(ProjectionNames.hiddenViews(generation)) CASCADE
-            """)
+        let views = ProjectionNames.hiddenViews(generation)
+        // Views before tables, as whoever reads locks them; and not all at once: 10,000 locks are too many.
+        while let some = try relations(.views, in: views) { try connection.run("DROP VIEW \(some)") }
+        while let some = try relations(.tables, in: schema) {
+            try connection.run("DROP TABLE \(some) CASCADE")
+        }
+        try connection.run("DROP SCHEMA IF EXISTS \(schema) CASCADE; DROP SCHEMA IF EXISTS \(views) CASCADE")
         let key: [Parameter] = [.int8(Int64(generation))]
         _ = try connection.query(
             "DELETE FROM mimeo_projection.collections WHERE generation = $1::int4", key)
         _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
     }
 
-    /// Some of a schema's tables, as a list; nil when there is none.
-    private func tables(in schema: String) throws -> String? {
+    /// What is dropped, as `pg_class.relkind` names it.
+    private enum RelationKind: String {
+        case tables = "r"
+        case views = "v"
+    }
+
+    /// Some of a schema's tables or views, as a list; nil when there is none.
+    private func relations(_ kind: RelationKind, in schema: String) throws -> String? {
         let rows = try connection.query(
             """
             SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND c.relkind = 'r' LIMIT \(PostgresLimits.tablesAtOnce)
+            WHERE n.nspname = $1 AND c.relkind = '\(kind.rawValue)' LIMIT \(PostgresLimits.tablesAtOnce)
             """, [.text(schema)])
         guard rows.count > 0 else { return nil }
         return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: ", ")

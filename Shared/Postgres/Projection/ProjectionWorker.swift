@@ -184,14 +184,20 @@ actor ProjectionWorker {
     }
 
     private func foldCurrent(from position: LogPosition, to head: LogPosition) async throws {
-        var offset = position.offset
-        while offset < head.offset, !isClosed {
-            let entries = try await log.read(database, after: offset)
-            guard !entries.isEmpty else { return }
-            let generation = try await lane.run { try $0.fold(entries) }
-            offset = generation.position.offset
-            reach(generation.position)
+        guard position.offset < head.offset else { return }
+        var entries = try await read(after: position.offset)
+        while let last = entries.last, !isClosed {
+            // The next ones are read while these are written.
+            async let next = last.offset < head.offset ? read(after: last.offset) : []
+            let folding = entries
+            reach(try await lane.run { try $0.fold(folding) }.position)
+            entries = try await next
         }
+    }
+
+    private nonisolated func read(after offset: UInt64) async throws -> [LogEntry] {
+        let limit = ReadLimit(operations: PostgresLimits.batchDocuments, bytes: LogLimits.readBytes)
+        return try await log.read(database, after: offset, limit: limit)
     }
 
     /// Builds a slice of a generation beside the current one, if one is wanted; all of it when readers have

@@ -29,7 +29,7 @@ final class WorkerLane: @unchecked Sendable {
                         do {
                             return try body(session)
                         } catch {
-                            self.session = nil
+                            self.end()
                             throw ProjectionError.translated(error)
                         }
                     })
@@ -41,10 +41,15 @@ final class WorkerLane: @unchecked Sendable {
     func drop() async {
         await withCheckedContinuation { continuation in
             queue.async {
-                self.session = nil
+                self.end()
                 continuation.resume()
             }
         }
+    }
+
+    private func end() {
+        session?.resign()
+        session = nil
     }
 
     /// Runs `body` after some time, unless what this returns is cancelled before.

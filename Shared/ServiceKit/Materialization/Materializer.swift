@@ -156,7 +156,7 @@ public actor Materializer {
         }
     }
 
-    /// Folds up to the log's head of this moment.
+    /// Folds up to the log's head of this moment. Throws `ReplicaError.closed` where `close` came before.
     public func advance() async throws {
         if let queued { return try await queued.value }
         let previous = folding
@@ -219,6 +219,10 @@ public actor Materializer {
             guard head.offset > position.offset || head == position else { throw loseHistory() }
             let target = head.offset
             while position.offset < target, !isClosed, try await foldNext() {}
+            // Who asked would take an old state for that of the head.
+            if isClosed, position.offset < target {
+                throw ReplicaError(.closed, "the materialization was closed")
+            }
             failure = nil
         } catch {
             if let error = error as? OperationLogError, error.code == .truncated {

@@ -123,13 +123,15 @@ public final class PeerSync: Sendable {
         }
         task?.cancel()
         await task?.value
-        let hasStopped = state.withLock { state in
+        // In one step: a start that comes behind it says "connecting" after this has said "stopped".
+        let hasChanged = state.withLock { state in
             guard state.starts == starts, state.task != nil else { return false }
             state.task = nil
             state.isStopping = false
-            return true
+            defer { state.status = .stopped }
+            return state.status != .stopped
         }
-        if hasStopped { set(.stopped) }
+        if hasChanged { notify(.status(.stopped)) }
     }
 
     /// Adds a subscription; an equal one is held together. Returns its key.

@@ -4,9 +4,8 @@ import Logging
 import OperationLog
 import ServiceKit
 
-/// A log of many operations over a tenth as many documents, written in groups.
-func writeHistory(_ log: any OperationLog, operations: Int) async throws {
-    let actor = ActorID(0xABCD)
+/// A log of many operations of an actor over a tenth as many documents of its own, written in groups.
+func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, collection: String) async throws {
     var states: [Document] = Array(repeating: Document(), count: max(1, operations / 10))
     var batch: [AppendRequest] = []
     for number in 0..<operations {
@@ -22,7 +21,7 @@ func writeHistory(_ log: any OperationLog, operations: Int) async throws {
             actor: actor, sequence: UInt64(number + 1), timestamp: stamp.time,
             changes: [
                 .init(
-                    collection: "c", id: try DocumentID(.int(Int64(place))), delta: delta.encoded())
+                    collection: collection, id: try DocumentID(.int(Int64(place))), delta: delta.encoded())
             ])
         batch.append(AppendRequest(operation, authorKey: "key"))
         if batch.count == 1_000 || number + 1 == operations {
@@ -43,4 +42,57 @@ func restart(_ path: String, _ folder: String, _ logger: Logger) async throws ->
     await materializer.close()
     await log.close()
     return (duration, offset)
+}
+
+/// Log and materializations as kill -9 leaves them: the files as they are while all are open.
+func killed(_ folder: URL, as name: String) throws -> URL {
+    let copy = folder.deletingLastPathComponent().appendingPathComponent(
+        "\(folder.lastPathComponent)-\(name)")
+    try FileManager.default.copyItem(at: folder, to: copy)
+    return copy
+}
+
+/// How long a service takes from its start until it stands at the head of a log that another one was killed
+/// with.
+func measureRecovery(operations: Int, in parent: URL, _ logger: Logger) async throws {
+    let folder = parent.appendingPathComponent("history")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path, logger: logger)
+    try await log.createDatabase("db")
+    func timed<Result>(_ what: String, _ body: () async throws -> Result) async throws -> Result {
+        let started = ContinuousClock.now
+        let result = try await body()
+        print("history: \(what) in \(ContinuousClock.now - started)")
+        return result
+    }
+    try await timed("\(operations) operations written") {
+        try await writeHistory(log, operations: operations, actor: ActorID(1), collection: "c")
+    }
+    let fold = folder.appendingPathComponent("fold").path
+    let whole = try await Materializer.open("db", log: log, folder: fold, logger: logger)
+    try await timed("folded from its beginning") { try await whole.advance() }
+    let snapshot = try await timed("a snapshot") { try await whole.writeSnapshot { true } }
+    print("history: the snapshot has \(snapshot?.bytes ?? 0) bytes")
+    // What nobody has folded when all are killed.
+    try await writeHistory(log, operations: operations / 100, actor: ActorID(2), collection: "d")
+    for isTruncated in [false, true] {
+        if isTruncated {
+            try await timed("truncated to its last hundredth") {
+                try await log.truncate("db", through: UInt64(operations), keepingHashesAfter: 0)
+            }
+        }
+        for isFolded in [true, false] {
+            let copy = try killed(folder, as: "\(isTruncated)-\(isFolded)")
+            let place = copy.appendingPathComponent(isFolded ? "fold" : "fresh").path
+            let path = copy.appendingPathComponent("log.sqlite").path
+            let (time, offset) = try await restart(path, place, logger)
+            print(
+                "recovery of a log \(isTruncated ? "truncated to its last hundredth" : "of all operations"), "
+                    + "\(isFolded ? "materialization in place" : "from its snapshot"), to \(offset): \(time) "
+                    + "(goal 5 s)")
+            try FileManager.default.removeItem(at: copy)
+        }
+    }
+    await whole.close()
+    await log.close()
 }

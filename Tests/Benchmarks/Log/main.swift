@@ -3,6 +3,7 @@
 //
 //     make bench                                       all benchmarks
 //     scripts/with-postgres scripts/bench-log          this one; [--rounds 3] [--history 1000000]
+//                                                      [--only sqlite,postgres,projection,visible,recovery]
 
 import Foundation
 import Logging
@@ -13,6 +14,13 @@ import ServiceKit
 func option(_ name: String, _ fallback: Int) -> Int {
     guard let place = CommandLine.arguments.firstIndex(of: name) else { return fallback }
     return CommandLine.arguments.dropFirst(place + 1).first.flatMap { Int($0) } ?? fallback
+}
+
+/// Whether a part is to run.
+func runs(_ part: String) -> Bool {
+    guard let place = CommandLine.arguments.firstIndex(of: "--only") else { return true }
+    return CommandLine.arguments.dropFirst(place + 1).first?.split(separator: ",").contains { $0 == part }
+        ?? true
 }
 
 func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
@@ -50,49 +58,29 @@ try FileManager.default.createDirectory(at: folder, withIntermediateDirectories:
 defer { try? FileManager.default.removeItem(at: folder) }
 let rounds = option("--rounds", 3)
 
-let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path, logger: logger)
-try await log.createDatabase("db")
-try await compare("SQLite", log, rounds: rounds, goal: 0.85) {
-    bareSQLiteRate(folder.appendingPathComponent("bare.sqlite").path, rows: $0)
+if runs("sqlite") {
+    let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path, logger: logger)
+    try await log.createDatabase("db")
+    try await compare("SQLite", log, rounds: rounds, goal: 0.85) {
+        bareSQLiteRate(folder.appendingPathComponent("bare.sqlite").path, rows: $0)
+    }
+    await log.close()
 }
-await log.close()
 
 if let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] {
-    let log = try PostgresOperationLog(url: url, logger: logger)
-    try await log.createDatabase("db")
-    try await compare("PostgreSQL", log, rounds: rounds, goal: 0.8) { barePostgresRate(url, rows: $0) }
-    await log.close()
-    for each in [1, 100] {
+    if runs("postgres") {
+        let log = try PostgresOperationLog(url: url, logger: logger)
+        try await log.createDatabase("db")
+        try await compare("PostgreSQL", log, rounds: rounds, goal: 0.8) { barePostgresRate(url, rows: $0) }
+        await log.close()
+    }
+    for each in [1, 100] where runs("projection") {
         try await compareProjection(url, documents: 20_000, each: each, rounds: rounds, logger)
     }
-    try await measureVisibility(url, appends: 300, logger)
+    if runs("visible") { try await measureVisibility(url, appends: 300, logger) }
 }
 
 let history = option("--history", 1_000_000)
-if history > 0 {
-    let path = folder.appendingPathComponent("history.sqlite").path
-    let log = try SQLiteOperationLog(path: path, logger: logger)
-    try await log.createDatabase("db")
-    var started = ContinuousClock.now
-    try await writeHistory(log, operations: history)
-    print("history: \(history) operations written in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    let place = folder.appendingPathComponent("fold").path
-    let whole = try await Materializer.open("db", log: log, folder: place, logger: logger)
-    try await whole.advance()
-    print("history: folded from its beginning in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    let snapshot = try await whole.writeSnapshot { true }
-    print("history: a snapshot of \(snapshot?.bytes ?? 0) bytes in \(ContinuousClock.now - started)")
-    started = ContinuousClock.now
-    try await log.truncate("db", through: UInt64(history - history / 100), keepingHashesAfter: 0)
-    print("history: truncated to its last hundredth in \(ContinuousClock.now - started)")
-    await whole.close()
-    await log.close()
-    let (kept, offset) = try await restart(path, place, logger)
-    print("recovery: open + tail, with the materialization in place, offset \(offset): \(kept) (goal 5 s)")
-    let fresh = folder.appendingPathComponent("fresh").path
-    let (anew, reached) = try await restart(path, fresh, logger)
-    print(
-        "recovery: open + snapshot + tail, without a materialization, offset \(reached): \(anew) (goal 5 s)")
+if history > 0, runs("recovery") {
+    try await measureRecovery(operations: history, in: folder, logger)
 }

@@ -13,6 +13,7 @@ import Testing
 struct LogFailureSweepTests {
     enum Way: CaseIterable, Sendable {
         case create, open, recover, createDatabase, append, appendLarge, read, frontier, checkpoint, close
+        case snapshot, replaceSnapshot, truncate, lease, renew, release, retire
     }
 
     struct Case: Sendable, CustomTestStringConvertible {
@@ -112,6 +113,13 @@ private final class Trial {
     /// What has to be in the log afterwards, and what may be.
     private var acknowledged: Set<UInt64>
     private var attempted: Set<UInt64> = []
+    /// The content of the snapshot that is acknowledged, and of the one that may be there instead.
+    private var snapshot: UInt8?
+    private var attemptedSnapshot: UInt8?
+    private var place: LogPosition?
+    private var lease: ActorLease?
+    /// Whether the lease is certainly lost, if anything is certain.
+    private var isLeaseLost: Bool?
 
     init(sweep: LogFailureSweepTests.Case, disk: FaultDisk, path: String, call: Int, note: Comment) {
         self.sweep = sweep
@@ -134,6 +142,11 @@ private final class Trial {
             return disk.counts.faults
         default:
             let log = try SQLiteOperationLog(path: path)
+            place = try await log.head(of: "db")
+            if [.replaceSnapshot, .truncate].contains(sweep.way) { try await writeSnapshot(log, chunk: 1) }
+            if [.renew, .release, .retire].contains(sweep.way) {
+                lease = try await log.lease("p", of: 1, for: .seconds(600), in: "db")
+            }
             arm()
             try await takeWay(log)
             let faults = disk.counts.faults
@@ -164,7 +177,46 @@ private final class Trial {
             disk.heal()
             try await append(log, 4...4, size: 10)
         case .close: await log.close()
+        case .snapshot, .replaceSnapshot:
+            try await change(log) { try await self.writeSnapshot(log, chunk: 2) }
+        case .truncate:
+            try await change(log) { try await log.truncate("db", through: 2, keepingHashesAfter: 0) }
+        case .lease:
+            try await change(log) {
+                self.lease = try await log.lease("p", of: 1, for: .seconds(600), in: "db")
+                #expect(self.lease != nil, self.note)
+                self.isLeaseLost = false
+            }
+        case .renew, .release, .retire: try await changeLease(log)
         default: break
+        }
+    }
+
+    /// A snapshot of three chunks.
+    private func writeSnapshot(_ log: SQLiteOperationLog, chunk: UInt8) async throws {
+        attemptedSnapshot = chunk
+        let draft = try await log.beginSnapshot(of: "db", at: try #require(place))
+        for _ in 0..<3 {
+            try await log.add([UInt8](repeating: chunk, count: 100_000), to: draft, in: "db")
+        }
+        _ = try await log.finish(draft, in: "db")
+        snapshot = chunk
+    }
+
+    private func changeLease(_ log: SQLiteOperationLog) async throws {
+        let lease = try #require(lease)
+        try await change(log) {
+            switch self.sweep.way {
+            case .renew:
+                #expect(try await log.renew(lease, for: .seconds(900), in: "db"), self.note)
+                self.isLeaseLost = false
+            case .release:
+                try await log.release(lease, retiring: true, in: "db")
+                self.isLeaseLost = true
+            default:
+                try await log.retire([lease.actor], in: "db")
+                self.isLeaseLost = true
+            }
         }
     }
 
@@ -186,13 +238,40 @@ private final class Trial {
         #expect([nil, .storageFull, .commitFailed].contains(failure), note)
         if sweep.fault == .diskFull { #expect([nil, .storageFull].contains(failure), note) }
         #expect((log.status.refusal != nil) == (failure == .commitFailed), note)
-        #expect(try await Set(readAll(log).map(\.sequence)).isSuperset(of: acknowledged), note)
+        #expect(try await sequences(log).isSuperset(of: acknowledged), note)
         guard failure == .commitFailed else {
             if failure == .storageFull { try await appendAgain(log) }
             return
         }
         #expect(try await code { try await appendAgain(log) } == .poisoned, note)
         #expect(try await code { _ = try await log.createDatabase("other") } == .poisoned, note)
+    }
+
+    /// What the log holds, or a snapshot stands for.
+    private func sequences(_ log: SQLiteOperationLog) async throws -> Set<UInt64> {
+        let cut = try await log.truncation(of: "db").offset
+        return Set(try await readAll(log, after: cut).map(\.sequence)).union(1..<cut + 1)
+    }
+
+    /// The snapshot is one of those that may be there, and whole; a lease is what was acknowledged of it.
+    private func verifyRetention(_ log: SQLiteOperationLog) async throws {
+        let found = try await log.snapshot(of: "db")
+        if let found {
+            let first = try await log.chunk(0, of: found, in: "db")[0]
+            #expect([snapshot, attemptedSnapshot].contains(first), note)
+            for index in 0..<3 {
+                let whole = [UInt8](repeating: first, count: 100_000)
+                #expect(try await log.chunk(index, of: found, in: "db") == whole, note)
+            }
+        } else {
+            #expect(snapshot == nil, note)
+        }
+        let cut = try await log.truncation(of: "db").offset
+        #expect(cut == 0 || (cut == 2 && (found?.position.offset ?? 0) >= cut), note)
+        if let isLeaseLost {
+            let renewed = try await log.renew(#require(lease), for: .seconds(900), in: "db")
+            #expect(renewed != isLeaseLost, note)
+        }
     }
 
     private func appendAgain(_ log: SQLiteOperationLog) async throws {
@@ -214,7 +293,11 @@ private final class Trial {
     func reopen() async throws {
         let log = try SQLiteOperationLog(path: path)
         try await log.createDatabase("db")
-        acknowledged = Set(try await readAll(log).map(\.sequence))
+        acknowledged = try await sequences(log)
+        if let found = try await log.snapshot(of: "db") {
+            snapshot = try await log.chunk(0, of: found, in: "db")[0]
+            attemptedSnapshot = snapshot
+        }
         let next = UInt64(acknowledged.count) + 1
         let outcomes = try await log.append([request(1, next)], to: "db")
         #expect(outcomes == [.appended(offset: next)], note)
@@ -227,10 +310,11 @@ private final class Trial {
     func verify() async throws {
         let log = try SQLiteOperationLog(path: path)
         try await log.createDatabase("db")
-        let found = Set(try await readAll(log).map(\.sequence))
+        let found = try await sequences(log)
         #expect(found.isSuperset(of: acknowledged), note)
         let rest = found.subtracting(acknowledged)
         #expect(rest.isEmpty || rest == attempted.subtracting(acknowledged), note)
+        try await verifyRetention(log)
         let next = UInt64(found.count) + 1
         let outcomes = try await log.append([request(1, next)], to: "db")
         #expect(outcomes == [.appended(offset: next)], note)

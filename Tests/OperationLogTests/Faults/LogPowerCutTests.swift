@@ -32,8 +32,10 @@ struct LogPowerCutTests {
 extension LogPowerCutTests {
     @Test("the same check finds what a log loses that does not sync its commits")
     func checkCanFail() async throws {
+        let loss = "an acknowledged call is not where it was said to be"
         var losses: [String] = []
-        for seed in 1...12 as ClosedRange<UInt64> {
+        // A few are enough nearly always; which call a cut meets depends on the threads too.
+        for seed in 1...200 as ClosedRange<UInt64> where !losses.contains(loss) {
             try await withFaultDisk(seed: seed) { disk, folder in
                 let path = folder.appendingPathComponent("log.sqlite").path
                 let load = LogLoad(seed: seed)
@@ -42,7 +44,7 @@ extension LogPowerCutTests {
                 losses += try await load.problems(path)
             }
         }
-        #expect(losses.contains("an acknowledged call is not where it was said to be"), "\(losses)")
+        #expect(losses.contains(loss), "\(losses)")
     }
 }
 

@@ -88,6 +88,48 @@ struct SampleTests {
         }
     }
 
+    @Test("a view is told what came, changed, moved and went")
+    func views() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try #require(Directories.openSync(local(directory)))
+            let view = CollectionView()
+            let observer = try StoreSamples.updateViews(ditto, TableView(), view)
+            for change in [
+                "INSERT INTO cars DOCUMENTS ({'_id': 'a', 'place': 1}), ({'_id': 'b', 'place': 2})",
+                "UPDATE cars SET place = 3 WHERE _id = 'a'", "DELETE FROM cars WHERE _id = 'b'",
+            ] {
+                let before = view.outcomes.all.count
+                try await ditto.store.execute(query: change)
+                #expect(await eventually { view.outcomes.all.count > before })
+            }
+            #expect(await eventually { view.outcomes.all.last == "-0" })
+            let all = view.outcomes.all
+            #expect(all.prefix(2) == ["+0", "+1"])
+            // 'a' is last now: it was changed, and one of the two has moved.
+            #expect(all.contains("~1"))
+            #expect(all.contains("1>0") || all.contains("0>1"))
+            observer.cancel()
+            await ditto.close()
+        }
+    }
+
+    @Test("the current API, signature by signature, does what its names say")
+    func surface() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(config: local(directory))
+            let application = SurfaceApplication(ditto)
+            #expect(try application.instance() == ["none", "0", "false", "true"])
+            application.authentication()
+            #expect(try await application.documents() == [#"{"_id":"a","n":2}"#, "a", "a"])
+            #expect(try await application.transactions() == ["rollback", "0"])
+            #expect(try application.registrations() == ["3", "2", "true"])
+            #expect(try application.services() == ["false", "1", "5"])
+            #expect(ditto.store.observePublisher(query: "q") == "q")
+            #expect(SurfaceApplication.name(DittoError.unsupportedError(message: "x")) == "x")
+            await ditto.close()
+        }
+    }
+
     @Test("the guide's configurations are what it says, and failures are the cases it names")
     func configurations() async throws {
         #expect(

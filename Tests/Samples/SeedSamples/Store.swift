@@ -87,4 +87,60 @@ enum StoreSamples {
             arguments: ["color": "blue"])
         return subscription
     }
+
+    /// "Example: Apple UIKit", on stand-ins for Apple's types. (`moves` is the diff's; the guide asks the
+    /// collection view for it.)
+    static func updateViews(
+        _ ditto: Ditto, _ tableView: TableView, _ collectionView: CollectionView
+    ) throws -> DittoStoreObserver {
+        let differ = DittoDiffer()
+        return try ditto.store.registerObserver(query: "SELECT * FROM cars ORDER BY place") { queryResult in
+
+            // ... Update data source content based on query result ...
+
+            let diff = differ.diff(queryResult.items)
+            tableView.performBatchUpdates(
+                {
+                    let insertions = diff.insertions.map { IndexPath(item: $0, section: 0) }
+                    let deletions = diff.deletions.map { IndexPath(item: $0, section: 0) }
+                    let reloads = diff.updates.map { IndexPath(item: $0, section: 0) }
+
+                    collectionView.insertItems(at: insertions)
+                    collectionView.deleteItems(at: deletions)
+                    collectionView.reloadItems(at: reloads)
+
+                    diff.moves.forEach { move in
+                        let (from, to) = move
+                        collectionView.move(at: from, to: to)
+                    }
+                }, completion: nil)
+        }
+    }
+}
+
+/// In place of UIKit's.
+final class TableView: Sendable {
+    func performBatchUpdates(_ updates: () -> Void, completion: (() -> Void)?) {
+        updates()
+        completion?()
+    }
+}
+
+/// In place of UIKit's: notes what it is told.
+final class CollectionView: Sendable {
+    let outcomes = Outcomes()
+
+    func insertItems(at paths: [IndexPath]) { note("+", paths) }
+    func deleteItems(at paths: [IndexPath]) { note("-", paths) }
+    func reloadItems(at paths: [IndexPath]) { note("~", paths) }
+    func move(at from: Int, to: Int) { outcomes.note("\(from)>\(to)") }
+
+    private func note(_ sign: String, _ paths: [IndexPath]) {
+        for path in paths { outcomes.note("\(sign)\(path[1])") }
+    }
+}
+
+extension IndexPath {
+    /// As UIKit's.
+    init(item: Int, section: Int) { self = IndexPath(indexes: [section, item]) }
 }

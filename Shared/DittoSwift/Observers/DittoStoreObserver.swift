@@ -2,10 +2,9 @@ import CRDT
 import DQL
 import Dispatch
 import Foundation
-import Replica
 import Synchronization
 
-/// A query that is run again whenever a commit touched a collection it reads, and tells what changed.
+/// A query that is run again whenever a commit can have changed its result, and tells what it has become.
 ///
 /// `state` says where the observer is; there is one evaluation or delivery at a time, which makes calls
 /// ordered, and `isDirty` joins all changes that came meanwhile. `delivery` is held while the handler runs,
@@ -23,6 +22,8 @@ public final class DittoStoreObserver: Hashable, Sendable {
 
     /// The collections whose changes matter.
     let collections: [String]
+    /// The same for observers of the same query with the same arguments.
+    let likeness: UInt64
 
     private struct State {
         var isCancelled = false
@@ -32,6 +33,10 @@ public final class DittoStoreObserver: Hashable, Sendable {
         var isBusy = false
         /// What was delivered last; nil before the first time.
         var delivered: Fingerprint?
+        /// Which changes matter; nil: all of its collections'.
+        var gate: ObserverGate?
+        /// How often the query ran.
+        var runs = 0
     }
 
     private let engine: Engine
@@ -41,17 +46,15 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private let given: GivenArguments
     private let queue: DispatchQueue
     private let handler: DittoStoreObservationHandlerWithSignalNext
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let delivery = NSRecursiveLock()
     /// Rings for a query of `system:` collections, whose changes no commit tells.
     private let timer: Timer?
 
-    private static let evaluations = DispatchQueue(label: "ditto.evaluations", attributes: .concurrent)
-
     init(
         engine: Engine, owner: Owner, statement: PreparedStatement, arguments: ObjectValue,
-        given: GivenArguments,
-        queue: DispatchQueue, handler: @escaping DittoStoreObservationHandlerWithSignalNext
+        given: GivenArguments, queue: DispatchQueue,
+        handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) {
         self.engine = engine
         self.owner = owner
@@ -62,8 +65,12 @@ public final class DittoStoreObserver: Hashable, Sendable {
         self.handler = handler
         queryString = statement.text
         collections = statement.collectionsRead
+        likeness = hash64(CBOR.encode(.object(arguments)), seed: hash64(Array(statement.text.utf8)))
+        let gate = engine.observedQuery(statement, arguments).map(ObserverGate.init)
+        state = Mutex(State(gate: gate))
         let interval = engine.settings.parameters.systemRefreshInterval
-        timer = collections.contains { $0.hasPrefix("system:") } ? Timer(interval, on: Self.evaluations) : nil
+        let isOfSystem = collections.contains { $0.hasPrefix("system:") }
+        timer = isOfSystem ? Timer(interval, on: EvaluationPool.queue) : nil
         timer?.start { [weak self] in self?.changed() }
     }
 
@@ -72,7 +79,10 @@ public final class DittoStoreObserver: Hashable, Sendable {
     public func cancel() {
         engine.observers.remove(self)
         timer?.stop()
-        state.withLock { $0.isCancelled = true }
+        state.withLock { state in
+            state.isCancelled = true
+            state.gate = nil
+        }
         // Waits for a call under way on another thread.
         delivery.withLock {}
     }
@@ -90,32 +100,59 @@ public final class DittoStoreObserver: Hashable, Sendable {
             state.isBusy = true
             return true
         }
-        if begins { evaluate() }
+        if begins { engine.evaluations.submit { self.evaluate() } }
+    }
+
+    /// The condition that a document's change has to do with; nil where every change matters.
+    var watched: ObservedQuery? { state.withLock { $0.gate?.query } }
+
+    /// How often the query ran.
+    var runs: Int { state.withLock { $0.runs } }
+
+    /// Whether a run of the query or a call of the handler is under way or due.
+    var isBusy: Bool { state.withLock { $0.isBusy } }
+
+    /// Whether there is such a condition.
+    var isGated: Bool { state.withLock { $0.gate != nil } }
+
+    /// A document was changed, and fulfils the watched condition now or not.
+    func changed(_ document: UInt64, matches: Bool) {
+        let matters = state.withLock { state in
+            guard state.gate != nil else { return true }
+            return state.gate?.matters(document, matches: matches) ?? true
+        }
+        if matters { changed() }
     }
 
     private func evaluate() {
-        Self.evaluations.async { [self] in
-            let goesOn = state.withLock { state in
-                state.isDirty = false
-                return !state.isCancelled
+        let query = engine.observedQuery(statement, arguments)
+        let goesOn = state.withLock { state in
+            state.isDirty = false
+            state.runs += 1
+            // From here on until the ids are known, what changes is remembered.
+            if !state.isCancelled { state.gate = query.map(ObserverGate.init) }
+            return !state.isCancelled
+        }
+        guard goesOn else { return }
+        do {
+            let found = try engine.observe(statement, arguments, query)
+            let print = Fingerprint(found.outcome.rows)
+            let (isNew, matters) = state.withLock { state in
+                defer { state.delivered = print }
+                // Something that was changed meanwhile was in this result, and may be there no longer.
+                let matters = state.gate?.settle(found.documents) ?? false
+                return (state.delivered != print, matters)
             }
-            guard goesOn else { return }
-            do {
-                let outcome = try engine.read(statement, arguments)
-                let print = Fingerprint(outcome.rows)
-                let isNew = state.withLock { state in
-                    defer { state.delivered = print }
-                    return state.delivered != print
-                }
-                guard isNew else { return finished() }
-                let result = DittoQueryResult(outcome)
-                queue.async { self.deliver(result) }
-            } catch {
-                engine.logger.error(
-                    "an observed query failed",
-                    metadata: ["query": "\(queryString)", "error": "\(error)"])
-                finished()
-            }
+            if matters { changed() }
+            guard isNew else { return finished() }
+            let result = DittoQueryResult(found.outcome)
+            queue.async { self.deliver(result) }
+        } catch {
+            engine.logger.error(
+                "an observed query failed", metadata: ["query": "\(queryString)", "error": "\(error)"])
+            // What it reads is not known: every change may mend it.
+            _ = state.withLock { $0.gate?.settle(nil) }
+            finished()
         }
     }
 
@@ -139,7 +176,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             state.isBusy = state.isDirty && !state.isCancelled
             return state.isBusy
         }
-        if again { evaluate() }
+        if again { engine.evaluations.submit { self.evaluate() } }
     }
 }
 
@@ -179,31 +216,6 @@ private struct Fingerprint: Equatable {
                 first = hash64(bytes, seed: first)
                 second = hash64(bytes, seed: second)
             }
-        }
-    }
-}
-
-/// The observers of one store.
-final class ObserverRegistry: Sendable {
-    private let observers = Mutex<Set<DittoStoreObserver>>([])
-
-    var all: Set<DittoStoreObserver> { observers.withLock { $0 } }
-    func add(_ observer: DittoStoreObserver) { observers.withLock { _ = $0.insert(observer) } }
-    func remove(_ observer: DittoStoreObserver) { observers.withLock { _ = $0.remove(observer) } }
-    func cancelAll() { for observer in all { observer.cancel() } }
-
-    /// Called on the writer's thread after each commit.
-    func committed(_ commit: Replica.Commit) {
-        let observers = all
-        guard !observers.isEmpty else { return }
-        var touched: [String] = []
-        for document in commit.documents
-        where !touched.contains(where: { utf8Equal($0, document.collection) }) {
-            touched.append(document.collection)
-        }
-        for observer in observers
-        where observer.collections.contains(where: { read in touched.contains { utf8Equal($0, read) } }) {
-            observer.changed()
         }
     }
 }

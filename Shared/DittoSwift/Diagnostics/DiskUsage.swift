@@ -1,0 +1,154 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// How much of the disk an instance takes.
+public final class DiskUsage: Sendable {
+    private let engine: Engine
+    private let root: URL
+    /// The observations that go on.
+    private let handles = Mutex<[ObjectIdentifier: DiskUsageObserverHandle]>([:])
+
+    init(_ engine: Engine, root: URL) {
+        self.engine = engine
+        self.root = root
+    }
+
+    /// The persistence directory with everything in it, as it is now. Walks through the directory.
+    public var item: DiskUsageItem { DiskUsageItem(at: root) }
+
+    /// As `item`.
+    public var exec: DiskUsageItem { item }
+
+    /// Calls a handler, on a queue of the SDK, with the usage as it is now and whenever it has changed, until
+    /// the returned handle is stopped or the instance closes. How often it looks is
+    /// `disk_usage_monitor_interval`; unless that is set, between once a second and twice a minute.
+    @preconcurrency
+    public func observe(eventHandler: @escaping @Sendable (DiskUsageItem) -> Void) -> DiskUsageObserverHandle
+    {
+        let settings = engine.settings
+        let handle = DiskUsageObserverHandle(
+            root, interval: { settings.parameters.diskUsageInterval }, eventHandler
+        ) { [weak self] handle in
+            self?.handles.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(handle)) }
+        }
+        handles.withLock { $0[ObjectIdentifier(handle)] = handle }
+        handle.look()
+        return handle
+    }
+
+    /// Ends all observations.
+    func stopAll() { for handle in handles.withLock({ Array($0.values) }) { handle.stop() } }
+}
+
+/// The name of 5.x.
+public typealias DittoDiskUsage = DiskUsage
+
+/// Ends an observation of disk usage. Dropping it does not.
+public final class DiskUsageObserverHandle: Sendable {
+    private struct State {
+        var isStopped = false
+        var last: DiskUsageItem?
+        var pause = Limits.firstDiskUsagePause
+    }
+
+    private static let queue = DispatchQueue(label: "ditto.disk-usage", qos: .utility)
+    private let state = Mutex(State())
+    private let delivery = NSRecursiveLock()
+    private let root: URL
+    private let interval: @Sendable () -> Duration?
+    private let handler: @Sendable (DiskUsageItem) -> Void
+    private let ended: @Sendable (DiskUsageObserverHandle) -> Void
+
+    init(
+        _ root: URL, interval: @escaping @Sendable () -> Duration?,
+        _ handler: @escaping @Sendable (DiskUsageItem) -> Void,
+        ended: @escaping @Sendable (DiskUsageObserverHandle) -> Void
+    ) {
+        self.root = root
+        self.interval = interval
+        self.handler = handler
+        self.ended = ended
+    }
+
+    /// Ends the observation. No call of the handler runs after this has returned, unless this was called by
+    /// the handler itself.
+    public func stop() {
+        state.withLock { $0.isStopped = true }
+        delivery.withLock {}
+        ended(self)
+    }
+
+    var isStopped: Bool { state.withLock { $0.isStopped } }
+
+    func look() {
+        Self.queue.async { [self] in
+            guard !isStopped else { return }
+            let item = DiskUsageItem(at: root)
+            let (isNew, pause) = state.withLock { state in
+                let isNew = item != state.last
+                state.last = item
+                state.pause =
+                    isNew ? Limits.firstDiskUsagePause : min(state.pause * 2, Limits.longestDiskUsagePause)
+                return (isNew, state.pause)
+            }
+            if isNew { delivery.withLock { if !isStopped { handler(item) } } }
+            let wait = interval() ?? pause
+            Self.queue.asyncAfter(deadline: .now() + wait / .seconds(1)) { [weak self] in self?.look() }
+        }
+    }
+}
+
+/// A file or directory and what it takes.
+public struct DiskUsageItem: Equatable, Sendable {
+    /// What it is.
+    public var type: DittoFileSystemType
+    /// Its absolute path.
+    public var path: String
+    /// The bytes of a file; of a directory those of everything in it.
+    public var sizeInBytes: Int
+    /// What is in a directory, by name; empty for anything else.
+    public var childItems: [DiskUsageItem]
+}
+
+/// The name of 5.x.
+public typealias DittoDiskUsageItem = DiskUsageItem
+
+/// What stands in a directory.
+public enum DittoFileSystemType: CustomStringConvertible, Sendable {
+    /// A directory.
+    case directory
+    /// A file.
+    case file
+    /// A symbolic link, which is not followed.
+    case symlink
+
+    /// `directory`, `file` or `symlink`.
+    public var description: String {
+        switch self {
+        case .directory: "directory"
+        case .file: "file"
+        case .symlink: "symlink"
+        }
+    }
+}
+
+extension DiskUsageItem {
+    /// What is there; what goes while it is looked at counts as empty.
+    init(at url: URL) {
+        let manager = FileManager.default
+        path = url.path
+        let attributes = try? manager.attributesOfItem(atPath: url.path)
+        switch attributes?[.type] as? FileAttributeType {
+        case .typeDirectory?:
+            let names = (try? manager.contentsOfDirectory(atPath: url.path)) ?? []
+            type = .directory
+            childItems = names.sorted().map { DiskUsageItem(at: url.appendingPathComponent($0)) }
+            sizeInBytes = childItems.reduce(0) { $0 + $1.sizeInBytes }
+        case let found:
+            type = found == .typeSymbolicLink ? .symlink : .file
+            childItems = []
+            sizeInBytes = (attributes?[.size] as? NSNumber)?.intValue ?? 0
+        }
+    }
+}

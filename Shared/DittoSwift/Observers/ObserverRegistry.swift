@@ -1,0 +1,146 @@
+import CRDT
+import DQL
+import Dispatch
+import Logging
+import Replica
+import Synchronization
+
+/// The observers of one store, and the way from a commit to those it matters to.
+///
+/// `committed` runs while the next writer waits, so it only notes what was changed. A queue of its own reads
+/// each changed document once and asks the observers of its collection whether it matters to them; those
+/// without a condition are told at once. Nothing is lost: a document that is noted is read after that, and a
+/// commit that comes later notes it again.
+final class ObserverRegistry: Sendable {
+    private struct State {
+        var observers: Set<DittoStoreObserver> = []
+        var pending: Set<DocumentKey> = []
+        var isRouting = false
+    }
+
+    /// Reads the store; throws when it is closed.
+    typealias Read = @Sendable ((ReadTransaction) throws -> Void) throws -> Void
+
+    private let state = Mutex(State())
+    private let reader = Mutex<Read?>(nil)
+    private static let routes = DispatchQueue(label: "ditto.routes")
+
+    var all: Set<DittoStoreObserver> { state.withLock { $0.observers } }
+
+    /// Says how the store is read.
+    func attach(_ read: @escaping Read) { reader.withLock { $0 = read } }
+
+    func add(_ observer: DittoStoreObserver) { state.withLock { _ = $0.observers.insert(observer) } }
+    func remove(_ observer: DittoStoreObserver) { state.withLock { _ = $0.observers.remove(observer) } }
+    func cancelAll() { for observer in all { observer.cancel() } }
+    /// What reading means has changed.
+    func evaluateAll() { for observer in all { observer.changed() } }
+
+    /// How many observers there are, and how many that ask the same as this one.
+    func counts(like observer: DittoStoreObserver) -> (all: Int, alike: Int) {
+        let observers = all
+        return (observers.count, observers.count { $0.likeness == observer.likeness })
+    }
+
+    /// Called on the writer's thread after each commit.
+    func committed(_ commit: Replica.Commit) {
+        let observers = all
+        guard !observers.isEmpty else { return }
+        var touched: [String] = []
+        for document in commit.documents
+        where !touched.contains(where: { utf8Equal($0, document.collection) }) {
+            touched.append(document.collection)
+        }
+        var routed: [String] = []
+        for observer in observers {
+            let reads = observer.collections.first { read in touched.contains { utf8Equal($0, read) } }
+            guard let reads else { continue }
+            if !observer.isGated {
+                observer.changed()
+            } else if !routed.contains(where: { utf8Equal($0, reads) }) {
+                routed.append(reads)
+            }
+        }
+        guard !routed.isEmpty else { return }
+        note(commit.documents.filter { key in routed.contains { utf8Equal($0, key.collection) } })
+    }
+
+    private func note(_ documents: [DocumentKey]) {
+        enum Outcome { case waits, starts, isTooMuch }
+        let outcome: Outcome = state.withLock { state in
+            guard state.pending.count + documents.count <= Limits.routedDocuments else { return .isTooMuch }
+            state.pending.formUnion(documents)
+            defer { state.isRouting = true }
+            return state.isRouting ? .waits : .starts
+        }
+        switch outcome {
+        case .waits: break
+        case .starts: Self.routes.async { self.route() }
+        case .isTooMuch: tellAll(all, about: documents)
+        }
+    }
+
+    private func route() {
+        while true {
+            let (pending, observers) = state.withLock { state in
+                let pending = state.pending
+                state.pending = []
+                if pending.isEmpty { state.isRouting = false }
+                return (pending, state.observers)
+            }
+            guard !pending.isEmpty else { return }
+            do {
+                try reader.withLock { $0 }? { transaction in
+                    for (collection, ids) in Self.byCollection(pending) {
+                        try Self.route(ids, of: collection, observers, transaction)
+                    }
+                }
+            } catch {
+                // Whoever runs its query finds out what is wrong.
+                tellAll(observers, about: Array(pending))
+            }
+        }
+    }
+
+    private func tellAll(_ observers: Set<DittoStoreObserver>, about documents: [DocumentKey]) {
+        let collections = Self.byCollection(documents).map(\.collection)
+        for observer in observers
+        where observer.collections.contains(where: { read in collections.contains { utf8Equal($0, read) } }) {
+            observer.changed()
+        }
+    }
+
+    private static func byCollection(
+        _ documents: some Sequence<DocumentKey>
+    ) -> [(collection: String, ids: [DocumentID])] {
+        var groups: [(collection: String, ids: [DocumentID])] = []
+        for document in documents {
+            if let place = groups.firstIndex(where: { utf8Equal($0.collection, document.collection) }) {
+                groups[place].ids.append(document.id)
+            } else {
+                groups.append((collection: document.collection, ids: [document.id]))
+            }
+        }
+        return groups
+    }
+
+    private static func route(
+        _ ids: [DocumentID], of collection: String, _ observers: Set<DittoStoreObserver>,
+        _ transaction: ReadTransaction
+    ) throws {
+        let watching = observers.compactMap { observer in
+            observer.watched.flatMap { query in
+                utf8Equal(query.collection, collection) ? (observer: observer, query: query) : nil
+            }
+        }
+        for id in ids {
+            let hash = ObserverGate.hash(id)
+            var isLive = false
+            try transaction.lookup(collection, id) { record in
+                isLive = true
+                for (observer, query) in watching { observer.changed(hash, matches: query.matches(record)) }
+            }
+            if !isLive { for (observer, _) in watching { observer.changed(hash, matches: false) } }
+        }
+    }
+}

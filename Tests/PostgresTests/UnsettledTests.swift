@@ -1,0 +1,167 @@
+import CRDT
+import OperationLog
+import Testing
+
+@testable import Postgres
+
+/// Plain appends leave the tables of frontiers and touches behind (`WriterKnowledge`): nobody may notice.
+@Suite(
+    "The log in PostgreSQL: what waits to be settled",
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+struct UnsettledTests {
+    /// Appends one by one, so that each is a group of its own.
+    private static func append(
+        _ sequences: ClosedRange<UInt64>, of actor: UInt64, to log: PostgresOperationLog, touch: Touch? = nil
+    ) async throws {
+        for sequence in sequences {
+            let request = AppendRequest(
+                record: record(actor, sequence).record, authorKey: "key", touches: touch.map { [$0] } ?? [])
+            let outcome = try await log.append([request], to: "db")[0]
+            guard case .appended = outcome else {
+                Issue.record("operation \(sequence) of \(actor): \(outcome)")
+                return
+            }
+        }
+    }
+
+    private static func use(
+        _ body: (PostgresOperationLog, _ other: PostgresOperationLog, Connection) async throws -> Void
+    ) async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            let other = try PostgresOperationLog(url: url)
+            try await body(log, other, try Connection(url: url))
+            await log.close()
+            await other.close()
+        }
+    }
+
+    @Test("a frontier counts it, for whoever asks")
+    func frontier() async throws {
+        try await Self.use { log, other, tables in
+            try await Self.append(1...5, of: 1, to: log)
+            _ = try await log.append([record(2, 1), record(2, 2), record(1, 6)], to: "db")
+            let stored = try tables.query("SELECT coalesce(max(sequence), 0) FROM mimeo_log.actors")
+            #expect(stored.int8(0, 0) == 0, "nothing waits: this test shows nothing")
+            for opening in [log, other] {
+                let frontier = try await opening.frontier(of: [1, 2, 3].map { ActorID($0) }, in: "db")
+                #expect(frontier[ActorID(1)]?.sequence == 6)
+                #expect(frontier[ActorID(1)]?.timestamp == 1_006)
+                #expect(frontier[ActorID(1)]?.hash == ChainHash.content(Array("1/6".utf8)))
+                #expect(frontier[ActorID(2)]?.sequence == 2)
+                #expect(frontier.count == 2)
+            }
+        }
+    }
+
+    @Test("another opening decides by it, and the first by what the other has appended since")
+    func otherOpening() async throws {
+        try await Self.use { log, other, _ in
+            try await Self.append(1...3, of: 1, to: log)
+            #expect(try await other.append([record(1, 3)], to: "db") == [.duplicate(through: 3)])
+            #expect(try await other.append([record(1, 5)], to: "db") == [.gap(expected: 4)])
+            let foreign = AppendRequest(record: record(1, 4).record, authorKey: "another", touches: [])
+            #expect(try await other.append([foreign], to: "db") == [.conflict(.foreignActor)])
+            #expect(try await other.append([record(1, 4)], to: "db") == [.appended(offset: 4)])
+            #expect(try await log.append([record(1, 4)], to: "db") == [.duplicate(through: 4)])
+            #expect(try await log.append([record(1, 5)], to: "db") == [.appended(offset: 5)])
+            #expect(try await other.append([record(1, 5)], to: "db") == [.duplicate(through: 5)])
+            #expect(try await other.append([record(2, 1)], to: "db") == [.appended(offset: 6)])
+            #expect(try await log.append([record(2, 1)], to: "db") == [.duplicate(through: 1)])
+            #expect(try await log.append([record(2, 2), record(1, 6)], to: "db").count == 2)
+            #expect(try await other.frontier(of: [ActorID(2)], in: "db")[ActorID(2)]?.sequence == 2)
+        }
+    }
+
+    @Test("a writer compares its own appends with what it knows of them")
+    func ownKnowledge() async throws {
+        try await Self.use { log, _, _ in
+            try await Self.append(1...3, of: 1, to: log)
+            #expect(try await log.append([record(1, 3)], to: "db") == [.duplicate(through: 3)])
+            try await Self.append(4...5, of: 1, to: log)
+            #expect(try await log.append([record(1, 7)], to: "db") == [.gap(expected: 6)])
+            try await Self.append(6...7, of: 1, to: log)
+            let foreign = AppendRequest(record: record(1, 8).record, authorKey: "another", touches: [])
+            #expect(try await log.append([foreign], to: "db") == [.conflict(.foreignActor)])
+            try await Self.append(8...9, of: 1, to: log)
+            // New to the writer, and known to the log.
+            #expect(try await log.append([record(2, 1)], to: "db") == [.appended(offset: 10)])
+            #expect(try await log.append([record(2, 1)], to: "db") == [.duplicate(through: 1)])
+            #expect(try await log.append([record(3, 2)], to: "db") == [.gap(expected: 1)])
+        }
+    }
+
+    @Test("a condition is broken by it")
+    func condition() async throws {
+        try await Self.use { log, other, _ in
+            let touch = Touch.collection("c")
+            try await Self.append(1...4, of: 1, to: log, touch: touch)
+            try await Self.append(5...6, of: 1, to: log)
+            let outcomes: [AppendOutcome] = [.conflict(.condition(offset: 4)), .appended(offset: 7)]
+            for (readAt, outcome) in zip(3...4 as ClosedRange<UInt64>, outcomes) {
+                let late = AppendRequest(
+                    record: record(2, 1).record, authorKey: "key", touches: [],
+                    condition: AppendCondition(readAt: readAt, reads: [touch]))
+                #expect(try await other.append([late], to: "db") == [outcome])
+            }
+        }
+    }
+
+    @Test("there is never more of it than a bound, and its rows are used again", arguments: [1, 40])
+    func bound(each: UInt64) async throws {
+        try await Self.use { log, other, tables in
+            let groups = UInt64(PostgresLimits.unsettledGroups)
+            let rounds = each == 1 ? groups * 2 + 9 : UInt64(PostgresLimits.unsettledOperations) / each * 2
+            for round in 0..<rounds {
+                let first = round * each + 1
+                let requests = (first..<first + each).map { record(1, $0) }
+                #expect(try await log.append(requests, to: "db").last == .appended(offset: first + each - 1))
+            }
+            let rows = try tables.query(
+                """
+                SELECT count(*), max(d.head - d.settled), max(a.sequence) FROM mimeo_log.unsettled u
+                JOIN mimeo_log.databases d ON d.number = u.database
+                JOIN mimeo_log.actors a ON a.database = u.database
+                """)
+            #expect(rows.int8(0, 0) <= Int64(groups))
+            #expect(rows.int8(0, 1) <= Int64(PostgresLimits.unsettledOperations) + Int64(each))
+            #expect(rows.int8(0, 2) > 0, "nothing was settled")
+            #expect(
+                try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == rounds * each)
+            #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: rounds * each)])
+        }
+    }
+
+    @Test("a truncation settles it, and what is left of the index is what an index would have")
+    func truncation() async throws {
+        try await Self.use { log, _, tables in
+            try await Self.append(1...3, of: 1, to: log, touch: .collection("old"))
+            try await Self.append(4...6, of: 1, to: log, touch: .collection("new"))
+            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
+            try await log.add([1], to: draft, in: "db")
+            _ = try await log.finish(draft, in: "db")
+            try await log.truncate("db", through: 3, keepingHashesAfter: 0)
+            let touched = try tables.query(
+                "SELECT count(*), max(\"offset\") FROM mimeo_log.touched WHERE \"offset\" > 0")
+            #expect(touched.int8(0, 0) == 1)
+            #expect(touched.int8(0, 1) == 6)
+            try await Self.append(7...8, of: 1, to: log)
+            #expect(try await log.append([record(1, 2)], to: "db") == [.duplicate(through: 8)])
+        }
+    }
+
+    @Test("a writer whose connection was lost knows nothing, and asks the tables")
+    func lostConnection() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            try await Self.append(1...3, of: 1, to: log)
+            try TestDatabase.endConnections(of: url)
+            try await appendThroughFailures(log, 1, count: 6)
+            #expect(try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == 6)
+            #expect(try await log.read("db", after: 0).map(\.sequence) == Array(1...6))
+            await log.close()
+        }
+    }
+}
