@@ -124,9 +124,12 @@ public struct ObjectValue: Sendable {
 
     /// The pairs sorted by the UTF-8 bytes of their keys: the canonical order.
     public var sorted: [Entry] {
-        let inOrder = zip(entries, entries.dropFirst()).allSatisfy { utf8Precedes($0.key, $1.key) }
-        return inOrder ? entries : entries.sorted { utf8Precedes($0.key, $1.key) }
+        let order = order
+        return order.isIdentity ? entries : (0..<count).map { entries[order[$0]] }
     }
+
+    /// Where the pairs stand in the canonical order.
+    var order: KeyOrder { KeyOrder(entries) }
 
     private static func hasDuplicates(_ pairs: [Entry]) -> Bool {
         guard pairs.count > 1 else { return false }

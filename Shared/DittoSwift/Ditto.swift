@@ -74,12 +74,6 @@ public final class Ditto: Sendable {
         config = opened.redacted
         absolutePersistenceDirectory = URL(fileURLWithPath: opened.directory, isDirectory: true)
         engine = try Engine(directory: opened.directory, logger: logger)
-        let settings = engine.settings
-        files.open(in: opened.directory) {
-            let parameters = settings.parameters
-            return LogFiles.Policy(
-                bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
-        }
         logFiles = files
         name = Mutex(DeviceName.fitting(DeviceName.ofComputer))
         diskUsage = DiskUsage(engine, root: absolutePersistenceDirectory)
@@ -99,6 +93,13 @@ public final class Ditto: Sendable {
         store.owner.set(self)
         sync.owner.set(self)
         auth?.owner.set(self)
+        // Last: an opening that fails leaves no log behind.
+        let settings = engine.settings
+        files.open(in: opened.directory) {
+            let parameters = settings.parameters
+            return LogFiles.Policy(
+                bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
+        }
     }
 
     deinit {

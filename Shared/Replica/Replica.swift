@@ -94,7 +94,7 @@ public final class Replica: Sendable {
             // Pages are read where the kernel has them: a copy of each is a third of a scan.
             try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
         }
-        readers = Readers(path: path, configuration: reading)
+        readers = Readers(path: path, configuration: reading, cache: indexCache)
         do {
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
@@ -138,18 +138,10 @@ public final class Replica: Sendable {
     public func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         try checkOpen()
         do {
-            return try readers.read { database in
-                try RawStatement(cached: "BEGIN", database).run()
-                defer { if database.isInsideTransaction { try? Self.endReading(database) } }
-                return try body(ReadTransaction(database, indexCache))
-            }
+            return try readers.read(body)
         } catch {
             throw ReplicaError.translated(error)
         }
-    }
-
-    private static func endReading(_ database: Database) throws {
-        try RawStatement(cached: "ROLLBACK", database).run()
     }
 
     /// Runs a local write transaction; a thrown error rolls it back. The closure may run twice (see
@@ -237,7 +229,7 @@ public final class Replica: Sendable {
     ) throws -> Result {
         try checkOpen()
         do {
-            return try pool.writeWithoutTransaction { database in
+            return try writing { database in
                 let before = shared.withLock { $0.state }
                 var state = before
                 let outcome = try database.inImmediateTransaction {
@@ -256,6 +248,14 @@ public final class Replica: Sendable {
             throw ReplicaError.translated(error)
         }
     }
+
+    /// Runs a closure on the connection that writes. Every write goes through here: `readers` has to know.
+    func writing<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try readers.writing { try pool.writeWithoutTransaction(body) }
+    }
+
+    /// A snapshot of its own, which may last.
+    func makeSnapshot() throws -> DatabaseSnapshot { try pool.makeSnapshot() }
 
     private func changing<Value>(
         _ body: (Database, inout StoreState) throws -> (WriteResult<Value>, Commit?)

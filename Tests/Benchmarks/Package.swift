@@ -32,7 +32,9 @@ let package = Package(
             ], path: "Shared/Replica", exclude: ["README.md"], swiftSettings: strict),
         .executableTarget(
             name: "queries",
-            dependencies: ["CRDT", "DQL", "Replica", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "CRDT", "DQL", "Replica", "CSQLite", .product(name: "Logging", package: "swift-log"),
+            ],
             path: "Tests/Benchmarks/Queries", swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

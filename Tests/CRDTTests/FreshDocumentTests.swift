@@ -21,11 +21,11 @@ struct FreshDocumentTests {
             try single.set([field.key], field.value, objectsAreRegisters: objectsAreRegisters)
         }
         for editor in [whole, single] {
-            #expect(fresh.state() == editor.document.encoded(), "\(fields)")
-            #expect(fresh.delta() == editor.pending.delta(stamp: stamp)?.encoded(), "\(fields)")
+            #expect(fresh.state == editor.document.encoded(), "\(fields)")
+            #expect(fresh.delta == editor.pending.delta(stamp: stamp)?.encoded(), "\(fields)")
             #expect(fresh.pending == editor.pending)
         }
-        #expect(try Document(decoding: fresh.state()) == whole.document)
+        #expect(try Document(decoding: fresh.state) == whole.document)
     }
 
     @Test("state and delta are the editor's, byte for byte", arguments: 0..<400)
@@ -62,7 +62,7 @@ struct FreshDocumentTests {
         let fields = object(["a": 1, "m": ["x": 2]])
         let fresh = try #require(try FreshDocument(fields, stamp: stamp))
         var editor = DocumentEditor(
-            document: try Document(decoding: fresh.state()), pending: fresh.pending, stamp: stamp)
+            document: try Document(decoding: fresh.state), pending: fresh.pending, stamp: stamp)
         try editor.set(["m", "y"], 3)
         try editor.unset(["a"])
         var whole = DocumentEditor(document: Document(), stamp: stamp)

@@ -18,11 +18,11 @@ struct InsertionTests {
     private func expectSame(_ fields: ObjectValue, objectsAreRegisters: Bool) throws {
         let fresh = try #require(
             try FreshDocument(fields, objectsAreRegisters: objectsAreRegisters, stamp: stamp))
-        let insertion = try #require(Insertion(delta: fresh.delta(), stamp: stamp))
-        #expect(insertion.state == fresh.state(), "\(fields)")
-        #expect(try insertion.state == applied(fresh.delta()).encoded(), "\(fields)")
-        #expect(Insertion.isOne(fresh.delta()))
-        #expect(Insertion.stamp(ofState: fresh.state()) == stamp)
+        let insertion = try #require(Insertion(delta: fresh.delta, stamp: stamp))
+        #expect(insertion.state == fresh.state, "\(fields)")
+        #expect(try insertion.state == applied(fresh.delta).encoded(), "\(fields)")
+        #expect(Insertion.isOne(fresh.delta))
+        #expect(Insertion.stamp(ofState: fresh.state) == stamp)
         #expect(
             try Fold.step(.insertion(insertion), on: nil)
                 == Fold.step(.delta(insertion.decoded()), on: nil))
@@ -52,8 +52,8 @@ struct InsertionTests {
         let fresh = try #require(try FreshDocument(fields, stamp: stamp))
         var taken = (deltas: 0, states: 0)
         for _ in 0..<60 {
-            var delta = fresh.delta()
-            var state = fresh.state()
+            var delta = fresh.delta
+            var state = fresh.state
             for _ in 0...random.below(2) {
                 delta[random.below(delta.count)] = UInt8(truncatingIfNeeded: random.next())
                 state[random.below(state.count)] = UInt8(truncatingIfNeeded: random.next())
@@ -88,7 +88,7 @@ struct InsertionTests {
         #expect(!Insertion.isOne(seed.encoded()))
         let fresh = try #require(try FreshDocument(object(["a": 1]), stamp: stamp))
         let later = Stamp(time: stamp.time + 1, actor: stamp.actor)
-        var update = DocumentEditor(document: try Document(decoding: fresh.state()), stamp: later)
+        var update = DocumentEditor(document: try Document(decoding: fresh.state), stamp: later)
         try update.set(["a"], 2)
         let change = try #require(update.pending.delta(stamp: later))
         #expect(!Insertion.isOne(change.encoded()))
@@ -98,8 +98,8 @@ struct InsertionTests {
             #expect(reach.base == bytes.base && reach.resultingVector == bytes.resultingVector)
             #expect(reach.writesStamp == bytes.writesStamp)
         }
-        let reach = try DeltaReach(decoding: fresh.delta(), stamp: stamp)
-        let whole = try Delta(decoding: fresh.delta(), stamp: stamp)
+        let reach = try DeltaReach(decoding: fresh.delta, stamp: stamp)
+        let whole = try Delta(decoding: fresh.delta, stamp: stamp)
         #expect(reach.resultingVector == whole.resultingVector && reach.base.isEmpty && reach.writesStamp)
     }
 
@@ -108,13 +108,13 @@ struct InsertionTests {
         let fresh = try #require(try FreshDocument(object(["a": 1]), stamp: stamp))
         let other = Stamp(time: stamp.time + 9, actor: ActorID(6))
         let there = try #require(try FreshDocument(object(["b": 2]), stamp: other))
-        let change = try LoggedChange(decoding: fresh.delta(), stamp: stamp)
+        let change = try LoggedChange(decoding: fresh.delta, stamp: stamp)
         guard case .insertion(let insertion) = change else {
             Issue.record("a plain insertion is not taken for one")
             return
         }
-        let expected = try Fold.step(.delta(insertion.decoded()), on: there.state())
-        #expect(try Fold.step(change, on: there.state()) == expected)
-        #expect(try Fold.step(change, on: fresh.state()) == .duplicate)
+        let expected = try Fold.step(.delta(insertion.decoded()), on: there.state)
+        #expect(try Fold.step(change, on: there.state) == expected)
+        #expect(try Fold.step(change, on: fresh.state) == .duplicate)
     }
 }

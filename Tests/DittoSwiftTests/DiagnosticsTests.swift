@@ -58,7 +58,7 @@ struct DiagnosticsTests {
             try await ditto.store.execute(
                 query: "INSERT INTO c DOCUMENTS (:d)",
                 arguments: ["d": ["text": String(repeating: "x", count: 200_000)]])
-            let grown = await sizes.wait { ($0.last ?? 0) > first[0] }
+            let grown = await sizes.wait { ($0.last ?? 0) >= first[0] + 200_000 }
             #expect((grown.last ?? 0) >= first[0] + 200_000)
             handle.stop()
             let count = sizes.all.count

@@ -27,10 +27,20 @@ struct LoggerTests {
         try await body(shown)
     }
 
+    /// Lets a transaction be warned about, and waits until the log has it; where nothing is logged, a moment.
     private func warn(_ ditto: Ditto, _ hint: String) async throws {
         try await ditto.store.execute(query: "ALTER SYSTEM SET transaction_duration_before_logging_ms = 1")
         try await ditto.store.transaction(hint: hint) { _ in
-            try await Task.sleep(for: .milliseconds(60))
+            guard DittoLogger.isEnabled else { return try await Task.sleep(for: .milliseconds(60)) }
+            #expect(try await eventually { try await exported().contains(hint) })
+        }
+    }
+
+    private func exported() async throws -> String {
+        try await withTemporaryDirectory { directory in
+            let file = directory.appendingPathComponent("log")
+            try await DittoLogger.export(to: file)
+            return String(decoding: try Data(contentsOf: file), as: UTF8.self)
         }
     }
 

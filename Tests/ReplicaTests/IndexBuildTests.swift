@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -68,6 +69,66 @@ struct IndexBuildTests {
             try replica.beginIndex("a", on: "t", steps: 1)
             #expect(try replica.description(of: "a")?.keys.map(\.path) == [["t"]])
             #expect(try replica.indexFaults() == [])
+        }
+    }
+
+    @Test("a build that is cancelled, times out or fails leaves no index behind, and the next one works")
+    func cancelled() throws {
+        try withPeer { replica, _ in
+            try Self.fill(replica)
+            for (reason, code) in [(Interruption.cancelled, "DQL-0610"), (.timeout, "DQL-0611")] {
+                let error = #expect(throws: DQLError.self) {
+                    try replica.change(.create(index("a", on: ["a"]), ifNotExists: false)) { reason }
+                }
+                #expect(error?.code.rawValue == code)
+                #expect(try replica.indexes().isEmpty)
+            }
+            try replica.writing { database in
+                try database.execute(sql: "UPDATE documents_1 SET state = x'07' WHERE number = 2000")
+            }
+            #expect(throws: CRDTError.self) { try replica.createIndex("a", on: "a") }
+            #expect(try replica.indexes().isEmpty)
+            try replica.writing { try $0.execute(sql: "DELETE FROM documents_1 WHERE number = 2000") }
+            try replica.createIndex("a", on: "a")
+            #expect(try replica.indexFaults() == [])
+        }
+    }
+
+    @Test("an index that is dropped while CREATE INDEX builds it ends that statement")
+    func dropped() throws {
+        try withPeer { replica, _ in
+            try Self.fill(replica)
+            let drops = Mutex(0)
+            let error = #expect(throws: DQLError.self) {
+                try replica.change(.create(index("a", on: ["a"]), ifNotExists: false)) {
+                    if drops.withLock({
+                        $0 += 1
+                        return $0
+                    }) == 1 {
+                        try? replica.change(.drop(collection: "c", name: "a", ifExists: false))
+                    }
+                    return nil
+                }
+            }
+            #expect(error?.message.contains("was dropped while it was built") == true)
+            #expect(drops.withLock { $0 } == 1)
+            #expect(try replica.indexes().isEmpty)
+        }
+    }
+
+    @Test("an index that a damaged document keeps from being completed is dropped at the next opening")
+    func damaged() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder)
+            try Self.fill(replica)
+            try replica.beginIndex("a", on: "a", steps: 1)
+            try replica.writing { database in
+                try database.execute(sql: "UPDATE documents_1 SET state = x'07' WHERE number = 2000")
+            }
+            try replica.close()
+            let again = try open(folder)
+            try until { try again.indexes().isEmpty }
+            try again.close()
         }
     }
 

@@ -16,7 +16,7 @@ struct GreetingTests {
         return CRDT.Operation(
             actor: stamp.actor, sequence: sequence, timestamp: stamp.time,
             changes: [
-                .init(collection: "c", id: try DocumentID(.int(Int64(sequence))), delta: fresh.delta())
+                .init(collection: "c", id: try DocumentID(.int(Int64(sequence))), delta: fresh.delta)
             ])
     }
 

@@ -44,6 +44,8 @@ class PostgresAway(SystemTest):
         for _ in range(3):
             self.assert_comes_back(self.insert(server, "away"), "LOG-030")
             self.assert_comes_back(server.post_statement("SELECT _id FROM cars", seconds=60), "LOG-030")
+        for service in ("replicator", "query-service"):
+            until(lambda: self.health(server, service) == 503, 60, f"{service} says it is healthy")
         commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'offline'})")["commitID"]
         self.assertEqual(self.ids(peer), ["first", "offline"])
         postgres.start()

@@ -57,7 +57,8 @@ struct ImportTable {
     static let mimeo = ImportTable(
         rows: [
             "Shared/CRDT": collections,
-            "Shared/DQL": mathematics.union(["CRDT"]),
+            // Decision 0016: what the planner said of a prepared statement, which any thread executes.
+            "Shared/DQL": mathematics.union(["CRDT", "Synchronization"]),
             "Shared/Replica": platform.union(grdb).union(["CRDT", "DQL"]),
             "Shared/OperationLog": platform.union(grdb).union(["CRDT"]),
             "Shared/Postgres": platform.union(["CRDT", "DQL", "OperationLog", "CLibPQ"]),

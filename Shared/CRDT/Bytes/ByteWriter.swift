@@ -5,7 +5,18 @@ struct ByteWriter {
 
     mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
 
+    /// How many bytes there are.
+    var count: Int { bytes.count }
+
+    @inline(__always)
     mutating func byte(_ value: UInt8) { bytes.append(value) }
+
+    /// Appends what another writer has written from a place on.
+    mutating func copy(_ other: borrowing ByteWriter, from place: Int) {
+        other.bytes.withUnsafeBytes {
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[place...]))
+        }
+    }
 
     mutating func raw(_ run: some Sequence<UInt8>) { bytes.append(contentsOf: run) }
 
@@ -43,7 +54,16 @@ struct ByteWriter {
 
     mutating func text(_ value: String) {
         count(value.utf8.count)
-        bytes.append(contentsOf: value.utf8)
+        utf8(value)
+    }
+
+    /// A text without its length.
+    @inline(__always)
+    mutating func utf8(_ value: String) {
+        let inPlace: Void? = value.utf8.withContiguousStorageIfAvailable {
+            bytes.append(contentsOf: UnsafeRawBufferPointer($0))
+        }
+        if inPlace == nil { bytes.append(contentsOf: value.utf8) }
     }
 
     /// Writes `body`'s bytes behind their length.

@@ -24,7 +24,7 @@ extension ByteWriter {
                 byte(0x05)
                 count(length)
             }
-            raw(text.utf8)
+            utf8(text)
         case .binary(let run):
             byte(0x06)
             count(run.count)

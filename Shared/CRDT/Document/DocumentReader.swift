@@ -6,7 +6,8 @@
 public struct DocumentReader {
     /// The document itself as a map.
     public let root: MapReader
-    private let bytes: UnsafeRawBufferPointer
+    /// The encoding.
+    public let bytes: UnsafeRawBufferPointer
 
     /// A reader on one encoded document. Throws `truncated`, `malformed` or `unsupportedVersion`.
     public init(_ bytes: UnsafeRawBufferPointer) throws(CRDTError) {

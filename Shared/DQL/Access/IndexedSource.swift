@@ -37,6 +37,11 @@ public struct IndexScan: Equatable, Sendable {
         self.isOrdered = isOrdered
     }
 
+    /// The same scan of other parts of its index.
+    func replacing(ranges: [IndexRange]) -> IndexScan {
+        IndexScan(index: index, ranges: ranges, isReversed: isReversed, isOrdered: isOrdered)
+    }
+
     /// Whether all its entries have one key: then they are in the order of a scan.
     var isOneKey: Bool {
         ranges.count == 1 && ranges[0].next == nil && ranges[0].equal.count == index.keys.count
@@ -97,4 +102,9 @@ public protocol IndexedSource: DocumentSource {
 
     /// How many live documents a collection has.
     func count(of collection: String) throws -> Int
+}
+
+extension IndexedSource {
+    /// Itself.
+    public var indexed: (any IndexedSource)? { self }
 }

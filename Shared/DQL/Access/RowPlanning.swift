@@ -7,7 +7,7 @@ struct RowPlanner {
     let documents: any DocumentSource
     let options: ExecutionOptions
 
-    private var indexed: (any IndexedSource)? { documents as? any IndexedSource }
+    private var indexed: (any IndexedSource)? { documents.indexed }
 
     /// What planning made of a statement's rows.
     struct Planned {

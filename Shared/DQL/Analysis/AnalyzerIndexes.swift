@@ -96,6 +96,12 @@ extension DQLError {
             position: SourcePosition(line: 1, column: 1))
     }
 
+    /// CREATE INDEX of an index that somebody dropped before it was complete.
+    public static func indexGone(_ name: String, _ collection: String) -> DQLError {
+        DQLError(
+            .cancelled, "Query failed: the index \(name) on \(collection) was dropped while it was built")
+    }
+
     /// CREATE INDEX on a collection that has as many as it may.
     public static func tooManyIndexes(_ collection: String) -> DQLError {
         DQLError(

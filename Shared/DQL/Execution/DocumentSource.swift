@@ -24,6 +24,14 @@ public struct DocumentRecord {
         place = bytes
         self.document = document
     }
+
+    /// The bytes of the id and of the document.
+    func withBytes<Result>(
+        _ body: (_ id: UnsafeRawBufferPointer, _ document: UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        guard let known else { return body(place, document.bytes) }
+        return known.bytes.withUnsafeBytes { body($0, document.bytes) }
+    }
 }
 
 /// A consistent snapshot of a store's documents. The border between the language and stores: the evaluator
@@ -35,6 +43,14 @@ public protocol DocumentSource {
 
     /// Visits the document of this id if it is live.
     func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
+
+    /// The same snapshot with its indexes; nil for a store that has none.
+    var indexed: (any IndexedSource)? { get }
+}
+
+extension DocumentSource {
+    /// None.
+    public var indexed: (any IndexedSource)? { nil }
 }
 
 /// A write transaction: it sees its own writes.

@@ -12,6 +12,7 @@ class DocumentTest {
     static func prepare(_ condition: BoundExpression, source: Int) -> DocumentTest? {
         switch condition {
         case .and(let operands):
+            if let test = NumberTest.between(operands, source) { return test }
             let tests = operands.compactMap { prepare($0, source: source) }
             return tests.count == operands.count ? JunctionTest(all: tests) : nil
         case .or(let operands):
@@ -66,7 +67,7 @@ class DocumentTest {
         guard let cursor = cursor(field, source) else { return nil }
         switch value {
         case .string(let text): return TextTest(cursor, symbol, text)
-        case .int, .double: return NumberTest(cursor, symbol, value)
+        case .int, .double: return NumberTest(cursor, NumberBound(symbol, value))
         case .bool(let flag): return BooleanTest(cursor, symbol, flag)
         default: return nil
         }
@@ -163,20 +164,39 @@ private final class TextTest: DocumentTest {
     }
 }
 
-/// A field beside a number.
-private final class NumberTest: DocumentTest {
-    private let cursor: FieldCursor
+/// A number that another one is compared with.
+private struct NumberBound {
     private let order: OrderTest
     private let number: Value
     private let int: Int64
     private let isInt: Bool
 
-    init(_ cursor: FieldCursor, _ symbol: BinaryOperator, _ number: Value) {
-        self.cursor = cursor
+    init(_ symbol: BinaryOperator, _ number: Value) {
         order = OrderTest(symbol)
         self.number = number
         int = number.intValue ?? 0
         isInt = number.intValue != nil
+    }
+
+    @inline(__always)
+    func holds(_ found: Int64) -> Bool {
+        if isInt { return order.holds(found < int ? -1 : found > int ? 1 : 0) }
+        return order.holds(ValueOrder.collate(.int(found), number))
+    }
+
+    func holds(_ found: Double) -> Bool { order.holds(ValueOrder.collate(.double(found), number)) }
+}
+
+/// A field beside a number, or between two.
+private final class NumberTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let bound: NumberBound
+    private let other: NumberBound?
+
+    init(_ cursor: FieldCursor, _ bound: NumberBound, _ other: NumberBound? = nil) {
+        self.cursor = cursor
+        self.bound = bound
+        self.other = other
     }
 
     override func holds(_ document: DocumentReader) -> Bool? {
@@ -185,12 +205,30 @@ private final class NumberTest: DocumentTest {
         case .other: return nil
         case .value(let value):
             switch value.content {
-            case .int(let found):
-                if isInt { return order.holds(found < int ? -1 : found > int ? 1 : 0) }
-                return order.holds(ValueOrder.collate(.int(found), number))
-            case .double(let found): return order.holds(ValueOrder.collate(.double(found), number))
+            case .int(let found): return bound.holds(found) && other?.holds(found) ?? true
+            case .double(let found): return bound.holds(found) && other?.holds(found) ?? true
             default: return false
             }
+        }
+    }
+
+    /// The test of two comparisons of one field with numbers, which finds it once.
+    static func between(_ operands: [BoundExpression], _ source: Int) -> NumberTest? {
+        guard operands.count == 2,
+            case .comparison(let first, .field(let field), .constant(let low?)) = operands[0],
+            case .comparison(let second, .field(let other), .constant(let high?)) = operands[1],
+            field == other, low.isNumber, high.isNumber,
+            let cursor = DocumentTest.cursor(.field(field), source)
+        else { return nil }
+        return NumberTest(cursor, NumberBound(first, low), NumberBound(second, high))
+    }
+}
+
+extension Value {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .int, .double: true
+        default: false
         }
     }
 }

@@ -23,21 +23,37 @@ extension PreparedStatement {
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), _ body: (Value) throws -> Bool
     ) throws -> [DQLWarning] {
+        try forEachResult(in: documents, arguments: arguments, options: options) { try body($0.value) }
+    }
+
+    /// As `forEachRow`, whole documents in place: for who keeps rows without looking into them, or wants a
+    /// part of them only.
+    @discardableResult
+    public func forEachResult(
+        in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
+        options: ExecutionOptions = ExecutionOptions(), _ body: (ResultRow) throws -> Bool
+    ) throws -> [DQLWarning] {
         if case .explain(let kind, let inner) = plan, kind != .profile {
             guard !provisions else { throw indexStatement }
-            _ = try body(try readable { try explained(kind, inner, arguments, options, documents) })
+            _ = try body(
+                ResultRow(try readable { try explained(kind, inner, arguments, options, documents) }))
             return warnings + unusedArguments(arguments)
         }
         let context = try readable { try begun(arguments, options, documents) }
         switch plan {
         case .explain(_, .select(let plan)):
-            try readable { try profile(plan, documents, context, body) }
+            try readable { try profile(plan, documents, context) { try body(ResultRow($0)) } }
         case .select(let plan):
-            try readable { try SelectExecutor(plan, documents, context).run(body) }
+            try readable {
+                if try direct?.run(documents, context, body) ?? false { return }
+                try SelectExecutor(plan, documents, context).results(body)
+            }
         case .show(let shown):
-            _ = try body(.object(row(shown, options.parameters, context.arguments)))
+            _ = try body(ResultRow(.object(row(shown, options.parameters, context.arguments))))
         case .deleteRequests(let collection, let plan):
-            try readable { try deleteRequests(collection, plan, documents, context, body) }
+            try readable {
+                try deleteRequests(collection, plan, documents, context) { try body(ResultRow($0)) }
+            }
         case .alterSystem: throw systemStatement
         case .index: throw indexStatement
         default:
@@ -201,7 +217,7 @@ extension PreparedStatement {
         do {
             return try body()
         } catch let error as CRDTError {
-            throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")
+            throw DQLError.unreadable(error)
         }
     }
 }

@@ -61,12 +61,7 @@ final class ExecutionMeter {
                 "the subscription's condition goes through more than \(DQLLimits.subscriptionSteps) elements "
                     + "of one document")
         }
-        switch interruption?() {
-        case nil: return
-        case .cancelled?: throw DQLError(.cancelled, "Query failed: the request was cancelled")
-        case .timeout?:
-            throw DQLError(.timeout, "Query failed: the request exceeded DQL_REQUEST_TIMEOUT_SECONDS")
-        }
+        if let reason = interruption?() { throw DQLError.interrupted(reason) }
     }
 
     /// Checks how many rows are held at a time. Throws `tooManyRows`.
@@ -100,6 +95,17 @@ extension Value {
                 $0 + $1.key.utf8.count + DQLLimits.elementBytes + $1.value.heldBytes
             }
         default: DQLLimits.elementBytes
+        }
+    }
+}
+
+extension DQLError {
+    /// What a statement ends with that is not to go on.
+    public static func interrupted(_ reason: Interruption) -> DQLError {
+        switch reason {
+        case .cancelled: DQLError(.cancelled, "Query failed: the request was cancelled")
+        case .timeout:
+            DQLError(.timeout, "Query failed: the request exceeded DQL_REQUEST_TIMEOUT_SECONDS")
         }
     }
 }

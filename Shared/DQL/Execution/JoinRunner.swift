@@ -37,7 +37,7 @@ extension RowRunner {
                 try evaluator.evaluate(expression, left)
             }
             let path = try accessPath(join, collection, known)
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 try reach(path, collection, pair)
                 break
             }
@@ -67,16 +67,48 @@ extension RowRunner {
     private func accessPath(
         _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
     ) throws -> AccessPath {
+        let probe = Self.probe(condition, join.source)
+        if let probe, let scan = joinPaths.scan(join.source, probe) { return .index(scan) }
         let usesIndexes = context.options.usesIndexes && !context.options.strictReads
         let catalog = try catalogs.catalog(
-            of: collection, in: usesIndexes ? source as? any IndexedSource : nil)
+            of: collection, in: usesIndexes ? source.indexed : nil)
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(context.options.parameters.defaultDirectives, nil),
             hint: join.hint)
         let confinement = Confinement(condition, source: join.source)
-        return planner.choose(
+        let path = planner.choose(
             AccessPlanner.Request(collection: collection, source: join.source, confinement: confinement)
         ).path
+        if let probe { joinPaths.note(path, join.source, probe) }
+        return path
+    }
+
+    /// The value that a field of the right side has to equal, where that is the whole condition.
+    private static func probe(_ condition: BoundExpression, _ source: Int) -> Value? {
+        switch condition {
+        case .comparison(.equal, .field(let field), .constant(let value?)),
+            .comparison(.equal, .constant(let value?), .field(let field)):
+            Confinement.field(.field(field), source) == nil ? nil : value
+        default: nil
+        }
+    }
+}
+
+/// How the right sides of one execution's joins were reached for values of a type: for another value of the
+/// type it is the same index, at another place. So a join is planned once and not for each row of its left.
+final class JoinPaths {
+    private var known: [(source: Int, type: ValueClass, scan: IndexScan)] = []
+
+    func scan(_ source: Int, _ value: Value) -> IndexScan? {
+        let type = ValueClass(of: value)
+        return known.first { $0.source == source && $0.type == type }?.scan
+            .replacing(ranges: [IndexRange(equal: [value])])
+    }
+
+    /// Remembers a path that reads one index at a value.
+    func note(_ path: AccessPath, _ source: Int, _ value: Value) {
+        guard case .index(let scan) = path, scan.ranges == [IndexRange(equal: [value])] else { return }
+        known.append((source, ValueClass(of: value), scan))
     }
 }
 
@@ -117,7 +149,7 @@ extension RowPlanner {
     /// How the right side of a join is reached, as far as that is known before there is a row.
     func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
         let catalog =
-            options.strictReads ? nil : try (documents as? any IndexedSource)?.catalog(of: collection)
+            options.strictReads ? nil : try documents.indexed?.catalog(of: collection)
         let planner = AccessPlanner(
             catalog: catalog ?? IndexCatalog(version: 0, indexes: []),
             directives: Directives(options.parameters.defaultDirectives, nil), hint: join.hint)

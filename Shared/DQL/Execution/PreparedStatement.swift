@@ -45,6 +45,8 @@ public struct PreparedStatement: Sendable {
 
     let source: SourceText
     let plan: StatementPlan
+    /// The short way, for statements that have one.
+    let direct: DirectRead?
     let parameters: [NameSyntax]
     /// Parameters that stand alone in a list of IN.
     private let listedParameters: [ListedParameter]
@@ -92,6 +94,7 @@ public struct PreparedStatement: Sendable {
         source = SourceText(text: text)
         let analysis = try Analyzer.analyze(statement, source)
         plan = analysis.plan
+        direct = analysis.subqueries.isEmpty ? DirectRead(analysis.plan) : nil
         parameters = analysis.parameters
         listedParameters = analysis.listedParameters
         warnings = analysis.warnings

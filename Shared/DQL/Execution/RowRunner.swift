@@ -7,6 +7,7 @@ struct RowRunner {
     let context: ExecutionContext
     /// The indexes of joined collections, asked for once.
     let catalogs = KnownCatalogs()
+    let joinPaths = JoinPaths()
 
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
     @discardableResult
@@ -14,7 +15,7 @@ struct RowRunner {
         switch plan {
         case .single: return try visit(row())
         case .count(let collection, let slots):
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 preconditionFailure("planned on indexes")
             }
             try context.meter.check()
@@ -142,7 +143,7 @@ struct RowRunner {
                 if !goesOn { return }
             }
         case .access(let collection, _, let path):
-            guard let indexed = source as? any IndexedSource else {
+            guard let indexed = source.indexed else {
                 preconditionFailure("planned on indexes")
             }
             try AccessRunner(source: indexed, collection: collection, meter: meter).run(path) { record in
@@ -162,7 +163,7 @@ struct RowRunner {
     private func run(
         covering scan: IndexScan, _ needsID: Bool, _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool {
-        guard let indexed = source as? any IndexedSource else { preconditionFailure("planned on indexes") }
+        guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
         var row = row()
         var goesOn = true
         try indexed.entries(of: scan, needsID ? [.id, .values] : .values) { entry in

@@ -27,13 +27,25 @@ struct SelectExecutor {
     }
 
     /// Hands each result row to `body`, in order, until it returns false.
-    func run(_ body: (Value) throws -> Bool) throws {
+    func run(_ body: (Value) throws -> Bool) throws { try results { try body($0.value) } }
+
+    /// The same, whole documents in place.
+    func results(_ body: (ResultRow) throws -> Bool) throws {
         guard window.limit > 0 else { return }
         if plan.input.order.isEmpty || isOrdered { try stream(body) } else { try sort(body) }
     }
 
-    private func stream(_ body: (Value) throws -> Bool) throws {
+    /// The source whose documents are the rows, as an undeclared reader sees them.
+    private var wholeSource: Int? {
+        guard case .all(let source) = plan.projection, !plan.isDistinct,
+            !runner.context.options.strictReads, plan.input.types[source].root.children.isEmpty
+        else { return nil }
+        return source
+    }
+
+    private func stream(_ body: (ResultRow) throws -> Bool) throws {
         let projector = projector
+        let wholeSource = wholeSource
         var seen = DistinctRows(runner.context.meter)
         var skipped = 0
         var taken = 0
@@ -41,6 +53,10 @@ struct SelectExecutor {
             if !plan.isDistinct, skipped < window.offset {
                 skipped += 1
                 return true
+            }
+            if let wholeSource, let record = row.documents[wholeSource] {
+                taken += 1
+                return try body(ResultRow(document: record)) && taken < window.limit
             }
             let value = try projector.value(row)
             if plan.isDistinct {
@@ -52,12 +68,12 @@ struct SelectExecutor {
             }
             // A bare value that is MISSING makes no row, but takes a place, as in any other executor.
             taken += 1
-            if let value, try !body(value) { return false }
+            if let value, try !body(ResultRow(value)) { return false }
             return taken < window.limit
         }
     }
 
-    private func sort(_ body: (Value) throws -> Bool) throws {
+    private func sort(_ body: (ResultRow) throws -> Bool) throws {
         let projector = projector
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
@@ -75,7 +91,7 @@ struct SelectExecutor {
             }
             return true
         }
-        try rows.finish { value in try value.map(body) ?? true }
+        try rows.finish { value in try value.map { try body(ResultRow($0)) } ?? true }
     }
 }
 

@@ -132,7 +132,7 @@ private struct Adviser {
     private mutating func suggest(
         _ collection: String, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
     ) throws {
-        let catalog = try (documents as? any IndexedSource)?.catalog(of: collection)
+        let catalog = try documents.indexed?.catalog(of: collection)
         let known = catalog?.indexes ?? []
         for index in known where !existing.contains(index) { existing.append(index) }
         switch confinement {

@@ -176,9 +176,14 @@ extension SystemParameters {
     public var indexesIncludeMissing: Bool { flag("dql_index_default_include_missing") }
     /// `dql_default_directives`.
     var defaultDirectives: ObjectValue {
-        // Asked for with every plan: no table is searched for what hardly anybody sets.
-        guard !current.isEmpty || !initial.isEmpty else { return ObjectValue() }
+        guard hasDefaultDirectives else { return ObjectValue() }
         return self["dql_default_directives"]?.objectValue ?? ObjectValue()
+    }
+    /// Whether anybody may have set them. Asked for with every plan: no table is searched for what hardly
+    /// anybody sets.
+    var hasDefaultDirectives: Bool {
+        (!current.isEmpty && current["dql_default_directives"] != nil)
+            || (!initial.isEmpty && initial["dql_default_directives"] != nil)
     }
 
     /// Whether reading is strict too.

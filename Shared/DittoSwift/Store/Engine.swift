@@ -112,9 +112,12 @@ final class Engine: Sendable {
         if statement.isSystem {
             return try await writer.run { try self.executeSystem(statement, arguments, replica) }
         }
-        if statement.indexChange(settings.parameters) != nil || statement.provisions {
-            // A queue of its own: building an index takes as long as it takes, and hinders no writer.
-            return try await indexer.run { try self.changeIndexes(statement, arguments, replica) }
+        let change = statement.indexChange(settings.parameters)
+        if change != nil || statement.provisions {
+            // A queue of its own: building an index takes as long as it takes, and hinders no writer, nor
+            // whoever would rather be rid of the index.
+            let queue = if case .drop? = change { writer } else { indexer }
+            return try await queue.run { try self.changeIndexes(statement, arguments, replica, running) }
         }
         guard !statement.isReadOnly else {
             return try await readers.run { try self.read(statement, arguments, replica, running) }

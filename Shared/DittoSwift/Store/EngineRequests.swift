@@ -40,13 +40,15 @@ extension Engine {
 
     /// CREATE INDEX, DROP INDEX, ADVISE AND PROVISION. For threads that may block.
     func changeIndexes(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ running: RequestRegistry.Request
     ) throws -> StatementOutcome {
         var rows: [Value] = []
         if let change = statement.indexChange(settings.parameters) {
-            try replica.change(change)
+            // A time-out is for statements that answer; building an index takes as long as it takes.
+            try replica.change(change) { running.isCancelled ? .cancelled : nil }
         } else {
-            rows = [try provision(statement, arguments, replica)]
+            rows = [try provision(statement, arguments, replica, running)]
         }
         return StatementOutcome(
             kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
@@ -54,7 +56,8 @@ extension Engine {
     }
 
     private func provision(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ running: RequestRegistry.Request
     ) throws -> Value {
         let advice = try replica.read { transaction in
             try statement.advice(
@@ -64,8 +67,12 @@ extension Engine {
         var failed: [(name: String, message: String)] = []
         for suggestion in advice.suggestions {
             do {
-                try replica.change(.create(suggestion.index, ifNotExists: false))
+                try replica.change(.create(suggestion.index, ifNotExists: false)) {
+                    running.isCancelled ? .cancelled : nil
+                }
                 created.append(suggestion.index.name)
+            } catch let error as DQLError where error.code == .cancelled && running.isCancelled {
+                throw error
             } catch {
                 failed.append((suggestion.index.name, Failure(error).message))
             }

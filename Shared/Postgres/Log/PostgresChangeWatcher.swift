@@ -12,7 +12,7 @@ import Synchronization
 /// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
 /// is at most one per `noticeSpacing`, or it would cost appenders as much as their own commits do.
 ///
-/// All variables belong to `queue`, but for `unannounced`.
+/// All variables belong to `queue`, but for `unannounced` and `isAway`.
 final class PostgresChangeWatcher: @unchecked Sendable {
     // Unchecked: every `var` is touched on the serial `queue` only.
     private let url: String
@@ -25,6 +25,8 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private var timer: (any DispatchSourceTimer)?
     /// What is to be notified; of the threads that announce and of `queue`.
     private let unannounced = Mutex<[String: UInt64]>([:])
+    /// Whether the last attempt to connect failed; for whoever asks.
+    private let isAway = Atomic(false)
     private var lastNotice = ContinuousClock.now - PostgresLimits.noticeSpacing
     private var pause = PostgresLimits.firstReconnectPause
     private var isStopped = false
@@ -39,6 +41,9 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         self.pollInterval = pollInterval
         queue.async { self.connect() }
     }
+
+    /// Whether the server could not be reached when that was tried last; what is lost is tried at once.
+    var hasLostServer: Bool { isAway.load(ordering: .relaxed) }
 
     /// Tells this process at once and the others soon that databases have grown.
     func announce(_ heads: [String: UInt64]) {
@@ -71,11 +76,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             let connection = try Connection(url: url)
             try connection.run("SET synchronous_commit = off; LISTEN \(Self.channel)")
             self.connection = connection
+            isAway.store(false, ordering: .relaxed)
             pause = PostgresLimits.firstReconnectPause
             listen(on: connection.socket)
             look()
             notify()
         } catch {
+            isAway.store(true, ordering: .relaxed)
             logger.warning("watching the log waits for PostgreSQL: \(error)")
             // Jittered, so that the processes of a restarted server do not all come at once.
             let wait = pause * Double.random(in: 0.5...1)

@@ -29,6 +29,12 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// connections, so the first group of each looks whether the last entry is the one that the head names.
     private var known: [String: WriterKnowledge] = [:]
 
+    /// Whether the answer to a group was lost: then it may be stored, and nobody was told. Who sends it again
+    /// finds it there, which is no growth.
+    private var hasLostAnswer = false
+    /// The heads that were found after an answer was lost, for whoever is told of the next group.
+    private var regained: [String: UInt64] = [:]
+
     /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
     private enum Verdict {
         static let appended: Int64 = 0
@@ -99,7 +105,8 @@ final class PostgresLogWriter: @unchecked Sendable {
                 for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
             }
         }
-        return (.committed(outcome.results), outcome.grown)
+        defer { regained = [:] }
+        return (.committed(outcome.results), outcome.grown.merging(regained) { max($0, $1) })
     }
 
     /// Commits the parts that are plain.
@@ -164,6 +171,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         case let error as PostgresError:
             if error.isConnectionLost {
                 connection = nil
+                hasLostAnswer = true
                 logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
             }
             return Self.translated(error)
@@ -218,6 +226,10 @@ final class PostgresLogWriter: @unchecked Sendable {
                 SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
                 SET jit = off; SET plan_cache_mode = force_generic_plan
                 """)
+            if hasLostAnswer {
+                regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
+                hasLostAnswer = false
+            }
             self.connection = connection
             known = [:]
             return connection

@@ -161,8 +161,15 @@ public final class PostgresOperationLog: OperationLog {
     /// `pollInterval`.
     public func changes(in database: String) -> AsyncStream<Void> { hub.subscribe(to: database) }
 
-    /// Two uncontended locks.
-    public var status: LogStatus { committer.status }
+    /// Two uncontended locks. While the server cannot be reached, that is why no append is taken.
+    public var status: LogStatus {
+        let status = committer.status
+        guard status.refusal == nil, watcher.hasLostServer else { return status }
+        return LogStatus(
+            queuedOperations: status.queuedOperations, queuedBytes: status.queuedBytes,
+            waitingAppends: status.waitingAppends,
+            refusal: OperationLogError(.unreachable, "PostgreSQL cannot be reached"))
+    }
 
     /// Waits for the group in progress, then closes connections and streams.
     public func close() async {

@@ -13,13 +13,23 @@ import GRDB
 // process that is killed goes on from the last step that was committed.
 
 extension Replica {
-    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. Throws
-    /// `indexExists`, `unknownIndex`, `tooManyIndexes`.
-    public func change(_ change: IndexChange) throws {
+    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. `interruption` is
+    /// asked between the steps of building whether to go on. An index that is not completed, for that or for
+    /// another reason, is taken back. Throws `indexExists`, `unknownIndex`, `tooManyIndexes`, `cancelled`
+    /// (also when the index was dropped meanwhile), `timeout`.
+    public func change(
+        _ change: IndexChange, interruption: (@Sendable () -> Interruption?)? = nil
+    ) throws {
         switch change {
         case .create(let index, let ifNotExists):
-            try begin(index, ifNotExists: ifNotExists)
-            try build(index.collection, index.name)
+            let begun = try begin(index, ifNotExists: ifNotExists)
+            do {
+                try build(index.collection, index.name, interruption)
+            } catch {
+                // Where even that fails, the next opening goes on with it.
+                if let begun { try? takeBack(begun) }
+                throw error
+            }
         case .drop(let collection, let name, let ifExists):
             try drop(collection, name, ifExists: ifExists)
         }
@@ -32,7 +42,9 @@ extension Replica {
         }
     }
 
-    func begin(_ index: IndexDescription, ifNotExists: Bool) throws {
+    /// Gives the number of the index; nil when there was one.
+    @discardableResult
+    func begin(_ index: IndexDescription, ifNotExists: Bool) throws -> Int64? {
         try committing { database, _ in
             var collections = Collections()
             let table = try collections.requireNumber(of: index.collection, database)
@@ -41,13 +53,12 @@ extension Replica {
                 guard ifNotExists else {
                     throw DQLError.indexExists(index.name, index.collection)
                 }
-                return ((), nil)
+                return (nil, nil)
             }
             guard known.count < DQLLimits.indexesOfCollection else {
                 throw DQLError.tooManyIndexes(index.collection)
             }
-            _ = try IndexRows.insert(index, table, database)
-            return ((), nil)
+            return (try IndexRows.insert(index, table, database), nil)
         }
     }
 
@@ -62,9 +73,25 @@ extension Replica {
         }
     }
 
-    /// Adds documents to an index until it is complete or gone.
-    private func build(_ collection: String, _ name: String) throws {
-        while try buildStep(collection, name) {}
+    /// Drops an index that was begun and is not to be.
+    private func takeBack(_ number: Int64) throws {
+        try committing { database, _ in
+            if try IndexRows.built(number, database) != nil { try IndexRows.delete(number, database) }
+            return ((), nil)
+        }
+    }
+
+    /// Adds documents to an index until it is complete.
+    private func build(
+        _ collection: String, _ name: String, _ interruption: (@Sendable () -> Interruption?)? = nil
+    ) throws {
+        while try buildStep(collection, name) {
+            if let reason = interruption?() { throw DQLError.interrupted(reason) }
+        }
+        let isThere = try read { transaction in
+            try transaction.catalog(of: collection).indexes.contains { utf8Equal($0.name, name) }
+        }
+        guard isThere else { throw DQLError.indexGone(name, collection) }
     }
 
     /// One step; false when nothing is left to do.
@@ -125,7 +152,7 @@ extension Replica {
 
     /// Goes on, on a thread of its own, with indexes that a process began and did not complete.
     func resumeBuilding() throws {
-        let unfinished = try pool.read { try IndexRows.unfinished($0) }
+        let unfinished = try read { try IndexRows.unfinished($0.database) }
         guard !unfinished.isEmpty else { return }
         let logger = logger
         DispatchQueue(label: "replica.index").async { [weak self] in
@@ -134,6 +161,12 @@ extension Replica {
                     while try self?.buildStep(collection, name) ?? false {}
                 } catch let error as ReplicaError where error.code == .closed {
                     return
+                } catch let error as CRDTError {
+                    // What cannot be read today cannot be tomorrow; CREATE INDEX fails at it, too.
+                    try? self?.drop(collection, name, ifExists: true)
+                    logger.error(
+                        "an index that cannot be completed was dropped",
+                        metadata: ["collection": "\(collection)", "index": "\(name)", "error": "\(error)"])
                 } catch {
                     logger.error(
                         "an index stays incomplete until the store is opened again",

@@ -10,11 +10,10 @@ struct IndexScanner {
     /// See `IndexedSource.documents(of:)`. Documents of one key come in the order of a scan, whichever way
     /// the index is read.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
-        try run(scan, columns: "i.key, i.document, d.id, d.state", readsDocuments: true) { statement in
+        try run(scan, .documents) { statement in
             try visit(
                 DocumentRecord(
-                    id: DocumentID(trusted: statement.bytes(2)),
-                    document: try DocumentReader(statement.blob(3))))
+                    idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1))))
         }
     }
 
@@ -22,19 +21,18 @@ struct IndexScanner {
     func entries(
         of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
     ) throws {
-        let columns = "i.key, i.document, i.held" + (parts.contains(.id) ? ", d.id" : "")
-        try run(scan, columns: columns, readsDocuments: parts.contains(.id)) { statement in
+        try run(scan, parts.contains(.id) ? .entriesWithIDs : .entries) { statement in
             var values: [Value?] = []
             if parts.contains(.values) {
                 values =
-                    statement.isNull(2)
-                    ? try KeyReader.values(of: scan.index.keys, in: statement.blob(0))
-                    : try HeldValues.decode(statement.blob(2))
+                    statement.isNull(1)
+                    ? try KeyReader.values(of: scan.index.keys, in: statement.blob(2))
+                    : try HeldValues.decode(statement.blob(1))
             }
             return try visit(
                 IndexEntry(
-                    document: statement.int(1),
-                    id: parts.contains(.id) ? DocumentID(trusted: statement.bytes(3)) : nil, values: values))
+                    document: statement.int(3),
+                    id: parts.contains(.id) ? DocumentID(trusted: statement.bytes(0)) : nil, values: values))
         }
     }
 
@@ -56,26 +54,21 @@ struct IndexScanner {
         return count
     }
 
-    /// Steps a scan's entries in its order until a visit returns false. The first columns are `i.key` and
-    /// `i.document`.
+    /// Steps a scan's entries in its order until a visit returns false.
     private func run(
-        _ scan: IndexScan, columns: String, readsDocuments: Bool,
+        _ scan: IndexScan, _ columns: IndexStatement.Columns,
         _ visit: (borrowing RawStatement) throws -> Bool
     ) throws {
         guard let index = try index(scan) else { return }
-        let select =
-            "SELECT \(columns) FROM index_\(index.number) AS i "
-            + (readsDocuments ? "CROSS JOIN documents_\(table) AS d ON d.number = i.document " : "")
         let intervals = intervals(scan)
         guard !scan.isReversed else {
             for interval in intervals.reversed() {
-                guard try reversed(interval, index, select, visit) else { return }
+                guard try reversed(interval, index, columns, visit) else { return }
             }
             return
         }
         for interval in intervals {
-            let statement = try RawStatement(
-                reused: select + "WHERE i.key >= ? AND i.key < ? ORDER BY i.key, i.document", database)
+            let statement = try table.statement(IndexStatement(index, .ascending, columns), database)
             statement.bind(1, interval.lower)
             statement.bind(2, interval.upper)
             while try statement.step() { guard try visit(statement) else { return } }
@@ -86,27 +79,24 @@ struct IndexScanner {
     /// they are read in a statement of their own, so that none of them has to be held, however many share a
     /// key. Returns false when a visit ended it.
     private func reversed(
-        _ interval: KeyInterval, _ index: StoredIndex, _ select: String,
+        _ interval: KeyInterval, _ index: StoredIndex, _ columns: IndexStatement.Columns,
         _ visit: (borrowing RawStatement) throws -> Bool
     ) throws -> Bool {
-        let statement = try RawStatement(
-            reused: select + "WHERE i.key >= ? AND i.key < ? ORDER BY i.key DESC, i.document DESC", database)
-        let before = try RawStatement(
-            reused: "SELECT 1 FROM index_\(index.number) WHERE key = ? AND document < ?", database)
+        let statement = try table.statement(IndexStatement(index, .descending, columns), database)
+        let before = try table.statement(IndexStatement(index, .before, .entries), database)
         statement.bind(1, interval.lower)
         statement.bind(2, interval.upper)
         while try statement.step() {
-            before.bind(1, statement.blob(0))
-            before.bind(2, statement.int(1))
+            before.bind(1, statement.blob(2))
+            before.bind(2, statement.int(3))
             let isAlone = try !before.step()
             before.reset()
             guard !isAlone else {
                 guard try visit(statement) else { return false }
                 continue
             }
-            let key = statement.bytes(0)
-            let group = try RawStatement(
-                reused: select + "WHERE i.key = ? ORDER BY i.document", database)
+            let key = statement.bytes(2)
+            let group = try table.statement(IndexStatement(index, .oneKey, columns), database)
             group.bind(1, key)
             while try group.step() { guard try visit(group) else { return false } }
             statement.reset()
@@ -129,13 +119,61 @@ struct IndexScanner {
     }
 }
 
+/// A statement on an index: which of its entries it steps, in which order, and what it says of each.
+struct IndexStatement: Hashable {
+    enum Entries {
+        /// From a key on, up to and without another one.
+        case ascending
+        /// The same against the order.
+        case descending
+        /// Those of one key.
+        case oneKey
+        /// One of a key before a document.
+        case before
+    }
+
+    enum Columns {
+        case entries
+        case entriesWithIDs
+        case documents
+    }
+
+    private let index: Int64
+    private let entries: Entries
+    private let columns: Columns
+
+    init(_ index: StoredIndex, _ entries: Entries, _ columns: Columns) {
+        self.index = index.number
+        self.entries = entries
+        self.columns = columns
+    }
+
+    func text(of table: DocumentTable) -> String {
+        if entries == .before { return "SELECT 1 FROM index_\(index) WHERE key = ? AND document < ?" }
+        let documents = "CROSS JOIN documents_\(table) AS d ON d.number = i.document"
+        // Columns 2 and 3 are the key and the document's number, where anybody asks for them.
+        let columns =
+            switch columns {
+            case .entries: "NULL, i.held, i.key, i.document FROM index_\(index) AS i"
+            case .entriesWithIDs: "d.id, i.held, i.key, i.document FROM index_\(index) AS i \(documents)"
+            case .documents where entries == .ascending: "d.id, d.state FROM index_\(index) AS i \(documents)"
+            case .documents: "d.id, d.state, i.key, i.document FROM index_\(index) AS i \(documents)"
+            }
+        let range = "i.key >= ? AND i.key < ?"
+        return switch entries {
+        case .ascending: "SELECT \(columns) WHERE \(range) ORDER BY i.key, i.document"
+        case .descending: "SELECT \(columns) WHERE \(range) ORDER BY i.key DESC, i.document DESC"
+        case .oneKey, .before: "SELECT \(columns) WHERE i.key = ? ORDER BY i.document"
+        }
+    }
+}
+
 /// Reads documents by their numbers, one after the other.
 struct NumberedDocuments: ~Copyable {
     private let statement: RawStatement
 
     init(_ table: DocumentTable, _ database: Database) throws {
-        statement = try RawStatement(
-            reused: "SELECT id, state FROM documents_\(table) WHERE number = ? AND live", database)
+        statement = try table.statement(.numbered, database)
     }
 
     /// Visits a document if it is live; true when there is none.
@@ -144,7 +182,6 @@ struct NumberedDocuments: ~Copyable {
         defer { statement.reset() }
         guard try statement.step() else { return true }
         return try visit(
-            DocumentRecord(
-                id: DocumentID(trusted: statement.bytes(0)), document: try DocumentReader(statement.blob(1))))
+            DocumentRecord(idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1))))
     }
 }

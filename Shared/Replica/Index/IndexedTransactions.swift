@@ -18,9 +18,7 @@ extension TableSource {
 
     /// The indexes of a collection as this transaction sees them.
     public func catalog(of collection: String) throws -> IndexCatalog {
-        guard let table = try table(collection) else { return IndexCatalog(version: 0, indexes: []) }
-        let (version, indexes) = try table.catalog(database)
-        return IndexCatalog(version: UInt64(bitPattern: version), indexes: indexes.map(\.description))
+        try table(collection)?.catalog(database).catalog ?? IndexCatalog(version: 0, indexes: [])
     }
 
     /// See `IndexedSource`. Documents of one key come in the order of `scan`, also against the index's order.

@@ -80,13 +80,13 @@ final class StoredIndex: Sendable {
     }
 }
 
-/// The values of an entry, encoded: an array of arrays, an empty one for MISSING.
+/// The values of an entry, encoded as documents encode them.
 enum HeldValues {
-    static func encode(_ values: [Value?]) -> [UInt8] {
-        CBOR.encode(.array(values.map { $0.map { .array([$0]) } ?? .array([]) }))
-    }
+    static func encode(_ values: [Value?]) -> [UInt8] { ValueList.encode(values) }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws -> [Value?] {
+        if bytes.first == ValueList.version { return try ValueList.decode(bytes) }
+        // As earlier versions wrote them: CBOR, an array of arrays, an empty one for MISSING.
         guard case .array(let values) = try CBOR.decode([UInt8](bytes)) else { return [] }
         return values.map { $0.arrayValue?.first }
     }

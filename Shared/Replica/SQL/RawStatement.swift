@@ -24,9 +24,13 @@ struct RawStatement: ~Copyable {
     /// The connection's cached statement, or one of its own while that one is in the midst of its rows: for
     /// scans that are made often, and within one another now and then.
     init(reused sql: String, _ database: Database) throws {
-        let known = try database.cachedStatement(sql: sql)
+        try self.init(held: database.cachedStatement(sql: sql), database)
+    }
+
+    /// As `reused`, of a statement that was looked up before.
+    init(held known: Statement, _ database: Database) throws {
         let isBusy = sqlite3_stmt_busy(known.sqliteStatement) != 0
-        self.init(isBusy ? try database.makeStatement(sql: sql) : known, database)
+        self.init(isBusy ? try database.makeStatement(sql: known.sql) : known, database)
     }
 
     private init(_ statement: Statement, _ database: Database) {

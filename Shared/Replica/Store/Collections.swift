@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import GRDB
 
 /// A collection's documents table, `documents_N`, and what is written along with it; described by its number.
@@ -9,28 +10,38 @@ final class DocumentTable: CustomStringConvertible {
     /// The collection.
     let name: String
     private let cache: IndexCache?
-    private var known: (version: Int64, indexes: [StoredIndex])?
+    /// Whether the transaction shows one moment, so that what was read of indexes stays.
+    private let isSnapshot: Bool
+    private var known: (catalog: IndexCatalog, indexes: [StoredIndex])?
+    /// Statements of the transaction's connection, by their kinds: what is asked for once a document is not
+    /// looked up by its text each time.
+    private var statements: [GRDB.Statement?] = Array(repeating: nil, count: TableStatement.allCases.count)
+    private var scans: [IndexStatement: GRDB.Statement] = [:]
 
-    // What is asked for once a document, put together once a transaction.
-    let liveness: String
-    let state: String
-    let insertion: String
-    let replacement: String
-    /// Does nothing where the document is there.
-    let addition: String
-
-    init(_ number: Int64, _ name: String, _ cache: IndexCache?) {
+    init(_ number: Int64, _ name: String, _ cache: IndexCache?, isSnapshot: Bool) {
         self.number = number
         self.name = name
         self.cache = cache
-        liveness = "SELECT live FROM documents_\(number) WHERE id = ?"
-        state = "SELECT state FROM documents_\(number) WHERE id = ?"
-        insertion = "INSERT INTO documents_\(number) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)"
-        addition = insertion + " ON CONFLICT (id) DO NOTHING"
-        replacement = insertion + " ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4"
+        self.isSnapshot = isSnapshot
     }
 
     var description: String { String(number) }
+
+    /// A statement on the table.
+    func statement(_ kind: TableStatement, _ database: Database) throws -> RawStatement {
+        if let known = statements[kind.rawValue] { return try RawStatement(held: known, database) }
+        let made = try database.cachedStatement(sql: kind.text(of: self))
+        statements[kind.rawValue] = made
+        return try RawStatement(held: made, database)
+    }
+
+    /// A statement on one of its indexes.
+    func statement(_ kind: IndexStatement, _ database: Database) throws -> RawStatement {
+        if let known = scans[kind] { return try RawStatement(held: known, database) }
+        let made = try database.cachedStatement(sql: kind.text(of: self))
+        scans[kind] = made
+        return try RawStatement(held: made, database)
+    }
 
     /// The indexes of the collection, those being built included, in the order of their names' bytes. What
     /// they say of themselves is as of the first call: for keeping them up, which does not depend on it.
@@ -38,35 +49,83 @@ final class DocumentTable: CustomStringConvertible {
         try known?.indexes ?? catalog(database).indexes
     }
 
-    /// The indexes as they are now, and what changes whenever they do.
-    func catalog(_ database: Database) throws -> (version: Int64, indexes: [StoredIndex]) {
+    /// The indexes as they are now, and how statements see them.
+    func catalog(_ database: Database) throws -> (catalog: IndexCatalog, indexes: [StoredIndex]) {
+        if isSnapshot, let known { return known }
         let version = try IndexRows.version(database)
-        if let known, known.version == version { return known }
+        if let known, known.catalog.version == UInt64(bitPattern: version) { return known }
         let indexes =
             try cache?.indexes(of: number, version) { try IndexRows.load(self, database) }
             ?? IndexRows.load(self, database)
-        known = (version, indexes)
-        return (version, indexes)
+        let found = (
+            catalog: IndexCatalog(
+                version: UInt64(bitPattern: version), indexes: indexes.map(\.description)),
+            indexes: indexes
+        )
+        known = found
+        return found
+    }
+}
+
+/// What is asked for once a document.
+enum TableStatement: Int, CaseIterable {
+    /// Every live document: id, state.
+    case scan
+    /// A live document of an id: state.
+    case lookup
+    /// A live document of a number: id, state.
+    case numbered
+    /// Whether the document of an id lives.
+    case liveness
+    /// The state of an id, a tombstone's too.
+    case state
+    case insertion
+    case replacement
+
+    func text(of table: DocumentTable) -> String {
+        let name = "documents_\(table)"
+        let insertion = "INSERT INTO \(name) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)"
+        return switch self {
+        case .scan: "SELECT id, state FROM \(name) WHERE live"
+        case .lookup: "SELECT state FROM \(name) WHERE id = ? AND live"
+        case .numbered: "SELECT id, state FROM \(name) WHERE number = ? AND live"
+        case .liveness: "SELECT live FROM \(name) WHERE id = ?"
+        case .state: "SELECT state FROM \(name) WHERE id = ?"
+        case .insertion: insertion
+        case .replacement:
+            insertion + " ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4"
+        }
     }
 }
 
 /// Finds a collection's table. One per transaction: names map to tables as that transaction sees them.
 struct Collections {
     private var tables: [[UInt8]: DocumentTable] = [:]
+    /// The one asked for last: mostly it is the next one, too.
+    private var last: DocumentTable?
     private let cache: IndexCache?
+    private let isSnapshot: Bool
 
-    /// `cache`: where the store keeps what it read of indexes.
-    init(_ cache: IndexCache? = nil) { self.cache = cache }
+    /// `cache`: where the store keeps what it read of indexes. `isSnapshot`: one moment is shown.
+    init(_ cache: IndexCache? = nil, isSnapshot: Bool = false) {
+        self.cache = cache
+        self.isSnapshot = isSnapshot
+    }
 
     /// The table, nil when nothing was ever written to the collection.
     mutating func number(of name: String, _ database: Database) throws -> DocumentTable? {
+        if let last, utf8Equal(last.name, name) { return last }
         let key = Array(name.utf8)
-        if let known = tables[key] { return known }
+        if let known = tables[key] {
+            last = known
+            return known
+        }
         let statement = try RawStatement(cached: "SELECT number FROM collection WHERE name = ?", database)
         statement.bind(1, name)
         guard try statement.step() else { return nil }
-        let table = DocumentTable(statement.int(0), name, cache)
+        let table = DocumentTable(statement.int(0), name, cache, isSnapshot: isSnapshot)
         tables[key] = table
+        last = table
         return table
     }
 
@@ -86,7 +145,7 @@ struct Collections {
         statement.bind(2, name)
         try statement.run()
         try Schema.createDocuments(number, database)
-        let table = DocumentTable(number, name, cache)
+        let table = DocumentTable(number, name, cache, isSnapshot: isSnapshot)
         tables[Array(name.utf8)] = table
         return table
     }

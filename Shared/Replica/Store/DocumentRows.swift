@@ -7,14 +7,14 @@ import GRDB
 enum DocumentRows {
     /// The encoded state of a document, tombstones included.
     static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> [UInt8]? {
-        let statement = try RawStatement(cached: table.state, database)
+        let statement = try table.statement(.state, database)
         statement.bind(1, id.bytes)
         return try statement.step() ? statement.bytes(0) : nil
     }
 
     /// Whether a document is live; nil when the table does not hold it.
     static func isLive(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> Bool? {
-        let statement = try RawStatement(cached: table.liveness, database)
+        let statement = try table.statement(.liveness, database)
         statement.bind(1, id.bytes)
         return try statement.step() ? statement.int(0) != 0 : nil
     }
@@ -34,7 +34,7 @@ enum DocumentRows {
     ) throws {
         let indexes = try table.indexes(database)
         let before = indexes.isEmpty || isNew ? nil : try entries(table, id, indexes, database)
-        let statement = try RawStatement(cached: isNew ? table.insertion : table.replacement, database)
+        let statement = try table.statement(isNew ? .insertion : .replacement, database)
         statement.bind(1, id.bytes)
         statement.bind(2, live ? 1 : 0)
         statement.bind(3, bits: position)

@@ -9,52 +9,134 @@ import Synchronization
 /// and takes every connection through several queues, which together takes longer than reading a document. A
 /// statement whose tables have changed is compiled again by SQLite itself.
 ///
+/// A read leaves its snapshot open for the next one: to begin and to end a transaction takes longer than to
+/// read a document, and what was read of collections and indexes holds as long as the snapshot. A writer ends
+/// all snapshots that nobody reads before it begins, so that none holds up SQLite's checkpoints and none is
+/// older than the last commit.
+///
 /// Invariants: a connection is idle or belongs to one read; no more exist than `room` lets in; none is made
-/// once the store is closed.
+/// once the store is closed. The snapshot of an idle connection shows the last commit; while anybody writes,
+/// idle connections have none.
 final class Readers: Sendable {
+    /// A connection and the snapshot it is on, if there is one.
+    ///
+    /// Unchecked: it belongs to one read, or is idle and guarded by `state`.
+    private final class Reader: @unchecked Sendable {
+        let queue: DatabaseQueue
+        var snapshot: ReadTransaction?
+
+        init(_ queue: DatabaseQueue) { self.queue = queue }
+
+        func endSnapshot() {
+            guard snapshot != nil else { return }
+            queue.unsafeRead { end($0) }
+        }
+
+        func end(_ database: Database) {
+            snapshot = nil
+            if database.isInsideTransaction { try? RawStatement(cached: "ROLLBACK", database).run() }
+        }
+    }
+
     private struct State {
-        var idle: [DatabaseQueue] = []
+        var idle: [Reader] = []
+        /// How many write, or wait for their turn to.
+        var writers = 0
+        /// How often anybody has begun or ended to write: a snapshot of before that is not left open.
+        var turns = 0
         var isClosed = false
     }
 
     private let path: String
     private let configuration: Configuration
+    private let cache: IndexCache
     private let state = Mutex(State())
     private let room = DispatchSemaphore(value: ReplicaLimits.readers)
 
-    /// Readers of a file that a writer has made.
-    init(path: String, configuration: Configuration) {
+    /// Readers of a file that a writer has made. `cache`: what the store has read of its indexes.
+    init(path: String, configuration: Configuration, cache: IndexCache) {
         self.path = path
+        // A read ends in the midst of a transaction on purpose.
+        var configuration = configuration
+        configuration.allowsUnsafeTransactions = true
         self.configuration = configuration
+        self.cache = cache
     }
 
-    /// Runs a closure on a connection, which is in no transaction before and after it. Throws `closed`.
-    func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
+    /// Runs a closure on a snapshot that shows what was committed before. Throws `closed`.
+    func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         room.wait()
         defer { room.signal() }
-        let reader = try take()
-        defer { giveBack(reader) }
-        return try reader.unsafeRead(body)
+        let (reader, turns) = try take()
+        defer { giveBack(reader, turns) }
+        return try reader.queue.unsafeRead { database in
+            var isDone = false
+            defer { if !isDone || !isCurrent(turns) { reader.end(database) } }
+            let snapshot: ReadTransaction
+            if let known = reader.snapshot {
+                snapshot = known
+            } else {
+                try RawStatement(cached: "BEGIN", database).run()
+                snapshot = ReadTransaction(database, cache)
+                reader.snapshot = snapshot
+            }
+            let result = try body(snapshot)
+            isDone = database.isInsideTransaction
+            return result
+        }
+    }
+
+    /// Runs a closure that writes: no snapshot is left open meanwhile.
+    func writing<Result>(_ body: () throws -> Result) rethrows -> Result {
+        state.withLock { state in
+            state.writers += 1
+            state.turns += 1
+            for reader in state.idle { reader.endSnapshot() }
+        }
+        defer {
+            state.withLock { state in
+                state.writers -= 1
+                // A read that began meanwhile may be on a snapshot of before the commit.
+                state.turns += 1
+            }
+        }
+        return try body()
     }
 
     /// Closes all connections, once the reads under way have ended.
     func close() {
         for _ in 0..<ReplicaLimits.readers { room.wait() }
         let idle = state.withLock { state in
-            defer { state = State(isClosed: true) }
-            return state.idle
+            let idle = state.idle
+            state.idle = []
+            state.isClosed = true
+            return idle
         }
-        for reader in idle { try? reader.close() }
+        for reader in idle {
+            reader.endSnapshot()
+            try? reader.queue.close()
+        }
         for _ in 0..<ReplicaLimits.readers { room.signal() }
     }
 
-    private func take() throws -> DatabaseQueue {
-        let known = try state.withLock { state in
+    private func take() throws -> (reader: Reader, turns: Int) {
+        let (known, turns) = try state.withLock { state in
             if state.isClosed { throw ReplicaError(.closed, "the store is closed") }
-            return state.idle.popLast()
+            return (state.idle.popLast(), state.turns)
         }
-        return try known ?? DatabaseQueue(path: path, configuration: configuration)
+        return (try known ?? Reader(DatabaseQueue(path: path, configuration: configuration)), turns)
     }
 
-    private func giveBack(_ reader: DatabaseQueue) { state.withLock { $0.idle.append(reader) } }
+    private func giveBack(_ reader: Reader, _ turns: Int) {
+        state.withLock { state in
+            // Somebody may have begun to write since the read ended.
+            if state.writers > 0 || state.turns != turns { reader.endSnapshot() }
+            state.idle.append(reader)
+        }
+    }
+
+    /// Whether nobody has written since.
+    private func isCurrent(_ turns: Int) -> Bool {
+        state.withLock { $0.writers == 0 && $0.turns == turns }
+    }
 }

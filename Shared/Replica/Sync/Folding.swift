@@ -86,7 +86,7 @@ extension Replica {
             role == .materialization && sequence > 0, "a draft is for a log, whose sequences begin at 1")
         try checkOpen()
         do {
-            return try pool.writeWithoutTransaction { database in
+            return try writing { database in
                 guard var state = try StoreState.load(database) else {
                     preconditionFailure("an open store has a state")
                 }

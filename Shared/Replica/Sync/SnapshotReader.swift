@@ -26,8 +26,8 @@ public final class SnapshotReader: Sendable {
     private let progress: Mutex<Progress>
 
     /// Nil before the first folded operation.
-    init?(_ pool: DatabasePool) throws {
-        snapshot = try pool.makeSnapshot()
+    init?(_ replica: Replica) throws {
+        snapshot = try replica.makeSnapshot()
         let read = try snapshot.read { database -> (SnapshotStart, Progress)? in
             guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
             let position = LogPosition(logID: logID, offset: state.head, hash: state.logHash)
@@ -134,7 +134,7 @@ extension Replica {
         precondition(role == .materialization, "a snapshot is of a log, and a peer folds none")
         try checkOpen()
         do {
-            return try SnapshotReader(pool)
+            return try SnapshotReader(self)
         } catch {
             throw ReplicaError.translated(error)
         }

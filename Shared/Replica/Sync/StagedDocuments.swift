@@ -15,7 +15,7 @@ struct StagedDocuments {
 
     private init(_ collection: String, _ number: Int64) {
         self.collection = collection
-        table = DocumentTable(number, collection, nil)
+        table = DocumentTable(number, collection, nil, isSnapshot: false)
     }
 
     /// What is staged for a subscription in this way; nil when nothing is.
@@ -84,7 +84,8 @@ struct StagedDocuments {
             return (try !reader.isLive && reader.vector().isEmpty, reader.isLive)
         }
         guard !isEmpty else { return }
-        let statement = try RawStatement(cached: table.addition, database)
+        let statement = try RawStatement(
+            cached: "\(TableStatement.insertion.text(of: table)) ON CONFLICT (id) DO NOTHING", database)
         statement.bind(1, id.bytes)
         statement.bind(2, isLive ? 1 : 0)
         statement.bind(3, bits: position)
@@ -105,7 +106,7 @@ struct StagedDocuments {
         of key: DocumentKey, _ database: Database, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
         guard utf8Equal(key.collection, collection) else { return nil }
-        let statement = try RawStatement(cached: table.state, database)
+        let statement = try RawStatement(cached: TableStatement.state.text(of: table), database)
         statement.bind(1, key.id.bytes)
         return try statement.step() ? body(statement.blob(0)) : nil
     }

@@ -2,14 +2,15 @@ import CRDT
 import DQL
 import GRDB
 
-/// A consistent snapshot of the store. Used only inside the closure it is handed to.
+/// A consistent snapshot of the store. Used only inside the closure it is handed to. While nobody writes it
+/// is handed to one read after the other, so that what it found out of collections and indexes is there.
 public final class ReadTransaction: DocumentSource, IndexedSource {
     let database: Database
     var collections: Collections
 
     init(_ database: Database, _ cache: IndexCache? = nil) {
         self.database = database
-        collections = Collections(cache)
+        collections = Collections(cache, isSnapshot: true)
     }
 
     /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
@@ -41,7 +42,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         of key: DocumentKey, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
-        let statement = try RawStatement(cached: table.state, database)
+        let statement = try RawStatement(cached: TableStatement.state.text(of: table), database)
         statement.bind(1, key.id.bytes)
         return try statement.step() ? body(statement.blob(0)) : nil
     }
@@ -93,8 +94,7 @@ enum Scanner {
     static func scan(
         _ table: DocumentTable, _ database: Database, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
-        let statement = try RawStatement(
-            reused: "SELECT id, state FROM documents_\(table) WHERE live", database)
+        let statement = try table.statement(.scan, database)
         while try statement.step() {
             let record = DocumentRecord(
                 idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1)))
@@ -106,8 +106,7 @@ enum Scanner {
         _ table: DocumentTable, _ id: DocumentID, _ database: Database,
         _ visit: (DocumentRecord) throws -> Void
     ) throws {
-        let statement = try RawStatement(
-            reused: "SELECT state FROM documents_\(table) WHERE id = ? AND live", database)
+        let statement = try table.statement(.lookup, database)
         statement.bind(1, id.bytes)
         guard try statement.step() else { return }
         try visit(DocumentRecord(id: id, document: try DocumentReader(statement.blob(0))))

@@ -12,8 +12,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
     var collections: Collections
-    private var pending: [DocumentKey: Written] = [:]
-    private var order: [DocumentKey] = []
+    /// What was done to each document, by its place in `order`.
+    private var pending = PendingDocuments()
     private(set) var state: StoreState
     private var stamp: Stamp?
     /// Set when an edit meets a document that the current actor may not write again: whatever the closure
@@ -27,29 +27,65 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private let liveQueries: [SubscriptionQuery]
     private let limits: DocumentLimits
     /// Documents that were looked for and are not in the tables, tombstones included.
-    private var absent: Set<DocumentKey> = []
+    private var absent = AbsentDocuments()
     /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
     private var hasEvictions: Bool?
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
+    /// What the transaction did to documents, in the order in which it first touched them.
+    private struct PendingDocuments {
+        private(set) var all: [(key: DocumentKey, written: Written)] = []
+        private var places: [DocumentKey: Int] = [:]
+
+        subscript(key: DocumentKey) -> Written? { places[key].map { all[$0].written } }
+
+        mutating func update(_ written: Written, _ key: DocumentKey) {
+            if let place = places.updateValue(all.count, forKey: key) {
+                places[key] = place
+                all[place].written = written
+            } else {
+                all.append((key, written))
+            }
+        }
+    }
+
+    /// Documents that were looked for and found absent. Mostly the one looked for last is written next.
+    private struct AbsentDocuments {
+        private var last: DocumentKey?
+        private var others: Set<DocumentKey> = []
+
+        mutating func insert(_ key: DocumentKey) {
+            if let last { others.insert(last) }
+            last = key
+        }
+
+        /// Whether it was there.
+        mutating func remove(_ key: DocumentKey) -> Bool {
+            guard last == key else { return !others.isEmpty && others.remove(key) != nil }
+            last = nil
+            if !others.isEmpty { others.remove(key) }
+            return true
+        }
+    }
+
     /// What the transaction did to a document.
     private enum Written {
         case edited(DocumentEditor.Pending)
         /// Inserted where there was none, and not edited since.
-        case inserted(FreshDocument, delta: [UInt8])
+        case inserted(FreshDocument)
 
         var edits: DocumentEditor.Pending {
             switch self {
             case .edited(let pending): pending
-            case .inserted(let document, _): document.pending
+            case .inserted(let document): document.pending
             }
         }
 
         func delta(_ stamp: Stamp) -> [UInt8]? {
             switch self {
             case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
-            case .inserted(_, let delta): delta
+            case .inserted(let document): document.delta
             }
         }
     }
@@ -86,8 +122,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// Whether a live document has this id.
     public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
-        guard let table = try collections.number(of: collection, database) else { return false }
-        if let isLive = try DocumentRows.isLive(table, id, database) { return isLive }
+        if let table = try collections.number(of: collection, database),
+            let isLive = try DocumentRows.isLive(table, id, database)
+        {
+            return isLive
+        }
         absent.insert(DocumentKey(collection: collection, id: id))
         return false
     }
@@ -102,7 +141,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let table = try collections.requireNumber(of: collection, database)
         // Also for one that has come back since: its state may lack what the actor had written (rule 10).
         if pending[key] == nil { try checkEviction(key) }
-        let isAbsent = absent.remove(key) != nil
+        let isAbsent = absent.remove(key)
         let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
         var editor = DocumentEditor(
@@ -114,7 +153,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
-        if pending.updateValue(.edited(editor.pending), forKey: key) == nil { order.append(key) }
+        pending.update(.edited(editor.pending), key)
     }
 
     /// See `DocumentWriter`. A document that the tables do not hold, as `exists` has just found, is written
@@ -124,7 +163,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         objectsAreRegisters: Bool
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
-        guard declared.children.isEmpty, absent.contains(key), pending[key] == nil, withdrawn.isEmpty,
+        guard declared.children.isEmpty, withdrawn.isEmpty, absent.remove(key), pending[key] == nil,
             let fresh = try FreshDocument(
                 fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp())
         else {
@@ -134,19 +173,16 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
         let table = try collections.requireNumber(of: collection, database)
         try checkEviction(key)
-        absent.remove(key)
-        let state = fresh.state()
-        try checkSize(state.count, key, grows: true)
+        try checkSize(fresh.state.count, key, grows: true)
         try DocumentRows.put(
-            table, id, live: true, position: self.state.head + 1, state: state, isNew: true, database)
-        pending[key] = .inserted(fresh, delta: fresh.delta())
-        order.append(key)
+            table, id, live: true, position: state.head + 1, state: fresh.state, isNew: true, database)
+        pending.update(.inserted(fresh), key)
     }
 
     /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
     /// undone, and the transaction can go on.
     public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
-        let before = (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn)
+        let before = (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn)
         var result: Result?
         do {
             try database.inPart {
@@ -154,8 +190,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
                 return true
             }
         } catch {
-            (collections, pending, order, state, stamp, warnings, evicted, wanted, withdrawn) = before
-            absent = []
+            (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn) = before
+            absent = AbsentDocuments()
             hasEvictions = nil
             throw error
         }
@@ -203,9 +239,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// The operation of everything edited so far; nil when nothing was.
     func operation() throws -> (operation: Operation, bytes: [UInt8])? {
-        guard let stamp, !order.isEmpty else { return nil }
-        let changes = order.compactMap { key in
-            pending[key]?.delta(stamp).map {
+        guard let stamp, !pending.all.isEmpty else { return nil }
+        let changes = pending.all.compactMap { key, written in
+            written.delta(stamp).map {
                 Operation.Change(collection: key.collection, id: key.id, delta: $0)
             }
         }

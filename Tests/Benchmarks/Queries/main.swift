@@ -2,11 +2,15 @@
 // beside other systems, alternating. `queries DIRECTORY` opens or creates the store.
 //
 //     {"load": FILE, "batch": N}                     documents of a file of JSON lines, N a transaction
-//     {"run": STATEMENT, "arguments": {}, "times": N}
+//     {"run": STATEMENT, "arguments": {}, "times": N, "decoded": false}
+//     {"sqlite": FILE, "run": SQL, "times": N}       the reference in C: one prepared statement
 //     {"index": STATEMENT}                           CREATE INDEX or DROP INDEX
 //     {"memory": true}                               the greatest private memory so far, in bytes
 //
 // Answers: {"seconds": [...], "rows": N} or {"bytes": N}.
+//
+// What is handed over: of both sides rows that the reader owns. Ours is a document's encoding, of which any
+// field can be read (with "decoded" the values of all fields are made), SQLite's is the column's text.
 
 import CRDT
 import DQL
@@ -72,7 +76,13 @@ struct Driver {
         }
         if let text = command["run"]?.stringValue {
             let arguments = command["arguments"]?.objectValue ?? ObjectValue()
-            return try run(text, arguments, times: Int(command["times"]?.intValue ?? 1))
+            let times = Int(command["times"]?.intValue ?? 1)
+            if let file = command["sqlite"]?.stringValue {
+                let (seconds, rows) = try Reference(file: file).run(text, times: times)
+                return self.times(seconds, rows: rows)
+            }
+            return try run(
+                text, arguments, times: times, isDecoded: command["decoded"]?.boolValue ?? false)
         }
         if let text = command["index"]?.stringValue { return try index(text) }
         return ObjectValue([(key: "bytes", value: .int(Int64(Self.memory.bytes)))])
@@ -106,22 +116,25 @@ struct Driver {
         return seconds
     }
 
-    private func run(_ text: String, _ arguments: ObjectValue, times: Int) throws -> ObjectValue {
+    private func run(
+        _ text: String, _ arguments: ObjectValue, times: Int, isDecoded: Bool
+    ) throws -> ObjectValue {
         var seconds: [Double] = []
-        var rows = 0
+        var count = 0
         for _ in 0..<times {
-            rows = 0
+            var rows: [KeptRow] = []
             let start = now()
             let statement = try statements.prepare(text)
             _ = try replica.read { transaction in
-                try statement.forEachRow(in: transaction, arguments: arguments) { _ in
-                    rows += 1
+                try statement.forEachResult(in: transaction, arguments: arguments) { row in
+                    rows.append(isDecoded ? KeptRow(try row.value) : row.kept)
                     return true
                 }
             }
             seconds.append(now() - start)
+            count = rows.count
         }
-        return self.times(seconds, rows: rows)
+        return self.times(seconds, rows: count)
     }
 
     private func index(_ text: String) throws -> ObjectValue {

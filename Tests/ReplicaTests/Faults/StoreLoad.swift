@@ -102,7 +102,7 @@ extension Replica {
             if let last { try acknowledge(last.actor, through: (last.acknowledged + last.sequence + 1) / 2) }
         case .repair: try repairAll(afterCommit)
         case .checkpoint(let truncates):
-            _ = try pool.writeWithoutTransaction { try $0.checkpoint(truncates ? .truncate : .passive) }
+            _ = try writing { try $0.checkpoint(truncates ? .truncate : .passive) }
         }
     }
 

@@ -169,6 +169,7 @@ final class SurfaceApplication {
 
 /// As applications do; the SDK itself does not.
 extension DittoLogLevel: CaseIterable {
+    /// From the most urgent on.
     public static let allCases: [DittoLogLevel] = [.error, .warning, .info, .debug, .verbose]
 }
 

@@ -155,9 +155,9 @@ struct SampleTests {
         return config
     }
 
-    /// Whether the condition came true within ten seconds.
+    /// Whether the condition came true within thirty seconds.
     private func eventually(_ condition: () -> Bool) async -> Bool {
-        let deadline = Date().addingTimeInterval(10)
+        let deadline = Date().addingTimeInterval(30)
         while !condition(), Date() < deadline { try? await Task.sleep(nanoseconds: 10_000_000) }
         return condition()
     }

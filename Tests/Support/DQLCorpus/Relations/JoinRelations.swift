@@ -47,7 +47,8 @@ enum JoinRelations {
             let condition = trial.grammar.predicate()
             let inPlace = try trial.ids(condition)
             let worked = try trial.ids("CASE WHEN \(condition) THEN TRUE ELSE FALSE END")
-            try trial.same(inOrder: inPlace, worked, condition)
+            // In no order: `_id IN [2, 1]` gives the documents as the ids were given.
+            try trial.same(inPlace, worked, condition)
         },
         Relation("groups found in place are those found by value") { trial in
             let (one, two, number) = (trial.grammar.path(), trial.grammar.path(), trial.grammar.path())

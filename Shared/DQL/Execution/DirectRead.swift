@@ -1,0 +1,258 @@
+import CRDT
+import Synchronization
+
+/// What the commonest statements come down to, seen when they are prepared: whole documents of a collection
+/// by their id, or by the value or a range of one field, perhaps in the order of that field. To plan such a
+/// statement takes longer than to run it.
+///
+/// It is the general way cut short, and gives what that gives: which index serves a statement the planner has
+/// said (decision 0016), and holds while the catalog and the types of the arguments stay; only the bounds are
+/// made anew. The condition is asked of each document that an index finds. Whatever is not quite of the shape
+/// goes the general way.
+final class DirectRead: Sendable {
+    private enum Operand {
+        case known(Value)
+        case argument(Int)
+
+        init?(_ expression: BoundExpression) {
+            switch expression {
+            case .constant(let value?): self = .known(value)
+            case .parameter(let place): self = .argument(place)
+            default: return nil
+            }
+        }
+
+        func value(_ arguments: [Value]) -> Value {
+            switch self {
+            case .known(let value): value
+            case .argument(let place): arguments[place]
+            }
+        }
+    }
+
+    private typealias Comparison = (symbol: BinaryOperator, operand: Operand)
+
+    private enum Access {
+        case id(Operand)
+        /// One comparison, or one from below and one from above.
+        case field([String], [Comparison])
+    }
+
+    /// What the planner said.
+    private struct Choice {
+        let catalog: UInt64
+        let type: ValueClass
+        /// How the index is read; nil where the general way is to be gone.
+        let scan: IndexScan?
+    }
+
+    private let plan: SelectPlan
+    private let collection: String
+    private let condition: BoundExpression
+    private let access: Access
+    private let choice = Mutex<Choice?>(nil)
+
+    /// nil for a statement of another shape.
+    init?(_ plan: StatementPlan) {
+        guard case .select(let plan) = plan, !plan.isDistinct, case .all(source: 0) = plan.projection,
+            plan.input.types.count == 1, plan.input.types[0].root.children.isEmpty,
+            plan.input.hint.names == nil, plan.input.directives == nil,
+            case .filter(let leaf, let condition) = plan.input.rows
+        else { return nil }
+        self.plan = plan
+        self.condition = condition
+        switch leaf {
+        case .idScan(let collection, source: 0, .list(let ids)):
+            guard ids.count == 1, plan.input.order.isEmpty, plan.input.bounds.limit == nil,
+                plan.input.bounds.offset == nil, let operand = Operand(ids[0]), Self.isID(condition, ids[0])
+            else { return nil }
+            self.collection = collection
+            access = .id(operand)
+        case .scan(let collection, source: 0):
+            guard let (path, comparisons) = Self.comparisons(condition),
+                Self.isInOrder(plan.input.order, of: path)
+            else { return nil }
+            self.collection = collection
+            access = .field(path, comparisons)
+        default: return nil
+        }
+    }
+
+    /// Whether a condition says nothing but that the id is this.
+    private static func isID(_ condition: BoundExpression, _ id: BoundExpression) -> Bool {
+        switch condition {
+        case .comparison(.equal, .documentID(source: 0), let value),
+            .comparison(.equal, let value, .documentID(source: 0)):
+            value == id
+        default: false
+        }
+    }
+
+    /// The one field that a condition compares with known values, and how.
+    private static func comparisons(
+        _ condition: BoundExpression
+    ) -> (path: [String], comparisons: [Comparison])? {
+        let operands: [BoundExpression]
+        switch condition {
+        case .and(let all): operands = all
+        case .between(let value, let low, let high):
+            operands = [.comparison(.greaterOrEqual, value, low), .comparison(.lessOrEqual, value, high)]
+        default: operands = [condition]
+        }
+        guard operands.count <= 2 else { return nil }
+        var path: [String]?
+        var found: [Comparison] = []
+        for operand in operands {
+            guard case .comparison(let symbol, let left, let right) = operand else { return nil }
+            let comparison: Comparison
+            let field: [String]
+            if let known = Confinement.field(left, 0), let value = Operand(right) {
+                (field, comparison) = (known, (symbol, value))
+            } else if let known = Confinement.field(right, 0), let value = Operand(left) {
+                (field, comparison) = (known, (symbol.mirrored, value))
+            } else {
+                return nil
+            }
+            guard path.map({ Confinement.samePath($0, field) }) ?? true else { return nil }
+            path = field
+            found.append(comparison)
+        }
+        guard let path else { return nil }
+        switch found.map(\.symbol) {
+        case [.equal], [.less], [.lessOrEqual], [.greater], [.greaterOrEqual]: return (path, found)
+        case [.greater, .less], [.greaterOrEqual, .less], [.greater, .lessOrEqual],
+            [.greaterOrEqual, .lessOrEqual]:
+            return (path, found)
+        case [.less, .greater], [.less, .greaterOrEqual], [.lessOrEqual, .greater],
+            [.lessOrEqual, .greaterOrEqual]:
+            return (path, found.reversed())
+        default: return nil
+        }
+    }
+
+    private static func isInOrder(_ terms: [SortTerm], of path: [String]) -> Bool {
+        guard terms.count <= 1 else { return false }
+        return terms.allSatisfy { term in
+            Confinement.field(term.expression, 0).map { Confinement.samePath($0, path) } ?? false
+        }
+    }
+
+    /// Hands out the statement's rows; false, before anything was done, when it has to go the general way.
+    func run(
+        _ documents: any DocumentSource, _ context: ExecutionContext, _ body: (ResultRow) throws -> Bool
+    ) throws -> Bool {
+        guard !context.options.strictReads else { return false }
+        switch access {
+        case .id(let operand):
+            // What was found by such an id has it: there is nothing left to compare.
+            guard let id = Self.id(operand.value(context.arguments)) else { return false }
+            try context.meter.step()
+            try documents.lookup(collection, id) { _ = try body(ResultRow(document: $0)) }
+            return true
+        case .field(let path, let comparisons):
+            guard context.options.usesIndexes, !context.options.parameters.hasDefaultDirectives,
+                let indexed = documents.indexed,
+                let scan = try scan(path, comparisons, indexed, context)
+            else { return false }
+            try run(scan, indexed, context, body)
+            return true
+        }
+    }
+
+    private static func id(_ value: Value) -> DocumentID? {
+        switch value {
+        case .string, .int: try? DocumentID(value)
+        default: nil
+        }
+    }
+
+    // MARK: By a field
+
+    private func scan(
+        _ path: [String], _ comparisons: [Comparison], _ indexed: any IndexedSource,
+        _ context: ExecutionContext
+    ) throws -> IndexScan? {
+        let first = comparisons[0].operand.value(context.arguments)
+        let type = ValueClass(of: first)
+        guard type == .number || type == .string else { return nil }
+        let range: IndexRange
+        if comparisons[0].symbol == .equal {
+            range = IndexRange(equal: [first])
+        } else {
+            var bounds = KeyRange(from: .beforeClass(type), to: .afterClass(type))
+            for comparison in comparisons {
+                let value = comparison.operand.value(context.arguments)
+                guard ValueClass(of: value) == type else { return nil }
+                switch comparison.symbol {
+                case .greater: bounds = KeyRange(from: .after(value), to: bounds.upper)
+                case .greaterOrEqual: bounds = KeyRange(from: .before(value), to: bounds.upper)
+                case .less: bounds = KeyRange(from: bounds.lower, to: .before(value))
+                default: bounds = KeyRange(from: bounds.lower, to: .after(value))
+                }
+            }
+            // What holds nothing, or one value only, is planned in another way.
+            if comparisons.count == 2 {
+                let last = comparisons[1].operand.value(context.arguments)
+                guard ValueOrder.collate(first, last) < 0 else { return nil }
+            }
+            range = IndexRange(next: bounds)
+        }
+        let catalog = try indexed.catalog(of: collection)
+        let known = choice.withLock { $0 }
+        if let known, known.catalog == catalog.version, known.type == type {
+            return known.scan.map { $0.replacing(ranges: [range]) }
+        }
+        let planned = try planned(range, path, indexed, context)
+        choice.withLock { $0 = Choice(catalog: catalog.version, type: type, scan: planned) }
+        return planned
+    }
+
+    /// The scan that the planner makes of the statement, if it is of one index by this range.
+    private func planned(
+        _ range: IndexRange, _ path: [String], _ indexed: any IndexedSource, _ context: ExecutionContext
+    ) throws -> IndexScan? {
+        let plan = plan.specialized(context.arguments)
+        let planned = try RowPlanner(documents: indexed, options: context.options).plan(
+            plan.input, plan.projection, isLimited: plan.input.bounds.limit != nil)
+        guard planned.isOrdered == !plan.input.order.isEmpty,
+            case .filter(.access(_, _, path: .index(let scan)), _) = planned.input.rows,
+            Confinement.samePath(scan.index.keys[0].path, path), scan.ranges == [range]
+        else { return nil }
+        return scan
+    }
+
+    private func run(
+        _ scan: IndexScan, _ indexed: any IndexedSource, _ context: ExecutionContext,
+        _ body: (ResultRow) throws -> Bool
+    ) throws {
+        let window = try Window(plan.input.bounds, context)
+        guard window.limit > 0 else { return }
+        let condition = condition.specialized(context.arguments)
+        let test = DocumentTest.prepare(condition, source: 0)
+        let meter = context.meter
+        var skipped = 0
+        var taken = 0
+        func visit(_ record: DocumentRecord) throws -> Bool {
+            try meter.step()
+            if let holds = test?.holds(record.document) {
+                guard holds else { return true }
+            } else {
+                let evaluator = Evaluator(context.options, types: plan.input.types)
+                guard try evaluator.isTrue(condition, Row(documents: [record], meter: meter)) else {
+                    return true
+                }
+            }
+            if skipped < window.offset {
+                skipped += 1
+                return true
+            }
+            taken += 1
+            return try body(ResultRow(document: record)) && taken < window.limit
+        }
+        if scan.isOrdered || scan.isOneKey {
+            try indexed.documents(of: scan, visit)
+        } else {
+            try AccessRunner(source: indexed, collection: collection, meter: meter).run(.index(scan), visit)
+        }
+    }
+}
