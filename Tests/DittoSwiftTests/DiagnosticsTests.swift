@@ -62,6 +62,9 @@ struct DiagnosticsTests {
             #expect((grown.last ?? 0) >= first[0] + 200_000)
             handle.stop()
             let count = sizes.all.count
+            try await ditto.store.execute(
+                query: "INSERT INTO c DOCUMENTS (:d)",
+                arguments: ["d": ["text": String(repeating: "y", count: 200_000)]])
             handle.look()
             try await Task.sleep(for: .milliseconds(20))
             #expect(sizes.all.count == count)

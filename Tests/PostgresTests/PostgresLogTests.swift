@@ -91,8 +91,7 @@ struct PostgresLogTests {
     func followingAgain() async throws {
         try await TestDatabase.use { url in
             var options = PostgresOperationLog.Options()
-            // Longer than anybody waits: hints alone must do.
-            options.pollInterval = .seconds(3_600)
+            options.pollInterval = .seconds(60)
             let reader = try PostgresOperationLog(url: url, options: options)
             try await reader.createDatabase("db")
             let writer = try PostgresOperationLog(url: url)
