@@ -30,8 +30,10 @@ package actor DatabaseHub {
     let writer: LeasedActor
     private var stream: LiveStream
     var origins: [OriginKey: UInt64] = [:]
-    /// The greatest offset that this hub has appended; what comes next is judged against the fold of it.
+    /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
+    /// What it has appended for peers and may not have folded.
+    var unfolded: [UnfoldedAppend] = []
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     /// How to end each session.

@@ -38,6 +38,8 @@ public enum Limits {
     static let collectionsPerOperation = 1_000
     /// How often an upload is judged that rests on tombstones which are written or reaped meanwhile.
     static let admissionAttempts = 8
+    /// Bytes that are appended before the fold is waited for: so far behind is what is judged by, at most.
+    static let unfoldedBytes = 4 * 1_048_576
     /// Documents that one reaping names: an operation of some hundred kilobytes.
     public static let reapedDocuments = 1_000
     /// Operations behind the last snapshot that make a new one worth it: fewer would write documents more

@@ -31,12 +31,14 @@ package struct ServerStore: SessionStore {
         switch action {
         case .readFrontier(let hello):
             try await hub.verifyHistory()
-            let known = try await log.frontier(of: hello.actors.map(\.actor), in: database)
+            let registered = try await log.frontier(of: hello.actors.map(\.actor), in: database)
+            // Of an actor that belongs to another key nothing is told.
+            let known = registered.filter { utf8Equal($0.value.authorKey, identity.peerKey ?? "") }
             let heads = known.map {
                 Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
             }
             return .frontier(
-                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, known),
+                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, registered),
                 hashes: try await hub.hashes(for: hello, known))
         case .readPage(let subscription, let query, let access, let start):
             guard let page = try await page(query, access, start) else {
@@ -85,7 +87,10 @@ package struct ServerStore: SessionStore {
         {
             return true
         }
-        return hello.acknowledged.contains { known[$0.actor]?.sequence ?? 0 < $0.sequence }
+        return hello.acknowledged.contains { claim in
+            guard let entry = known[claim.actor] else { return claim.sequence > 0 }
+            return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.peerKey ?? "")
+        }
     }
 
     /// Reads a page; nil for a place that the log does not have, or behind which something was reaped

@@ -10,8 +10,9 @@ extension DatabaseHub {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
-        // Nothing is judged by a fold of what the log does not have any more.
-        if await materializer.position.offset < appendedThrough {
+        // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
+        // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
+        if await notFolded().reduce(0, { $0 + $1.bytes }) > Limits.unfoldedBytes {
             try await materializer.advance()
         } else {
             try await verifyHistory()
@@ -31,11 +32,12 @@ extension DatabaseHub {
     private func admitAsFolded(
         _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
     ) async throws -> Event? {
-        var verdicts = try await judge(uploads, identity)
-        if verdicts.contains(where: { if case .uncovered = $0 { true } else { false } }) {
-            // Another process may have appended what it rests on: fold up to the head and look again.
+        let isBehind = await materializer.position.offset < appendedThrough
+        var (verdicts, vectors) = try await judge(uploads, identity, behind: await notFolded())
+        if verdicts.contains(where: { $0.dependsOnFold || (isBehind && !$0.isAdmitted) }) {
+            // What it rests on may be in the log: fold up to the head and look again.
             try await materializer.advance()
-            verdicts = try await judge(uploads, identity)
+            (verdicts, vectors) = try await judge(uploads, identity, behind: [])
         }
         var requests: [AppendRequest] = []
         var refusals: [Frame.Refusal] = []
@@ -45,7 +47,7 @@ extension DatabaseHub {
             case .refused(let reason), .uncovered(let reason): refusals.append(reason)
             }
         }
-        guard let appended = try await append(requests, from: session) else { return nil }
+        guard let appended = try await append(requests, vectors, from: session) else { return nil }
         let (acknowledged, offset) = (appended.acknowledged, appended.offset)
         var rejected = appended.rejected
         // One record closes the actor. What else of it was refused is told when that stands.
@@ -63,10 +65,19 @@ extension DatabaseHub {
             ? .appended(acknowledged, offset: offset) : .refused(acknowledged, rejected, offset: offset)
     }
 
-    private func judge(_ uploads: [[UInt8]], _ identity: Identity) async throws -> [AdmissionCheck.Verdict] {
+    /// What this hub has appended and not folded.
+    private func notFolded() async -> [UnfoldedAppend] {
+        let folded = await materializer.position.offset
+        unfolded.removeAll { $0.through <= folded }
+        return unfolded
+    }
+
+    private func judge(
+        _ uploads: [[UInt8]], _ identity: Identity, behind unfolded: [UnfoldedAppend]
+    ) async throws -> (verdicts: [AdmissionCheck.Verdict], vectors: [DocumentKey: VersionVector]) {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.grant,
-            wallMilliseconds: environment.wallMilliseconds())
+            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded)
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.peerKey ?? "")
         }
@@ -74,7 +85,7 @@ extension DatabaseHub {
 
     /// Nil when a condition did not hold any more.
     private func append(
-        _ requests: [AppendRequest], from session: UInt64
+        _ requests: [AppendRequest], _ vectors: [DocumentKey: VersionVector], from session: UInt64
     ) async throws -> (acknowledged: [Frame.Acknowledgement], rejected: [Frame.Refusal], offset: UInt64)? {
         guard !requests.isEmpty else { return ([], [], 0) }
         var last: UInt64 = 0
@@ -112,6 +123,14 @@ extension DatabaseHub {
             case .conflict(let conflict):
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
+        }
+        if last > 0 {
+            // Where something was not taken, nothing is said of documents: all of it counts as large, so that
+            // the fold is waited for.
+            let isWhole = refusals.isEmpty && !isOutdated
+            let bytes = isWhole ? requests.reduce(0) { $0 + $1.record.bytes.count } : Limits.unfoldedBytes + 1
+            unfolded.append(
+                UnfoldedAppend(through: last, bytes: bytes, vectors: isWhole ? vectors : [:]))
         }
         guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody

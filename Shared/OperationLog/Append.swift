@@ -31,12 +31,17 @@ public struct Touch: Hashable, Sendable {
 
     /// A document.
     public static func document(_ collection: String, _ id: DocumentID) -> Touch {
-        Touch(rawValue: hash64(id.bytes, seed: hash64(Array(collection.utf8), seed: 1)))
+        Touch(rawValue: hash64(id.bytes, seed: hash(of: collection, seed: 1)))
     }
 
     /// Everything in a collection.
     public static func collection(_ name: String) -> Touch {
-        Touch(rawValue: hash64(Array(name.utf8), seed: 2))
+        Touch(rawValue: hash(of: name, seed: 2))
+    }
+
+    private static func hash(of name: String, seed: UInt64) -> UInt64 {
+        var name = name
+        return name.withUTF8 { hash64(UnsafeRawBufferPointer($0), seed: seed) }
     }
 
     /// What was moved to another actor, by its origin (decision 0009).
@@ -157,9 +162,12 @@ public struct FrontierEntry: Hashable, Sendable {
     public let timestamp: Timestamp
     /// `ChainHash.content` of that operation's bytes.
     public let hash: UInt64
+    /// The key that the actor is registered to.
+    public let authorKey: String
 
     /// A frontier at this operation.
-    public init(sequence: UInt64, timestamp: Timestamp, hash: UInt64) {
+    public init(sequence: UInt64, timestamp: Timestamp, hash: UInt64, authorKey: String) {
+        self.authorKey = authorKey
         self.sequence = sequence
         self.timestamp = timestamp
         self.hash = hash

@@ -37,6 +37,8 @@ public enum ReplicaLimits {
     public static let busyTimeoutSeconds = 60.0
     /// Writes that the server refused and that are kept for the application to read, the newest ones.
     public static let refusedWrites = 256
+    /// Refused commits whose numbers are kept beyond that, some twenty bytes each.
+    public static let refusedCommits = 65_536
     /// Their encoded bytes in all; one alone may have more.
     public static let refusedBytes = 64 * 1_048_576
     /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was

@@ -16,8 +16,14 @@ public enum Limits {
     public static let creditBytes = 4 * 1_048_576
     /// About how large a data frame becomes before the next one is begun.
     public static let batchBytes = 262_144
+    /// About how many bytes of what waits are stored, or appended, in one transaction: a part of the credit,
+    /// so that more comes while the disk is waited for.
+    public static let joinedBytes = 1_048_576
     /// Subscriptions one session may hold.
     public static let subscriptions = 1_024
+    /// The most bytes of the subscriptions that one session holds, as they came: their arguments may be
+    /// large, and cost no credit.
+    public static let subscriptionBytes = messageBytes
     /// Documents one `want` may name.
     public static let wantedDocuments = 1_024
     /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.

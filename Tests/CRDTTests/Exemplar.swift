@@ -118,6 +118,7 @@ enum Exemplar {
             result["id"] = plain(change.id.value)
             switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
             case .delta(let delta): result["delta"] = describe(delta)
+            case .insertion(let insertion): result["delta"] = describe(try insertion.decoded())
             case .state(let document): result["state"] = describe(document)
             case .reaping(let vector): result["reaped"] = describe(vector)
             }

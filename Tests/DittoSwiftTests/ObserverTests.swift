@@ -38,6 +38,22 @@ struct ObserverTests {
         }
     }
 
+    @Test("a change of what is read that leaves the result as it was is not told")
+    func unchangedResult() async throws {
+        try await withDitto { ditto in
+            let counts = Collected<Int>()
+            try ditto.store.registerObserver(query: "SELECT _id FROM cars WHERE _id < 10") {
+                counts.add($0.items.count)
+            }
+            _ = await counts.wait { $0.count == 1 }
+            try await insert(ditto, 1)
+            _ = await counts.wait { $0.count == 2 }
+            try await ditto.store.execute(query: "UPDATE cars SET color = 'red' WHERE _id = 1")
+            try await insert(ditto, 2)
+            #expect(await counts.wait { $0.count >= 3 } == [0, 1, 2])
+        }
+    }
+
     @Test(
         "changes that come while a call is under way are told together, in order, and the last is never lost")
     func coalescing() async throws {

@@ -1,8 +1,8 @@
 @testable import Replica
 
 extension Replica {
-    /// Takes from the store's file what formats after this one (1 or 2) have added, so that it is one of that
-    /// format. A format that adds something adds a line here.
+    /// Takes from the store's file what formats after this one (1, 2 or 3) have added, so that it is one of
+    /// that format. A format that adds something adds a line here.
     func goBack(toFormat format: Int) throws {
         let afterFirst = [
             "DROP TABLE refused", "ALTER TABLE acknowledged DROP COLUMN timestamp",
@@ -10,12 +10,17 @@ extension Replica {
         ]
         let afterSecond = [
             "ALTER TABLE store DROP COLUMN reap_floor", "DROP TABLE frontier", "DROP TABLE history",
-            "DROP TABLE moved", "ALTER TABLE subscription DROP COLUMN rights", "DROP TABLE staged_page",
+            "DROP TABLE moved", "ALTER TABLE subscription DROP COLUMN rights",
             "ALTER TABLE staged DROP COLUMN gone", "DROP TABLE resumption", "DROP TABLE unanswered",
             "DROP TABLE document_index", "DROP TABLE index_version", "DROP INDEX IF EXISTS documents_1_dead",
         ]
+        let afterThird = [
+            "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
+        ]
         try committing { database, _ in
-            for change in (format == 1 ? afterFirst : []) + afterSecond {
+            let changes =
+                (format < 2 ? afterFirst : []) + (format < 3 ? afterSecond : []) + afterThird
+            for change in changes {
                 try RawStatement(fresh: change, database).run()
             }
             try RawStatement(fresh: "PRAGMA user_version = \(format)", database).run()

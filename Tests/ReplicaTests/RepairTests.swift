@@ -268,6 +268,13 @@ struct RepairTests {
             for number in 1...count { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
             _ = try repair(replica, request(replica, refused: (1...UInt64(count)).map { $0 }))
             #expect(try replica.refusedWrites().map(\.commit) == (4...UInt64(count)).map { $0 })
+            // That they were refused is told of all of them.
+            #expect(try replica.refusedCommits().map(\.commit) == (1...UInt64(count)).map { $0 })
+            #expect(try replica.refusedCommits(from: 3, limit: 2).map(\.commit) == [3, 4])
+            #expect(try replica.refusal(ofCommit: 1)?.code == "SYNC-0401")
+            #expect(try replica.refusal(ofCommit: 1)?.message == "")
+            #expect(try replica.refusal(ofCommit: 4)?.message != "")
+            #expect(try replica.refusal(ofCommit: UInt64(count) + 1) == nil)
             #expect(try replica.rows("SELECT * FROM c").isEmpty)
         }
     }

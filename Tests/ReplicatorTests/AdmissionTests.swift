@@ -35,8 +35,8 @@ struct AdmissionTests {
             ])
             let check = AdmissionCheck(
                 replica: replica, grant: .everything,
-                wallMilliseconds: Environment.system.wallMilliseconds())
-            let verdicts = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "")
+                wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: [])
+            let verdicts = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "").verdicts
             guard case .refused(let refusal)? = verdicts.first else {
                 Issue.record("the operation was not refused")
                 return

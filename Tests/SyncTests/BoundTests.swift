@@ -102,6 +102,26 @@ struct BoundTests {
         #expect(peer.outboxBytes <= 100_100)
     }
 
+    @Test("subscriptions that take more bytes than a message may have end the session")
+    func subscriptionBytes() {
+        var server = SessionTests.openServer()
+        func subscribe(_ id: UInt64, _ bytes: Int) -> String? {
+            let text = Value.string(String(repeating: "x", count: bytes))
+            let arguments = ObjectValue([(key: "a", value: text)])
+            let frame = Frame.subscribe(
+                Frame.Subscribe(
+                    id: id, statement: "SELECT * FROM cars WHERE a = :a", arguments: .object(arguments)))
+            return SessionTests.code(server.receive(.frame(frame.encoded())))
+        }
+        // Nineteen fit, and so do others in the place of one that has ended.
+        for id in 1...19 as ClosedRange<UInt64> { #expect(subscribe(id, 1_040_000) == nil) }
+        _ = server.receive(.frame(Frame.unsubscribe(id: 7).encoded()))
+        #expect(subscribe(20, 1_040_000) == nil)
+        #expect(subscribe(21, 1_040_000) == nil)
+        #expect(subscribe(22, 1_040_000) == "SYNC-0105")
+        #expect(server.isClosed)
+    }
+
     @Test("positions that come faster than they are stored wait as one")
     func positions() {
         var peer = SessionTests.openPeer()
@@ -140,6 +160,23 @@ struct BoundTests {
         }
         #expect(peer.receiveCredit == Limits.creditBytes)
         #expect(returned.count == 1)
+    }
+
+    @Test("of what waits a part of the credit is stored at a time, so that more comes meanwhile")
+    func parts() {
+        var peer = SessionTests.openPeer()
+        var sizes: [Int] = []
+        func take(_ actions: [Action]) {
+            for case .store(let batch) in actions { sizes.append(batch.updates.count) }
+        }
+        for number in 1...9 as ClosedRange<UInt64> {
+            let position = LogPosition(logID: Exemplars.logID, offset: 300 + number, hash: number)
+            let frame = Frame.operations(
+                Frame.Operations(position: position, updates: [document(Int64(number), 400_000)]))
+            take(peer.receive(.frame(frame.encoded())))
+        }
+        while sizes.reduce(0, +) < 9 { take(peer.receive(.stored)) }
+        #expect(sizes == [1, 3, 3, 2])
     }
 
     @Test("what is gone, named or hidden, and a page's end, are never put together with what was before")

@@ -119,6 +119,27 @@ struct ByteReader {
         return try text(length: length)
     }
 
+    /// Steps over what `text(length:)` would read, checking as much.
+    @inline(__always)
+    mutating func checkText(length: Int) throws(CRDTError) {
+        let raw = try run(length)
+        if isASCII(raw) { return }
+        guard String(validating: raw, as: UTF8.self) != nil else {
+            throw CRDTError(.invalidUTF8, "a text before byte \(place) is not valid UTF-8")
+        }
+    }
+
+    /// Steps over what `key(after:)` would read, checking as much.
+    @inline(__always)
+    mutating func checkKey(after last: inout UnsafeRawBufferPointer?) throws(CRDTError) {
+        let length = try count()
+        var ahead = self
+        let raw = try ahead.run(length)
+        if let last, compareBytes(last, raw) >= 0 { throw .malformed("keys do not ascend", at: place) }
+        last = raw
+        try checkText(length: length)
+    }
+
     func requireEnd() throws(CRDTError) {
         guard isAtEnd else { throw .malformed("\(remaining) bytes follow the end", at: place) }
     }

@@ -5,7 +5,7 @@
 //   0x08 object (byte length, count, sorted keys with values)
 //   0x40…0x7F string of 0…63 bytes · 0x80…0xFF integer 0…127
 //
-// Shortest form is required, object keys ascend strictly, every NaN is the quiet NaN 0x7FF8…0; -0.0 stays.
+// Shortest form is required, object keys ascend strictly, every NaN is the quiet NaN 0x7FF8…0, -0.0 stays.
 
 extension ByteWriter {
     mutating func value(_ value: Value) {
@@ -79,6 +79,34 @@ extension ByteReader {
         }
     }
 
+    /// Steps over one value, checking all that `value(depth:)` checks; makes nothing.
+    mutating func checkValue(depth: Int) throws(CRDTError) {
+        guard depth <= Limits.nestingDepth else { throw .tooDeep }
+        let start = place
+        let tag = try byte()
+        switch tag {
+        case 0x00, 0x01, 0x02, 0x80...0xFF: return
+        case 0x03: _ = try integer(start: start)
+        case 0x04: _ = try double(start: start)
+        case 0x05: try checkText(length: try longTextLength(start: start))
+        case 0x06: _ = try run(try count())
+        case 0x07:
+            let end = try count() + place
+            for _ in 0..<(try count()) { try checkValue(depth: depth + 1) }
+            guard place == end else { throw .malformed("an array's length is wrong", at: place) }
+        case 0x08:
+            let end = try count() + place
+            var last: UnsafeRawBufferPointer?
+            for _ in 0..<(try count()) {
+                try checkKey(after: &last)
+                try checkValue(depth: depth + 1)
+            }
+            guard place == end else { throw .malformed("an object's length is wrong", at: place) }
+        case 0x40...0x7F: try checkText(length: Int(tag & 0x3F))
+        default: throw .malformed("unknown value tag \(tag)", at: start)
+        }
+    }
+
     /// The bytes of a string, not decoded; nil for any other value.
     mutating func textInPlace() throws(CRDTError) -> UnsafeRawBufferPointer? {
         switch try byte() {
@@ -121,9 +149,13 @@ extension ByteReader {
     }
 
     private mutating func longText(start: Int) throws(CRDTError) -> String {
+        try text(length: try longTextLength(start: start))
+    }
+
+    private mutating func longTextLength(start: Int) throws(CRDTError) -> Int {
         let length = try count()
         guard length >= 64 else { throw .malformed("a string is not in its shortest form", at: start) }
-        return try text(length: length)
+        return length
     }
 
     private mutating func array(depth: Int) throws(CRDTError) -> [Value] {

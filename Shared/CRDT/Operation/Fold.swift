@@ -31,15 +31,14 @@ public enum Fold {
     /// - Parameter state: the document's encoded state; nil when the fold does not have it.
     /// - Throws: when the state does not decode: damage of the store that holds it.
     public static func step(_ change: LoggedChange, on state: [UInt8]?) throws(CRDTError) -> Outcome {
+        if state == nil, case .insertion(let insertion) = change {
+            return .changed(state: insertion.state, isLive: true)
+        }
         var document = Document()
         if let state { document = try Document(decoding: state) }
         switch change {
-        case .delta(let delta):
-            switch document.apply(delta) {
-            case .applied: return .changed(state: document.encoded(), isLive: document.isLive)
-            case .duplicate: return .duplicate
-            case .baseMissing: return .void(.baseMissing)
-            }
+        case .delta(let delta): return apply(delta, to: &document)
+        case .insertion(let insertion): return apply(try insertion.decoded(), to: &document)
         case .state(let incoming):
             guard !document.vector.covers(incoming.vector) else { return .duplicate }
             document.merge(incoming)
@@ -49,6 +48,14 @@ public enum Fold {
                 return .void(.noSuchTombstone)
             }
             return .reaped(rest: document.reaped()?.encoded())
+        }
+    }
+
+    private static func apply(_ delta: Delta, to document: inout Document) -> Outcome {
+        switch document.apply(delta) {
+        case .applied: .changed(state: document.encoded(), isLive: document.isLive)
+        case .duplicate: .duplicate
+        case .baseMissing: .void(.baseMissing)
         }
     }
 }

@@ -6,6 +6,8 @@
 public enum LoggedChange: Sendable, Equatable {
     /// One transaction's effect on one document.
     case delta(Delta)
+    /// The same where that inserts a plain document: decoded only where it meets another state.
+    case insertion(Insertion)
     /// A full state to merge (decision 0006); the operation's own stamp enters no vector.
     case state(Document)
     /// The tombstone with this vector has outlived its time (rule 15, decision 0010).
@@ -19,7 +21,12 @@ public enum LoggedChange: Sendable, Equatable {
             let vector = try VersionVector(decoding: Array(bytes.dropFirst()))
             guard !vector.isEmpty else { throw .malformed("a reaping of a document nobody wrote", at: 1) }
             self = .reaping(at: vector)
-        default: self = .delta(try Delta(decoding: bytes, stamp: stamp))
+        default:
+            if let insertion = Insertion(delta: bytes, stamp: stamp) {
+                self = .insertion(insertion)
+            } else {
+                self = .delta(try Delta(decoding: bytes, stamp: stamp))
+            }
         }
     }
 

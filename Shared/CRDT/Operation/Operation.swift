@@ -53,7 +53,10 @@ public struct Operation: Sendable, Equatable {
 
     /// What tells the transaction from every other, whatever actor its operation was moved to: the checksum
     /// of the operation as it was first written.
-    public var identity: UInt64 { origin ?? hash64(encoded()) }
+    public var identity: UInt64 { identity(of: encoded()) }
+
+    /// The same where its encoding is at hand.
+    public func identity(of encoding: [UInt8]) -> UInt64 { origin ?? hash64(encoding) }
 }
 
 /// An operation's identity without its changes.

@@ -237,7 +237,7 @@ extension DittoSync {
     /// Why the server refused a local commit, `SYNC-0401: message`; nil when it did not.
     package func refusal(of commit: UInt64) -> String? {
         let found = try? engine.replica().refusal(ofCommit: commit)
-        return found.map { "\($0.code): \($0.message)" }
+        return found.map { $0.message.isEmpty ? $0.code : "\($0.code): \($0.message)" }
     }
 
     /// Whether the server has acknowledged everything up to a local commit, after waiting for it at most

@@ -174,8 +174,9 @@ struct AppendBatch {
         try insert.run(6, record.bytes)
         for touch in operation.touches { touched[head.number, default: [:]][touch] = head.offset }
         let frontier = FrontierEntry(
-            sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash)
-        registrations[key] = Registration(key: registration?.key ?? operation.authorKey, frontier: frontier)
+            sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash,
+            authorKey: registration?.key ?? operation.authorKey)
+        registrations[key] = Registration(key: frontier.authorKey, frontier: frontier)
         changedActors.insert(key)
         return .appended(offset: head.offset)
     }

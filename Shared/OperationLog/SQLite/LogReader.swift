@@ -107,9 +107,11 @@ enum LogReader {
         statement.bind(1, number)
         statement.bind(2, bits: actor.rawValue)
         return try statement.first { row in
-            (
-                row.text(0),
-                FrontierEntry(sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3))
+            let key = row.text(0)
+            return (
+                key,
+                FrontierEntry(
+                    sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3), authorKey: key)
             )
         }
     }

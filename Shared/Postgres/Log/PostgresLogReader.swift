@@ -113,20 +113,24 @@ enum PostgresLogReader {
         let number = try head(connection, database).number
         let rows = try connection.query(
             """
-            SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash FROM (
-                SELECT actor, sequence, "timestamp", hash FROM mimeo_log.actors
+            SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
+                coalesce(max(key) OVER (PARTITION BY actor), '')
+            FROM (
+                SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
                 WHERE database = $1 AND actor = ANY ($2)
                 UNION ALL
-                SELECT w.* FROM mimeo_log.databases d
+                SELECT w.actor, w.last, w.stamp, w.hash, w.key FROM mimeo_log.databases d
                 JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
-                    unnest(u.actors, u.lasts, u.stamps, u.hashes) AS w (actor, sequence, "timestamp", hash)
+                    unnest(u.actors, u.lasts, u.stamps, u.hashes, u.keys)
+                        AS w (actor, last, stamp, hash, key)
                 WHERE d.number = $1 AND w.actor = ANY ($2)
             ) AS standing ORDER BY actor, sequence DESC
             """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
-                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3))
+                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3),
+                authorKey: rows.text(row, 4))
         }
         return frontier
     }

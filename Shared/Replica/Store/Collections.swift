@@ -138,15 +138,31 @@ struct Collections {
                 .invalidCollection,
                 "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, this one \(length)")
         }
-        let statement = try RawStatement(cached: "INSERT INTO collection (name) VALUES (?)", database)
-        statement.bind(1, name)
+        let number = try Self.freeNumber(database)
+        let statement = try RawStatement(
+            cached: "INSERT INTO collection (number, name) VALUES (?, ?)", database)
+        statement.bind(1, number)
+        statement.bind(2, name)
         try statement.run()
-        let number = database.lastInsertedRowID
         try Schema.createDocuments(number, database)
         let table = DocumentTable(number, name, cache, isSnapshot: isSnapshot)
         tables[Array(name.utf8)] = table
         return table
     }
+
+    /// A number that no documents table has, of a collection or staged.
+    static func freeNumber(_ database: Database) throws -> Int64 {
+        let statement = try RawStatement(
+            cached: """
+                SELECT MAX(COALESCE((SELECT MAX(number) FROM collection), 0),
+                    COALESCE((SELECT MAX(number) FROM staged_documents), 0)) + 1
+                """, database)
+        guard try statement.step() else { preconditionFailure("a maximum is a row") }
+        return statement.int(0)
+    }
+
+    /// Forgets what is known of a collection: its documents are in another table now.
+    mutating func forget(_ name: String) { tables[Array(name.utf8)] = nil }
 
     /// The names of all collections, by bytes.
     static func names(_ database: Database) throws -> [String] {

@@ -8,7 +8,7 @@ import GRDB
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 4
+    static let format: Int64 = 5
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -59,6 +59,7 @@ enum Schema {
             }
         }
         if found < 4 { try database.execute(sql: changesOfFormat4) }
+        if found < 5 { try database.execute(sql: changesOfFormat5) }
         if found > 0, found < 3, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
             throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
@@ -159,6 +160,16 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS staged_page (
             subscription BLOB NOT NULL, number INTEGER NOT NULL, keys BLOB NOT NULL, bytes BLOB NOT NULL,
             PRIMARY KEY (subscription, number));
+        """
+
+    /// Documents that are staged where they will stay (`StagedDocuments`): their table's number is none of a
+    /// collection's before they are shown. Commits that were refused, after what they wanted to write is
+    /// forgotten.
+    private static let changesOfFormat5 = """
+        CREATE TABLE IF NOT EXISTS staged_documents (
+            subscription BLOB PRIMARY KEY, number INTEGER NOT NULL UNIQUE,
+            collection TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS refused_commit (position INTEGER PRIMARY KEY, code TEXT NOT NULL);
         """
 
     private static let tablesOfFormat1 = """

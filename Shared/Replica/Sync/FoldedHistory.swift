@@ -111,6 +111,11 @@ extension ReadTransaction {
         try withDatabase { try StoreState.load($0)?.clock.latest ?? 0 }
     }
 
+    /// Whether any operation that was moved is folded.
+    public func hasMovedAny() throws -> Bool {
+        try withDatabase { try RawStatement(cached: "SELECT 1 FROM moved LIMIT 1", $0).hasRow() }
+    }
+
     /// Whether an operation of this origin is folded.
     public func hasMoved(_ origin: UInt64) throws -> Bool {
         try withDatabase { database in

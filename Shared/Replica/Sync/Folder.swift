@@ -65,7 +65,8 @@ struct Folder {
         let outcome = try undamaged(state.head) { try Fold.step(change.content, on: before) }
         switch outcome {
         case .changed(let after, let isLive):
-            try DocumentRows.put(table, id, live: isLive, position: state.head, state: after, database)
+            try DocumentRows.put(
+                table, id, live: isLive, position: state.head, state: after, isNew: before == nil, database)
             return .changed(told(change, before, after))
         case .duplicate:
             // Its sender hears of the state again (rule 16), so the document moves to this offset.
@@ -95,8 +96,11 @@ struct Folder {
     private func told(
         _ change: LoggedOperation.Change, _ before: [UInt8]?, _ after: [UInt8]
     ) -> FoldedOperation.Change {
-        var delta: [UInt8]?
-        if case .delta = change.content { delta = change.bytes }
+        let delta: [UInt8]? =
+            switch change.content {
+            case .delta, .insertion: change.bytes
+            case .state, .reaping: nil
+            }
         return FoldedOperation.Change(key: change.key, delta: delta, before: before, after: after)
     }
 }

@@ -59,22 +59,7 @@ extension Replica {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
             var merger = Merger(database: database, state: state)
-            try database.inPart {
-                if let key = reception.publishes { try merger.mergeStaged(key) }
-                for update in reception.updates { try merger.merge(update) }
-                guard merger.missing.isEmpty else { return false }
-                try merger.hide(reception.hides)
-                for key in reception.settles { try Wanted.settle(key, database) }
-                for cursor in reception.cursors where keepsCursor(of: cursor.key) {
-                    let replaces = cursor.key == reception.publishes
-                    try Cursors.advance(
-                        cursor.key, to: cursor.position, replaces: replaces,
-                        rights: replaces ? reception.rights ?? [] : nil, database)
-                }
-                if let position = reception.seen { try Seen.note(position, replaces: false, database) }
-                if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
-                return true
-            }
+            try take(reception, &merger, database)
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }
                 return (.wanting(merger.missing), nil)
@@ -86,6 +71,28 @@ extension Replica {
             guard !merger.changed.isEmpty else { return (outcome, nil) }
             state.head += 1
             return (outcome, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: []))
+        }
+    }
+}
+
+extension Replica {
+    /// Merges a reception and moves what it moves; nothing of that where the merger misses a base.
+    func take(_ reception: Reception, _ merger: inout Merger, _ database: Database) throws {
+        try database.inPart {
+            if let key = reception.publishes { try merger.mergeStaged(key) }
+            for update in reception.updates { try merger.merge(update) }
+            guard merger.missing.isEmpty else { return false }
+            try merger.hide(reception.hides)
+            for key in reception.settles { try Wanted.settle(key, database) }
+            for cursor in reception.cursors where keepsCursor(of: cursor.key) {
+                let replaces = cursor.key == reception.publishes
+                try Cursors.advance(
+                    cursor.key, to: cursor.position, replaces: replaces,
+                    rights: replaces ? reception.rights ?? [] : nil, database)
+            }
+            if let position = reception.seen { try Seen.note(position, replaces: false, database) }
+            if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
+            return true
         }
     }
 }
@@ -111,6 +118,7 @@ struct Merger {
     }
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
+        try publish(subscription)
         try StagedPages.visit(subscription, database) { entry in
             if entry.isGone {
                 try forget(entry.key, [UInt8](entry.content))
@@ -119,6 +127,24 @@ struct Merger {
             }
         }
         try Staged.discard(subscription, database)
+    }
+
+    /// Shows what is staged where it will stay. Only where the collection has got documents, or an index, in
+    /// the meantime is it merged with them, one by one.
+    private mutating func publish(_ subscription: [UInt8]) throws {
+        guard let staged = try StagedDocuments.find(subscription, database) else { return }
+        if try staged.become(database) {
+            collections.forget(staged.collection)
+            changed += try staged.ids(database).map {
+                DocumentKey(collection: staged.collection, id: $0)
+            }
+        } else {
+            try staged.visit(database) { id, state in
+                let key = DocumentKey(collection: staged.collection, id: id)
+                try mergeStaged(StagedPages.Entry(key: key, content: state, isGone: false))
+            }
+        }
+        try StagedDocuments.discard(subscription, database)
     }
 
     /// What is staged was decoded whole when it was.
@@ -222,11 +248,17 @@ struct Merger {
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.
     private mutating func insert(_ bytes: [UInt8], _ key: DocumentKey, _ table: DocumentTable) throws {
-        let document = try Document(decoding: bytes)
-        guard !document.vector.isEmpty else { return }
-        if let latest = document.vector.greatestTime { try state.observe(latest) }
+        var isLive = true
+        if let stamp = Insertion.stamp(ofState: bytes) {
+            try state.observe(stamp.time)
+        } else {
+            let document = try Document(decoding: bytes)
+            guard let latest = document.vector.greatestTime else { return }
+            try state.observe(latest)
+            isLive = document.isLive
+        }
         try DocumentRows.put(
-            table, key.id, live: document.isLive, position: state.head + 1, state: bytes, isNew: true,
+            table, key.id, live: isLive, position: state.head + 1, state: bytes, isNew: true,
             database)
         changed.append(key)
     }

@@ -22,6 +22,16 @@ public struct RefusedWrite: Sendable, Equatable {
     }
 }
 
+/// Why a commit was refused: what is told of it for as long as anybody may ask.
+public struct RefusedCommit: Sendable, Equatable {
+    /// The commit.
+    public let commit: UInt64
+    /// The server's code.
+    public let code: String
+    /// For a person; empty where what was written is forgotten.
+    public let message: String
+}
+
 enum RefusedWrites {
     static func insert(
         _ position: UInt64, _ bytes: [UInt8], code: String, message: String, at milliseconds: UInt64,
@@ -54,9 +64,24 @@ enum RefusedWrites {
             if isTooMany, count > 1 { doomed = all.int(0) }
         }
         guard let doomed else { return }
+        // That they were refused is still told: whoever waits for one would take it for acknowledged.
+        let memory = try RawStatement(
+            cached: """
+                INSERT OR REPLACE INTO refused_commit (position, code)
+                SELECT position, code FROM refused WHERE position <= ?
+                """, database)
+        memory.bind(1, doomed)
+        try memory.run()
         let removal = try RawStatement(cached: "DELETE FROM refused WHERE position <= ?", database)
         removal.bind(1, doomed)
         try removal.run()
+        let oldest = try RawStatement(
+            cached: """
+                DELETE FROM refused_commit WHERE position <=
+                (SELECT position FROM refused_commit ORDER BY position DESC LIMIT 1 OFFSET ?)
+                """, database)
+        oldest.bind(1, Int64(ReplicaLimits.refusedCommits))
+        try oldest.run()
     }
 }
 
@@ -64,10 +89,35 @@ extension Replica {
     /// The writes that the server refused, oldest first.
     public func refusedWrites() throws -> [RefusedWrite] { try refusedWrites(from: 0, through: .max) }
 
-    /// Why a commit was refused; nil when it was not, or is forgotten.
-    public func refusal(ofCommit commit: UInt64) throws -> RefusedWrite? {
+    /// Why a commit was refused; nil when it was not.
+    public func refusal(ofCommit commit: UInt64) throws -> RefusedCommit? {
         guard commit <= UInt64(Int64.max) else { return nil }
-        return try refusedWrites(from: Int64(commit), through: Int64(commit)).first
+        return try refusedCommits(from: commit, limit: 1).first.flatMap { $0.commit == commit ? $0 : nil }
+    }
+
+    /// The commits that the server refused, ascending from one on, at most `limit`; those too of which what
+    /// they wrote is forgotten, the latest `ReplicaLimits.refusedCommits` of these.
+    public func refusedCommits(from first: UInt64 = 0, limit: Int = .max) throws -> [RefusedCommit] {
+        guard first <= UInt64(Int64.max) else { return [] }
+        return try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    fresh: """
+                        SELECT position, code, message FROM refused WHERE position >= ?1
+                        UNION ALL SELECT position, code, '' FROM refused_commit WHERE position >= ?1
+                        ORDER BY 1 LIMIT ?2
+                        """, database)
+                statement.bind(1, bits: first)
+                statement.bind(2, Int64(limit))
+                var found: [RefusedCommit] = []
+                while try statement.step() {
+                    found.append(
+                        RefusedCommit(
+                            commit: statement.bits(0), code: statement.text(1), message: statement.text(2)))
+                }
+                return found
+            }
+        }
     }
 
     private func refusedWrites(from first: Int64, through last: Int64) throws -> [RefusedWrite] {

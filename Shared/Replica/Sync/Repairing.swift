@@ -47,6 +47,9 @@ public struct RepairRequest: Sendable {
     public var gone: Set<DocumentKey>
     /// The position of the server's log that the states kept aside stand for.
     public var seen: LogPosition?
+    /// What the server's stream has brought up to there, to be stored in the same transaction: then no state
+    /// is ahead of what stands beside it. Nil where that has not come.
+    public var following: Reception?
 
     /// A request of these parts.
     public init(
@@ -81,6 +84,10 @@ public enum RepairOutcome: Sendable {
         public let pending: [ActorID]
         /// The operations that were set aside.
         public let refused: [(actor: ActorID, sequence: UInt64)]
+        /// Whether what was to follow is stored; not where a base of it is missing.
+        public let isFollowed: Bool
+        /// As in `ReceptionOutcome.returning`.
+        public let returning: [DocumentKey]
     }
 }
 
@@ -117,13 +124,26 @@ extension Replica {
             let refused = try repairer.run()
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
+            var changed = repairer.changed
+            var merger = Merger(database: database, state: state)
+            var isFollowed = false
+            if let following = request.following {
+                try take(following, &merger, database)
+                isFollowed = merger.missing.isEmpty
+                if isFollowed {
+                    state = merger.state
+                    changed.formUnion(merger.changed)
+                }
+            }
             let pending = try OwnOperations.pending(database)
             let left = repairer.left.subtracting(pending + [state.actor])
             let outcome = RepairOutcome.repaired(
-                RepairOutcome.Repaired(actor: state.actor, left: left, pending: pending, refused: refused))
-            guard !repairer.changed.isEmpty else { return (outcome, nil) }
+                RepairOutcome.Repaired(
+                    actor: state.actor, left: left, pending: pending, refused: refused,
+                    isFollowed: isFollowed, returning: isFollowed ? Array(merger.returning) : []))
+            guard !changed.isEmpty else { return (outcome, nil) }
             state.head += 1
-            let keys = Array(repairer.changed)
+            let keys = Array(changed)
             return (outcome, Commit(number: state.head, documents: keys, actor: nil, wanted: []))
         }
     }

@@ -29,6 +29,14 @@ enum StagedPages {
         try statement.run()
     }
 
+    /// Whether any page is kept for a subscription.
+    static func holdsAny(_ subscription: [UInt8], _ database: Database) throws -> Bool {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM staged_page WHERE subscription = ? LIMIT 1", database)
+        statement.bind(1, subscription)
+        return try statement.hasRow()
+    }
+
     /// Visits what is staged for a subscription, in order.
     static func visit(
         _ subscription: [UInt8], _ database: Database, _ body: (Entry) throws -> Void
@@ -91,10 +99,12 @@ enum StagedPages {
         private let database: Database
         /// The latest page first.
         private var pages: [(number: Int64, keys: [UInt8])] = []
+        private let documents: StagedDocuments?
 
         init(_ subscription: [UInt8], _ database: Database) throws {
             self.subscription = subscription
             self.database = database
+            documents = try StagedDocuments.find(subscription, database)
             let statement = try RawStatement(
                 cached: "SELECT number, keys FROM staged_page WHERE subscription = ? ORDER BY number DESC",
                 database)
@@ -108,7 +118,9 @@ enum StagedPages {
             for page in pages where Self.contains(hash, page.keys) {
                 if let found = try state(of: key, in: page.number) { return !found.covers(vector) }
             }
-            return false
+            // Pages come behind documents, where there are both.
+            let found = try documents?.withState(of: key, database) { try DocumentReader($0).vector() }
+            return found.map { !$0.covers(vector) } ?? false
         }
 
         private func state(of key: DocumentKey, in number: Int64) throws -> VersionVector? {
@@ -148,6 +160,8 @@ extension DocumentUpdate.Content {
         case .state(let bytes), .gone(let bytes), .delta(_, let bytes): bytes
         }
     }
+
+    var isState: Bool { if case .state = self { true } else { false } }
 
     fileprivate var isGone: Bool { if case .gone = self { true } else { false } }
 }

@@ -1,10 +1,11 @@
 import CRDT
 import GRDB
 
-/// What is kept aside, durable and not visible: pages of catch-ups (`StagedPages`), how far they reach, and
-/// states for a repair.
+/// What is kept aside, durable and not visible: documents of a first catch-up (`StagedDocuments`), pages of
+/// others (`StagedPages`), how far they reach, and states for a repair.
 enum Staged {
     static func discard(_ subscription: [UInt8], _ database: Database) throws {
+        try StagedDocuments.discard(subscription, database)
         for table in ["staged_page", "staged", "resumption"] {
             let statement = try RawStatement(
                 cached: "DELETE FROM \(table) WHERE subscription = ?", database)
@@ -14,6 +15,9 @@ enum Staged {
     }
 
     static func discardAll(_ database: Database) throws {
+        for key in try StagedDocuments.subscriptions(database) {
+            try StagedDocuments.discard(key, database)
+        }
         try RawStatement(cached: "DELETE FROM staged_page", database).run()
         try RawStatement(cached: "DELETE FROM staged", database).run()
         try RawStatement(cached: "DELETE FROM resumption", database).run()
@@ -24,7 +28,7 @@ enum Staged {
         let all = try RawStatement(
             fresh: """
                 SELECT subscription FROM staged_page UNION SELECT subscription FROM staged
-                UNION SELECT subscription FROM resumption
+                UNION SELECT subscription FROM staged_documents UNION SELECT subscription FROM resumption
                 """, database)
         var doomed: [[UInt8]] = []
         while try all.step() {
@@ -73,14 +77,17 @@ extension Replica {
                 // Checked now, so that publishing cannot fail on what somebody sent.
                 switch update.content {
                 case .state(let bytes):
-                    if let latest = try Document(decoding: bytes).vector.greatestTime {
+                    let plain = Insertion.stamp(ofState: bytes)?.time
+                    if let latest = try plain ?? Document(decoding: bytes).vector.greatestTime {
                         try state.observe(latest)
                     }
                 case .gone(let vector): _ = try VersionVector(decoding: vector)
                 case .delta: preconditionFailure("a catch-up page holds no deltas")
                 }
             }
-            try StagedPages.insert(updates, for: subscription, database)
+            if try !StagedDocuments.take(updates, for: subscription, position: state.head + 1, database) {
+                try StagedPages.insert(updates, for: subscription, database)
+            }
             if let resume { try Staged.note(resume, for: subscription, database) }
             if let seen { try Seen.note(seen, replaces: false, database) }
             guard !hidden.isEmpty else { return ((), nil) }
@@ -113,7 +120,8 @@ extension Replica {
             let all = try RawStatement(
                 fresh: """
                     SELECT DISTINCT s.subscription, r.token IS NULL
-                    FROM (SELECT subscription FROM staged UNION SELECT subscription FROM staged_page) AS s
+                    FROM (SELECT subscription FROM staged UNION SELECT subscription FROM staged_page
+                        UNION SELECT subscription FROM staged_documents) AS s
                     LEFT JOIN resumption AS r ON r.subscription = s.subscription
                     UNION SELECT subscription, 0 FROM resumption
                     """, database)

@@ -37,6 +37,16 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         return try DocumentRows.state(table, key.id, database)
     }
 
+    /// Hands out the same in place, without a copy; nil as there.
+    public func withState<Result>(
+        of key: DocumentKey, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result? {
+        guard let table = try collections.number(of: key.collection, database) else { return nil }
+        let statement = try RawStatement(cached: TableStatement.state.text(of: table), database)
+        statement.bind(1, key.id.bytes)
+        return try statement.step() ? body(statement.blob(0)) : nil
+    }
+
     /// The store's head: the number of the last commit, or a materialization's offset.
     public func head() throws -> UInt64 { try StoreState.load(database)?.head ?? 0 }
 

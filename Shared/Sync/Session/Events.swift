@@ -308,6 +308,9 @@ public struct Repair: Sendable {
     public var seen: LogPosition?
     /// Whether what is refused for its base is set aside too: it has been moved again and again.
     public var isFinal = false
+    /// What the stream has brought up to `seen`, to be stored in the same transaction, so that the states do
+    /// not show a part of what others wrote at once; nil where it has not come.
+    public var following: Batch?
 }
 
 /// How a store stands after a repair.
@@ -320,9 +323,18 @@ public struct Repaired: Sendable {
     public let pending: [ActorID]
     /// The operations that were set aside.
     public let refused: [Frame.Refusal]
+    /// Whether `Repair.following` was stored too; if not, it is stored as if nothing had happened.
+    public let isFollowed: Bool
+    /// See `Event.returning`; of what followed.
+    public let returning: [DocumentKey]
 
     /// A store after a repair.
-    public init(actor: ActorID, left: Set<ActorID>, pending: [ActorID], refused: [Frame.Refusal]) {
+    public init(
+        actor: ActorID, left: Set<ActorID>, pending: [ActorID], refused: [Frame.Refusal],
+        isFollowed: Bool = false, returning: [DocumentKey] = []
+    ) {
+        self.isFollowed = isFollowed
+        self.returning = returning
         self.actor = actor
         self.left = left
         self.pending = pending

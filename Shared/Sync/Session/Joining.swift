@@ -10,7 +10,9 @@ extension Session {
         guard let first = subscriber.queue.first else { return }
         var joined = first
         subscriber.queue.removeFirst()
-        while let next = subscriber.queue.first, let work = joined.work.joined(with: next.work) {
+        while joined.size < Limits.joinedBytes, let next = subscriber.queue.first,
+            let work = joined.work.joined(with: next.work)
+        {
             joined = (work, joined.size + next.size)
             subscriber.queue.removeFirst()
         }

@@ -13,6 +13,8 @@ struct Publisher: Sendable {
     struct Subscription: Sendable {
         let id: UInt64
         let query: SubscriptionQuery
+        /// The bytes of the frame that asked for it.
+        let size: Int
         /// What changed behind this offset and does not match is named to the subscriber.
         var namesAfter: UInt64
         /// Behind which offset the live stream speaks for it; nil while it is catching up.
@@ -52,7 +54,7 @@ struct Publisher: Sendable {
 }
 
 extension Session {
-    mutating func serve(_ request: Frame.Subscribe) throws(SyncError) {
+    mutating func serve(_ request: Frame.Subscribe, _ size: Int) throws(SyncError) {
         guard publisher.subscriptions.count < Limits.subscriptions else {
             return refuse(
                 request.id, SyncError(.invalidSubscription, "too many subscriptions in one session"))
@@ -61,6 +63,10 @@ extension Session {
             throw SyncError(.malformedFrame, "the ids of subscriptions ascend")
         }
         publisher.lastID = request.id
+        let held = publisher.subscriptions.reduce(size) { $0 + $1.size }
+        guard held <= Limits.subscriptionBytes else {
+            throw SyncError(.creditExceeded, "the subscriptions of one session take \(held) bytes")
+        }
         guard case .object(let arguments) = request.arguments else {
             throw SyncError(.malformedFrame, "a subscription's arguments are no object")
         }
@@ -78,7 +84,7 @@ extension Session {
         // One that holds nothing begins at the head: only what changes from now on can leave it.
         let holdsNothing = request.cursor == nil && !request.holds
         var subscription = Publisher.Subscription(
-            id: request.id, query: query, namesAfter: holdsNothing ? publisher.position : 0)
+            id: request.id, query: query, size: size, namesAfter: holdsNothing ? publisher.position : 0)
         start(&subscription, request)
         publisher.subscriptions.append(subscription)
         resumePublishing()
@@ -313,7 +319,7 @@ extension Session {
         }
         guard isLive || !isComing else { return nil }
         do {
-            let delta = try Delta(decoding: bytes, stamp: operation.stamp)
+            let delta = try DeltaReach(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
             // Of seeds that were reaped here the writer may hold the living ones, under the same vector.
             let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }

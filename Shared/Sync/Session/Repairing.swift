@@ -18,6 +18,8 @@ struct Repairing: Sendable {
         case deciding
         /// States were asked for or are being kept aside.
         case fetching
+        /// All states are kept aside; the stream is on its way to where they stand.
+        case following
     }
 
     /// Whether something must be repaired before anything else is uploaded or stored.
@@ -41,6 +43,8 @@ struct Repairing: Sendable {
     var hasMovedForClock = false
     /// How many repairs in a row were for a base that the server lacks, with no operation admitted since.
     var roundsForBase = 0
+    /// What the stream has brought up to where the states stand, while the store puts it beside them.
+    var following: [(work: Subscriber.Work, size: Int)] = []
 }
 
 extension Session {
@@ -66,6 +70,7 @@ extension Session {
 
     /// Begins a repair that is due as soon as nothing else is under way.
     mutating func repairIfDue() {
+        goOnFollowing()
         guard uploader.repair.isDue, uploader.repair.step == .idle, phase == .open, !uploader.isReading,
             !reconciler.isActive, subscriber.step == .idle
         else { return }
@@ -81,11 +86,60 @@ extension Session {
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
                     isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
                     gone: uploader.repair.gone, seen: uploader.repair.seen,
-                    isFinal: uploader.repair.roundsForBase >= Limits.roundsForBase)))
+                    isFinal: uploader.repair.roundsForBase >= Limits.roundsForBase,
+                    following: takeFollowing())))
+    }
+
+    /// Takes what the stream has brought off the queue, where that reaches the states: what the server wrote
+    /// at once is shown at once then.
+    private mutating func takeFollowing() -> Batch? {
+        guard let seen = uploader.repair.seen, let reached = streamWaiting, reached.offset >= seen.offset
+        else { return nil }
+        var updates: [DocumentUpdate] = []
+        while let next = subscriber.queue.first, next.work.isOfStream {
+            if case .operations(let operations) = next.work { updates += operations.updates }
+            uploader.repair.following.append(next)
+            subscriber.queue.removeFirst()
+        }
+        let position = later(reached)
+        return Batch(
+            updates: updates, cursors: liveCursors(reached), publishes: nil, settles: [], seen: position,
+            streamed: reached.offset)
+    }
+
+    /// The position up to which the stream waits to be stored; nil where something else waits before.
+    private var streamWaiting: LogPosition? {
+        var reached: LogPosition?
+        for item in subscriber.queue.items {
+            switch item.work {
+            case .operations(let operations): reached = operations.position
+            case .progress(let position): reached = position
+            default: return reached
+            }
+        }
+        return reached
+    }
+
+    /// Whether the stream will come to where the states stand without anything being stored before: there is
+    /// one, nothing else waits in it, and its sender has credit.
+    private var mayFollow: Bool {
+        guard let seen = uploader.repair.seen, receiveCredit > 0,
+            subscriber.queue.items.allSatisfy(\.work.isOfStream)
+        else { return false }
+        let ends = subscriber.subscriptions.filter(\.isLive).map(\.liveFrom)
+        guard let first = ends.min() else { return false }
+        let reached = max(first, subscriber.streamed, streamWaiting?.offset ?? 0)
+        return reached < seen.offset
+    }
+
+    /// Something has come, or will not come any more, while a repair waits for the stream.
+    private mutating func goOnFollowing() {
+        if phase == .open, uploader.repair.step == .following, !mayFollow { decide() }
     }
 
     mutating func repairNeeds(_ keys: [DocumentKey]) {
         guard uploader.repair.step == .deciding, !keys.isEmpty else { return }
+        putBack()
         uploader.repair.step = .fetching
         uploader.repair.needed = keys
         askNext()
@@ -109,14 +163,21 @@ extension Session {
 
     private mutating func goOnRepairing() {
         let isAsking = uploader.repair.isAsking && !subscriber.asked.isEmpty
-        if uploader.repair.staging == 0, uploader.repair.needed.isEmpty, !isAsking { decide() }
+        guard uploader.repair.staging == 0, uploader.repair.needed.isEmpty, !isAsking else { return }
+        uploader.repair.step = .following
+        goOnFollowing()
     }
 
     mutating func repaired(_ outcome: Repaired) {
         guard uploader.repair.step == .deciding else { return }
         for refusal in outcome.refused { actions.append(.report(.writeRefused(refusal))) }
+        if outcome.isFollowed { followed() } else { putBack() }
         let done = uploader.repair
         uploader.repair = Repairing()
+        if !outcome.returning.isEmpty {
+            uploader.repair.gone = Set(outcome.returning)
+            uploader.repair.isDue = true
+        }
         uploader.repair.hasMovedForClock = done.hasMovedForClock
         let isForBase = done.refused.contains(where: \.error.isOfBase)
         uploader.repair.roundsForBase = done.roundsForBase + (isForBase ? 1 : 0)
@@ -126,6 +187,36 @@ extension Session {
         storeNext()
         beginExchange()
         askNext()
+    }
+}
+
+extension Session {
+    /// What was to follow was not stored: it waits as before.
+    private mutating func putBack() {
+        for item in uploader.repair.following.reversed() { subscriber.queue.prepend(item) }
+        uploader.repair.following = []
+    }
+
+    /// What the stream had brought is durable with the repair.
+    private mutating func followed() {
+        for item in uploader.repair.following {
+            switch item.work {
+            case .operations(let operations): subscriber.streamed = operations.position.offset
+            case .progress(let position): subscriber.streamed = position.offset
+            default: break
+            }
+        }
+        returnCredit(uploader.repair.following.reduce(0) { $0 + $1.size })
+    }
+}
+
+extension Subscriber.Work {
+    /// Whether it is a part of the live stream, which moves every live cursor.
+    fileprivate var isOfStream: Bool {
+        switch self {
+        case .operations, .progress: true
+        default: false
+        }
     }
 }
 

@@ -210,7 +210,7 @@ public struct Session: Sendable {
         case (.list(let id, let last), .peer, .open): received(.list(id: id, after: last), 0)
         case (.granted, .peer, .open): askAgain()
         case (.granted, .peer, .greeting) where hasReceivedHello: break
-        case (.subscribe(let request), .server, .open): try serve(request)
+        case (.subscribe(let request), .server, .open): try serve(request, size)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)
         case (.want(let keys), .server, .open): try serveStates(keys)

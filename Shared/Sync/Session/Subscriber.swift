@@ -13,6 +13,8 @@ struct Subscriber: Sendable {
         var request: SubscriptionRequest
         /// The catch-up is complete: every position the server tells counts for this subscription too.
         var isLive = false
+        /// The offset at which its catch-up ended.
+        var liveFrom: UInt64 = 0
         /// The server did not take it: it is asked for again when the rights change.
         var isRefused = false
         /// Whether the store may hold documents that match by now, whatever the request says.
@@ -407,14 +409,14 @@ extension Session {
     }
 
     /// States that were fetched may be later than the stream.
-    private func later(_ position: LogPosition?) -> LogPosition? {
+    func later(_ position: LogPosition?) -> LogPosition? {
         guard let position, let fetched = subscriber.fetchedAt else {
             return position ?? subscriber.fetchedAt
         }
         return fetched.offset > position.offset ? fetched : position
     }
 
-    private func liveCursors(_ position: LogPosition) -> [(key: [UInt8], position: LogPosition)] {
+    func liveCursors(_ position: LogPosition) -> [(key: [UInt8], position: LogPosition)] {
         subscriber.subscriptions.filter(\.isLive).map { ($0.request.key, position) }
     }
 
@@ -431,10 +433,11 @@ extension Session {
         case .progress(let position), .skipped(let position): subscriber.streamed = position.offset
         default: break
         }
-        if case .catchUp(let page) = head.work, page.end != nil,
+        if case .catchUp(let page) = head.work, let end = page.end,
             let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id })
         {
             subscriber.subscriptions[index].isLive = true
+            subscriber.subscriptions[index].liveFrom = end.offset
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
         storeNext()

@@ -142,7 +142,7 @@ package struct PeerStore: SessionStore {
 
     private func repair(_ repair: Repair) async throws -> Event {
         let replica = replica
-        let request = RepairRequest(
+        var request = RepairRequest(
             admitted: repair.admitted, closed: repair.closed, diverged: repair.diverged,
             refused: repair.refused.map {
                 RepairRequest.Refused(
@@ -151,7 +151,8 @@ package struct PeerStore: SessionStore {
                     isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
             },
             isForClock: repair.isForClock, gone: repair.gone, seen: repair.seen)
-        switch try await executor.run({ try replica.repair(request) }) {
+        request.following = repair.following.map(Reception.init)
+        switch try await executor.run({ [request] in try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let outcome):
             // What left the store unacknowledged for good may let somebody's waiting end.
@@ -161,18 +162,14 @@ package struct PeerStore: SessionStore {
                     actor: outcome.actor, left: outcome.left, pending: outcome.pending,
                     refused: repair.refused.filter { refusal in
                         outcome.refused.contains { $0 == (refusal.actor, refusal.sequence) }
-                    }))
+                    }, isFollowed: outcome.isFollowed, returning: outcome.returning))
         }
     }
 
     private func store(_ batch: Batch) async throws -> Event {
         let replica = replica
         let outcome = try await executor.run {
-            try replica.receive(
-                Reception(
-                    updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
-                    settles: batch.settles, seen: batch.seen, streamed: batch.streamed,
-                    hides: batch.hides, rights: batch.rights))
+            try replica.receive(Reception(batch))
         }
         return switch outcome {
         case .stored: .stored
@@ -193,6 +190,15 @@ package struct PeerStore: SessionStore {
             return try replica.wanted(limit: Limits.wantedDocuments)
         }
         return wanted.isEmpty ? nil : .wanted(wanted)
+    }
+}
+
+extension Reception {
+    fileprivate init(_ batch: Batch) {
+        self.init(
+            updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
+            settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
+            rights: batch.rights)
     }
 }
 

@@ -128,7 +128,8 @@ struct AppendConformanceTests {
             let frontier = try await log.frontier(of: [ActorID(1), ActorID(2), ActorID(3)], in: "db")
             let last = request(1, 3).record
             let expected = FrontierEntry(
-                sequence: 3, timestamp: last.timestamp, hash: ChainHash.content(last.bytes))
+                sequence: 3, timestamp: last.timestamp, hash: ChainHash.content(last.bytes),
+                authorKey: request(1, 3).authorKey)
             #expect(frontier[ActorID(1)] == expected)
             #expect(frontier[ActorID(2)]?.sequence == 1)
             #expect(frontier[ActorID(3)] == nil)

@@ -58,7 +58,11 @@ struct Reference {
             let key = DocumentKey(collection: change.collection, id: change.id)
             var document: Document? = documents[key] ?? Document()
             var isState = false
-            switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
+            // Without the shortcut that the shipped fold takes.
+            var logged = try LoggedChange(decoding: change.delta, stamp: operation.stamp)
+            if case .insertion(let insertion) = logged { logged = .delta(try insertion.decoded()) }
+            switch logged {
+            case .insertion: continue
             case .delta(let delta):
                 guard document?.apply(delta) != .baseMissing else {
                     // Sync's README: what was moved may rest on a tombstone that is reaped just then.

@@ -41,7 +41,8 @@ extension World {
         peer.looked = states
         try noteRefusals(peer)
         try checkAcknowledged(peer)
-        // A repair shows the server's documents beside others that the cursors have not brought yet.
+        // A repair shows the server's documents beside others that the cursors have not brought yet, where
+        // the stream did not come along with it.
         // And a subscription's first catch-up is nothing before it is complete.
         guard peer.holdsEverything, peer.repairedAt == 0, try hasBegun(peer) else { return }
         try checkSum(states, "peer \(peer.number)")
@@ -130,12 +131,17 @@ extension World {
             passRepair(peer)
             try observe(peer, batch)
         case .repair(let repair):
-            guard case .repaired? = answer else { return }
+            guard case .repaired(let outcome)? = answer else { return }
             statistics.repairs += 1
+            let following = outcome.isFollowed ? repair.following : nil
+            for cursor in following?.cursors ?? [] where peer.subscriptions[cursor.key] != nil {
+                peer.stored[cursor.key] = cursor.position
+            }
             peer.repairedAt = max(peer.repairedAt, repair.seen?.offset ?? 0)
             passRepair(peer)
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
+            if let following { try observe(peer, following) }
         case .hide(_, let subscription): peer.stored[subscription] = nil
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break

@@ -1,0 +1,217 @@
+/// A change that inserts a document as a whole, read straight from its encoding: of a document that nobody
+/// has written before nearly every change is one. The trees between delta and state cost several times as
+/// much as the encodings, so they are made only where something else has to be merged with it.
+///
+/// Invariant: `state` is byte for byte what applying the decoded delta to no document gives, and everything
+/// that decoding checks is checked. Whatever is not of this plain form is nil here, and decoded.
+public struct Insertion: Sendable, Equatable {
+    /// The operation's stamp, the only one that the document has.
+    public let stamp: Stamp
+    /// The encoded delta.
+    public let delta: [UInt8]
+    /// The encoded state of a document that is nothing but this insertion.
+    public let state: [UInt8]
+
+    /// nil for a delta that does not insert a plain document, or does not decode.
+    public init?(delta: [UInt8], stamp: Stamp) {
+        var writer = ByteWriter()
+        writer.reserve(delta.count + delta.count / 2 + 64)
+        writer.plainHead(stamp)
+        let isOne = delta.withUnsafeBytes { raw in
+            var reader = ByteReader(raw)
+            return (try? reader.plainDelta(into: &writer)) != nil
+        }
+        guard isOne else { return nil }
+        self.stamp = stamp
+        self.delta = delta
+        state = writer.bytes
+    }
+
+    /// Whether a delta is one; makes nothing.
+    public static func isOne(_ delta: [UInt8]) -> Bool {
+        delta.withUnsafeBytes { raw in
+            var reader = ByteReader(raw)
+            return (try? reader.checkPlainDelta()) != nil
+        }
+    }
+
+    /// The stamp of a state that is nothing but an insertion; nil for any other, and for one that does not
+    /// decode.
+    public static func stamp(ofState state: [UInt8]) -> Stamp? {
+        state.withUnsafeBytes { raw in
+            var reader = ByteReader(raw)
+            return try? reader.checkPlainState()
+        }
+    }
+
+    /// The delta, decoded.
+    public func decoded() throws(CRDTError) -> Delta { try Delta(decoding: delta, stamp: stamp) }
+}
+
+/// What admitting an encoded delta needs to know of it; what it does is checked and not kept.
+public struct DeltaReach: Sendable, Equatable {
+    /// See `Delta.base`.
+    public let base: VersionVector
+    /// See `Delta.resultingVector`.
+    public let resultingVector: VersionVector
+    /// See `Delta.writesStamp`.
+    public let writesStamp: Bool
+
+    /// Throws what decoding the delta throws.
+    public init(decoding delta: [UInt8], stamp: Stamp) throws(CRDTError) {
+        guard !Insertion.isOne(delta) else {
+            base = VersionVector()
+            resultingVector = VersionVector(ascending: [.init(actor: stamp.actor, time: stamp.time)])
+            writesStamp = true
+            return
+        }
+        let delta = try Delta(decoding: delta, stamp: stamp)
+        base = delta.base
+        resultingVector = delta.resultingVector
+        writesStamp = delta.writesStamp
+    }
+}
+
+/// Why a reading of plain bytes ends: they are of another form, or damaged. The decoders say which.
+private struct NotPlain: Error {}
+
+extension ByteWriter {
+    /// A state's head before its root: one stamp, by one actor, at its greatest time.
+    mutating func plainHead(_ stamp: Stamp) {
+        byte(Document.encodingVersion)
+        byte(0)
+        count(1)
+        fixed64(stamp.actor.rawValue)
+        fixed64(stamp.time)
+        raw(PlainForm.stampTable)
+    }
+}
+
+private enum PlainForm {
+    /// Three bytes: one stamp, of the first actor, at its greatest time.
+    static let stampTable: [UInt8] = [3, 1, 0, 0]
+    /// One presence, by the first stamp; that stamp is the greatest one.
+    static let presence: [UInt8] = [1, 0, 1]
+    static let register = SlotBits.register | SlotBits.inheritsStamp
+}
+
+// Deltas.
+
+extension ByteReader {
+    fileprivate mutating func plainDelta(into writer: inout ByteWriter) throws {
+        try plainDeltaHead()
+        try plainEdit(depth: 0, into: &writer)
+        try requireEnd()
+    }
+
+    fileprivate mutating func checkPlainDelta() throws {
+        try plainDeltaHead()
+        try checkPlainEdit(depth: 0)
+        try requireEnd()
+    }
+
+    /// Neither base nor seed.
+    private mutating func plainDeltaHead() throws {
+        guard try byte() == Delta.encodingVersion, try byte() == 0, try byte() == 0 else { throw NotPlain() }
+    }
+
+    private mutating func plainEdit(depth: Int, into writer: inout ByteWriter) throws {
+        let number = try plainEditHead(depth: depth)
+        writer.raw(PlainForm.presence)
+        writer.count(number)
+        guard number > 0 else { return }
+        var offsets = writer.beginOffsets(number)
+        var last: UnsafeRawBufferPointer?
+        for _ in 0..<number {
+            writer.place(&offsets)
+            let key = place
+            try checkKey(after: &last)
+            writer.raw(UnsafeRawBufferPointer(rebasing: bytes[key..<place]))
+            switch try byte() {
+            case SlotEditBits.register:
+                let value = place
+                try checkValue(depth: depth + 1)
+                writer.byte(PlainForm.register)
+                writer.raw(UnsafeRawBufferPointer(rebasing: bytes[value..<place]))
+            case SlotEditBits.map:
+                writer.byte(SlotBits.map)
+                let start = writer.beginSized()
+                try plainEdit(depth: depth + 1, into: &writer)
+                writer.endSized(start)
+            default: throw NotPlain()
+            }
+        }
+        writer.endOffsets(offsets)
+    }
+
+    private mutating func checkPlainEdit(depth: Int) throws {
+        var last: UnsafeRawBufferPointer?
+        for _ in 0..<(try plainEditHead(depth: depth)) {
+            try checkKey(after: &last)
+            switch try byte() {
+            case SlotEditBits.register: try checkValue(depth: depth + 1)
+            case SlotEditBits.map: try checkPlainEdit(depth: depth + 1)
+            default: throw NotPlain()
+            }
+        }
+    }
+
+    /// The number of fields of an edit that creates its map.
+    private mutating func plainEditHead(depth: Int) throws -> Int {
+        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+        switch try byte() {
+        case EditBits.writesPresence: return 0
+        case EditBits.writesPresence | EditBits.fields:
+            let number = try count(unit: 2)
+            guard number > 0 else { throw NotPlain() }
+            return number
+        default: throw NotPlain()
+        }
+    }
+}
+
+// States.
+
+extension ByteReader {
+    fileprivate mutating func checkPlainState() throws -> Stamp {
+        guard try byte() == Document.encodingVersion, try byte() == 0, try count(unit: 16) == 1 else {
+            throw NotPlain()
+        }
+        let actor = ActorID(try fixed64())
+        let time = try fixed64()
+        try expect(PlainForm.stampTable)
+        try checkPlainMap(depth: 0)
+        try requireEnd()
+        return Stamp(time: time, actor: actor)
+    }
+
+    private mutating func checkPlainMap(depth: Int) throws {
+        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+        try expect(PlainForm.presence)
+        let number = try count(unit: 3)
+        guard number > 0 else { return }
+        let width = Int(try byte())
+        guard width == 2 || width == 4 else { throw NotPlain() }
+        var offsets = self
+        _ = try run(number * width)
+        let start = place
+        var last: UnsafeRawBufferPointer?
+        for _ in 0..<number {
+            guard try offsets.fixed(width: width) == place - start else { throw NotPlain() }
+            try checkKey(after: &last)
+            switch try byte() {
+            case PlainForm.register: try checkValue(depth: depth + 1)
+            case SlotBits.map:
+                let end = try count() + place
+                try checkPlainMap(depth: depth + 1)
+                guard place == end else { throw NotPlain() }
+            default: throw NotPlain()
+            }
+        }
+        guard (place - start <= 0xFFFF) == (width == 2) else { throw NotPlain() }
+    }
+
+    private mutating func expect(_ expected: [UInt8]) throws {
+        for byte in expected { guard try self.byte() == byte else { throw NotPlain() } }
+    }
+}
