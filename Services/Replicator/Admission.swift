@@ -140,24 +140,7 @@ struct AdmissionCheck {
         func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
             self.refusal(of: operation, code, message)
         }
-        guard operation.sequence <= UInt64(Int64.max) else {
-            return .refused(refusal(.malformedOperation, "a sequence exceeds 63 bits"))
-        }
-        if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return .refused(refusal) }
-        if HybridClock.isTooFarAhead(
-            operation.timestamp, wallMilliseconds: wallMilliseconds,
-            admitted: facts.latest)
-        {
-            return .refused(
-                refusal(.clockTooFarAhead, "the writer's clock is more than a minute ahead of the server's"))
-        }
-        if operation.changes.count > Limits.collectionsPerOperation {
-            let collections = Set(operation.changes.map { Array($0.collection.utf8) })
-            guard collections.count <= Limits.collectionsPerOperation else {
-                return .refused(
-                    refusal(.malformedOperation, "an operation changes \(collections.count) collections"))
-            }
-        }
+        if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
         var reads: [Touch] = []
         for (change, delta) in zip(operation.changes, deltas) {
             guard grant.allowsWriting(collection: change.collection) else {
@@ -190,6 +173,28 @@ struct AdmissionCheck {
             reads.isEmpty ? nil : AppendCondition(readAt: try transaction.head(), reads: reads)
         return .admitted(
             AppendRequest(operation, bytes: bytes, authorKey: authorKey, condition: condition))
+    }
+
+    /// What speaks against an operation whatever documents it changes.
+    private func refusalOfWhole(
+        _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
+    ) throws -> Frame.Refusal? {
+        guard operation.sequence <= UInt64(Int64.max) else {
+            return refusal(of: operation, .malformedOperation, "a sequence exceeds 63 bits")
+        }
+        if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
+        if HybridClock.isTooFarAhead(
+            operation.timestamp, wallMilliseconds: wallMilliseconds, admitted: facts.latest)
+        {
+            return refusal(
+                of: operation, .clockTooFarAhead,
+                "the writer's clock is more than a minute ahead of the server's")
+        }
+        // There are no more collections than changes.
+        guard operation.changes.count > Limits.collectionsPerOperation else { return nil }
+        let collections = Set(operation.changes.map { Array($0.collection.utf8) }).count
+        guard collections > Limits.collectionsPerOperation else { return nil }
+        return refusal(of: operation, .malformedOperation, "an operation changes \(collections) collections")
     }
 
     /// A document as folded so far: its vector, its encoded size, whether it is a tombstone.
