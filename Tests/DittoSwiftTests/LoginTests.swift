@@ -266,6 +266,15 @@ struct LoginTests {
         #expect(code(401, ["error": ["code": "AUTH-0404", "message": "no"]]) == "AUTH-0404")
     }
 
+    @Test("a provider that refuses has something for the application too")
+    func refusalsInformation() {
+        let body: Value = [
+            "error": ["code": "AUTH-0404", "message": "no"], "clientInfo": ["why": "no such user"],
+        ]
+        let error = #expect(throws: SDKError.self) { try LoginRequest.answer(401, body) }
+        #expect(error?.clientInfo == #"{"why":"no such user"}"#)
+    }
+
     @Test(
         "a session is renewed when a tenth of its life is left, and at least a minute before its end")
     func renewal() {

@@ -124,7 +124,8 @@ extension DittoAuthenticator {
         }
     }
 
-    /// As above, with the outcome handed to a closure: the provider's information or the error.
+    /// As above, with the outcome handed to a closure: the provider's information, and the error of a login
+    /// that failed. A provider may have information for the application with a refusal too.
     @preconcurrency
     public func login(
         token: String, provider: DittoAuthenticationProvider,
@@ -137,7 +138,7 @@ extension DittoAuthenticator {
             do {
                 completion(try await logIn(token, provider.name), nil)
             } catch {
-                completion(nil, Failure(error).publicError)
+                completion((error as? SDKError)?.clientInfo, Failure(error).publicError)
             }
         }
     }

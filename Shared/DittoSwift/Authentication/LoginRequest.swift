@@ -63,7 +63,8 @@ struct LoginRequest: Sendable {
         if let code = body?["error"]?["code"]?.stringValue,
             let message = body?["error"]?["message"]?.stringValue
         {
-            return SDKError(refusedBy: code, message)
+            return SDKError(
+                refusedBy: code, message, clientInfo: body?["clientInfo"].map { JSONText.print($0) })
         }
         return SDKError(.loginRefused, "the server answered the login with status \(status)")
     }

@@ -96,20 +96,24 @@ package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
     let original: OriginalCode
     /// Where in the statement, if it is about one.
     let position: SourcePosition?
+    /// JSON text of what a provider that refused a login has for the application.
+    let clientInfo: String?
 
     init(_ code: SDKErrorCode, _ message: String, position: SourcePosition? = nil) {
         self.code = code.rawValue
         self.message = message
         self.position = position
         original = OriginalCode(code)
+        clientInfo = nil
     }
 
     /// A refusal with the server's own code.
-    init(refusedBy code: String, _ message: String) {
+    init(refusedBy code: String, _ message: String, clientInfo: String? = nil) {
         self.code = code
         self.message = message
         original = .authenticationFailed
         position = nil
+        self.clientInfo = clientInfo
     }
 
     /// `SDK-0101: message`.
