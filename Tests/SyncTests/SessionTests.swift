@@ -211,6 +211,21 @@ struct SessionTests {
         #expect(codes == ["SYNC-0105"])
     }
 
+    @Test("what was on its way to a document that the server has no more is dropped, and the session goes on")
+    func wantedOfNothing() {
+        var peer = Self.openPeer()
+        let operations = Frame.operations(
+            Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta]))
+        func stored(_ event: Event) -> [[DocumentUpdate]] {
+            peer.receive(event).compactMap { if case .store(let batch) = $0 { batch.updates } else { nil } }
+        }
+        #expect(stored(.frame(operations.encoded())) == [[Exemplars.delta]])
+        #expect(stored(.wanting([Exemplars.delta.key])).isEmpty)
+        let states = Frame.states([(key: Exemplars.delta.key, state: nil)])
+        #expect(stored(.frame(states.encoded())) == [[]])
+        #expect(Self.code(peer.receive(.stored)) == nil)
+    }
+
     @Test("a base that its own fetched state does not cover closes the session instead of asking for ever")
     func endlessWanting() {
         var peer = Self.openPeer()

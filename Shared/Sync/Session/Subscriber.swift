@@ -256,7 +256,10 @@ extension Session {
             let isStale = subscriber.stale.remove(item.key) != nil
             let isAnswer = !isStale && subscriber.missing.remove(item.key) != nil
             if isAnswer { subscriber.answered.insert(item.key) }
-            guard let state = item.state else { continue }
+            guard let state = item.state else {
+                if isAnswer { dropDeltas(of: item.key) }
+                continue
+            }
             let update = DocumentUpdate(key: item.key, content: .state(state))
             if isAnswer { subscriber.fetched.append(update) } else { others.append(update) }
         }
@@ -266,6 +269,17 @@ extension Session {
         } else {
             storeNext()
         }
+    }
+
+    /// The server has no such document any more, or none that this side may read: what was on its way to it
+    /// rests on nothing. The stream says the same, further behind.
+    private mutating func dropDeltas(of key: DocumentKey) {
+        guard case .operations(var operations)? = subscriber.queue.first?.work else { return }
+        operations.updates.removeAll { update in
+            if case .delta = update.content { update.key == key } else { false }
+        }
+        let size = subscriber.queue.removeFirst().size
+        subscriber.queue.prepend((.operations(operations), size))
     }
 
     /// The answer is as large as one may be: what is left of the request goes back to where it came from.
