@@ -174,7 +174,7 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"],
+        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport"],
         exclude: ["Fixtures"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`

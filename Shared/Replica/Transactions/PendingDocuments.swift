@@ -18,7 +18,8 @@ struct PendingDocuments {
             }
         }
 
-        fileprivate func delta(_ stamp: Stamp) -> [UInt8]? {
+        /// The encoded delta; nil when nothing is left of the edits.
+        func delta(_ stamp: Stamp) -> [UInt8]? {
             switch self {
             case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
             case .inserted(let document): document.delta
@@ -32,7 +33,8 @@ struct PendingDocuments {
         fileprivate let replaced: Int
     }
 
-    private var all: [(key: DocumentKey, written: Written)] = []
+    /// All of them.
+    private(set) var all: [(key: DocumentKey, written: Written)] = []
     /// Where the first `placed` of them stand.
     private var places: [DocumentKey: Int] = [:]
     private var placed = 0
@@ -55,13 +57,6 @@ struct PendingDocuments {
         guard let place = place(of: key) else { return append(key, written) }
         if openMarks > 0 { replaced.append((place, all[place].written)) }
         all[place].written = written
-    }
-
-    /// The changes, as an operation of this stamp tells them.
-    func changes(_ stamp: Stamp) -> [Operation.Change] {
-        all.compactMap { key, written in
-            written.delta(stamp).map { Operation.Change(collection: key.collection, id: key.id, delta: $0) }
-        }
     }
 
     /// Begins a part. Parts end in the reverse order of their beginnings, by `end` or `undo`.
