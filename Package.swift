@@ -177,7 +177,7 @@ let checks: [Target] = [
         ]),
     tests(
         "DittoSwiftTests",
-        ["DittoSwift", "Mimeo", "Replica", "Attachments", "CRDT", "DQL", "TestSupport"],
+        ["DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport"],
         exclude: ["Fixtures"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`

@@ -35,6 +35,8 @@ enum Limits {
     static let firstDiskUsagePause = Duration.seconds(1)
     /// … and at most, when nothing changes: walking through a store costs little, but not nothing.
     static let longestDiskUsagePause = Duration.seconds(30)
+    /// The refused commits that `system:data_sync_info` names; `DittoSync.refusedCommits` has all.
+    static let listedRefusals = 100
     /// The pause before an attachment is asked for, or sent, again after that has failed; doubles each time.
     static let firstTransferPause = Duration.milliseconds(500)
     /// The longest of those pauses: an attachment that was sent by somebody meanwhile is found within it.

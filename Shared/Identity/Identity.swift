@@ -19,6 +19,13 @@ public struct Identity: Sendable, Hashable {
         self.grant = grant
         self.expiresAtSeconds = expiresAtSeconds
     }
+
+    /// The same with another grant.
+    public func with(_ grant: Grant) -> Identity {
+        Identity(
+            userID: userID, databaseID: databaseID, peerKey: peerKey, grant: grant,
+            expiresAtSeconds: expiresAtSeconds)
+    }
 }
 
 /// The rule for database ids, which are also folder names and parts of key ids.

@@ -8,7 +8,8 @@ import Foundation
 /// the type it was made of.
 ///
 /// Every type says itself what it becomes (`Argument`): to ask an `Any` which of many types it is takes
-/// longer than to write the document. Where something cannot be taken, its path is put together on the way out.
+/// longer than to write the document. Where something cannot be taken, its path is put together on the way
+/// out.
 enum Arguments {
     /// The arguments as an object.
     /// - Throws: `SDK-0201` to `SDK-0203`, with the path of what cannot be taken.

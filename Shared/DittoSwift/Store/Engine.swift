@@ -49,6 +49,7 @@ final class Engine: Sendable {
         self.observers = observers
         attachments = AttachmentFolder(directory: directory)
         let settings = settings
+        replica.withhold(settings.parameters.withheldFromServers)
         evaluations = EvaluationPool {
             let threads = settings.parameters.observerThreads
             return threads > 0 ? threads : ProcessInfo.processInfo.activeProcessorCount
@@ -56,7 +57,7 @@ final class Engine: Sendable {
         held = Mutex(replica)
         observers.attach { [weak self] body in try self?.replica().read(body) }
         _ = replica.addListener { [weak self] commit in
-            if commit.actor == nil { self?.noteForeignUpdate() }
+            if commit.actor == nil, !commit.isWithheld { self?.noteForeignUpdate() }
             observers.committed(commit)
         }
     }
@@ -156,6 +157,7 @@ final class Engine: Sendable {
     ) throws -> StatementOutcome {
         let before = options
         let result = try settings.execute(statement, arguments)
+        replica.withhold(settings.parameters.withheldFromServers)
         if before.strictReads != options.strictReads { observers.evaluateAll() }
         return StatementOutcome(
             kind: statement.kind, kept: [KeptRow(.object(result.row))], mutatedDocumentIDs: [],

@@ -164,8 +164,8 @@ public struct DittoGlobalConfig: Codable, Equatable, Sendable {
     public init() {}
 }
 
-/// How a way to other peers stands. Its names are those that applications know.
 // swift-format-ignore: AlwaysUseLowerCamelCase
+/// How a way to other peers stands. Its names are those that applications know.
 public enum DittoTransportCondition: UInt32, CustomStringConvertible, Sendable {
     /// Nobody has tried it.
     case Unknown = 0
@@ -214,8 +214,8 @@ public enum DittoTransportCondition: UInt32, CustomStringConvertible, Sendable {
     }
 }
 
-/// Which way a condition is about. Its names are those that applications know.
 // swift-format-ignore: AlwaysUseLowerCamelCase
+/// Which way a condition is about. Its names are those that applications know.
 public enum DittoConditionSource: UInt32, CustomStringConvertible, Sendable {
     /// Bluetooth Low Energy.
     case Bluetooth = 0
