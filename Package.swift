@@ -61,7 +61,9 @@ let shared: [Target] = [
         ]),
     module(
         "DittoSwift",
-        ["CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", httpClient, logging]),
+        [
+            "CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient, logging,
+        ]),
     module(
         "ServiceKit",
         [
@@ -174,7 +176,8 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport"],
+        "DittoSwiftTests",
+        ["DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport"],
         exclude: ["Fixtures"]),
     tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
