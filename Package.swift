@@ -50,7 +50,7 @@ let shared: [Target] = [
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", grdb, sqlite, logging]),
-    module("Identity", ["CRDT", jwt, crypto]),
+    module("Identity", ["CRDT", "DQL", jwt, crypto]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
     module(
@@ -65,9 +65,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "Identity", "OperationLog", "Postgres", "Replica", hummingbird, httpClient, nioCore,
-            nioPosix,
-            nioHTTP, nioWebSocket,
+            "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
+            nioCore, nioPosix, nioHTTP, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -84,7 +83,10 @@ let shared: [Target] = [
 let services: [Target] =
     service(
         "AuthGateway",
-        ["ServiceKit", "CRDT", "Identity", hummingbird, httpClient, crypto, nioCore, logging, arguments])
+        [
+            "ServiceKit", "CRDT", "OperationLog", "Identity", hummingbird, httpClient, crypto, nioCore, logging,
+            arguments,
+        ])
     + service(
         "Replicator",
         [
@@ -100,7 +102,9 @@ let services: [Target] =
             arguments,
         ])
     + service(
-        "AttachmentStore", ["ServiceKit", "Attachments", "Identity", hummingbird, nioCore, arguments])
+        "AttachmentStore", [
+            "ServiceKit", "Attachments", "OperationLog", "Identity", hummingbird, nioCore, logging, arguments,
+        ])
     + service(
         "Mimeo",
         [
@@ -153,7 +157,10 @@ let checks: [Target] = [
         ]),
     tests(
         "AuthGatewayTests",
-        ["AuthGateway", "ServiceKit", "Identity", hummingbird, httpClient, crypto, nioCore, logging]),
+        [
+            "AuthGateway", "ServiceKit", "OperationLog", "Identity", "CRDT", hummingbird, httpClient, crypto,
+            nioCore, logging,
+        ]),
     tests(
         "AttachmentStoreTests",
         [

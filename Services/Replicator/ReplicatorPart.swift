@@ -135,12 +135,11 @@ public final class ReplicatorPart: ServicePart {
             hub: hub, log: log, database: identity.databaseID, session: number, identity: identity)
         let pump = SessionPump(store: store, logger: logger)
         await hub.end(number) { pump.deliver(.finish($0)) }
-        let grant = identity.grant
-        let session = Session(
+                let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(grant)))
+                access: ReadAccess(identity.rights)))
         let expiry = Task {
             // In steps, since an issuer may put the end further away than a sleep can be long.
             while true {

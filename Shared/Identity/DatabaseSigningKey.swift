@@ -43,6 +43,23 @@ public struct DatabasePublicKey: Sendable, Hashable {
     public let keyID: KeyID
     let key: P256.Signing.PublicKey
 
+    init(keyID: KeyID, key: P256.Signing.PublicKey) {
+        self.keyID = keyID
+        self.key = key
+    }
+
+    /// - Parameter text: the compressed point in base64url, as `compressedPoint` gives it.
+    /// - Throws: `AUTH-0303` when it is none.
+    public init(keyID: KeyID, compressedPoint text: String) throws(IdentityError) {
+        guard let bytes = Base64URL.decode(text),
+            let key = try? P256.Signing.PublicKey(compressedRepresentation: bytes)
+        else { throw IdentityError(.keySetInvalid, "the key \(keyID) is no P-256 point") }
+        self.init(keyID: keyID, key: key)
+    }
+
+    /// The compressed point in base64url.
+    public var compressedPoint: String { Base64URL.encode(key.compressedRepresentation) }
+
     /// Equal when id and point are.
     public static func == (left: DatabasePublicKey, right: DatabasePublicKey) -> Bool {
         left.keyID == right.keyID && left.key.rawRepresentation == right.key.rawRepresentation

@@ -22,7 +22,8 @@ struct AccessTokenTests {
     func roundTrip() throws {
         let identity = Identity(
             userID: "ada", databaseID: "cars", peerKey: PeerKey().publicKeyString, grant: .readOnly,
-            expiresAtSeconds: Fixture.now + 60)
+            expiresAtSeconds: Fixture.now + 60, issuedAtSeconds: Fixture.now, tokenID: AccessToken.newID(),
+            signedBy: fixture.key.keyID)
         let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
         #expect(try fixture.verify(token) == identity)
         #expect(try fixture.verify(token, databaseID: "cars") == identity)
@@ -124,7 +125,7 @@ struct AccessTokenTests {
 
     @Test("a grant that cannot be enforced makes the token useless")
     func grant() {
-        let partial = Grant(read: AccessRules(queriesByCollection: ["cars": ["_id == 'x'"]]))
+        let partial = Grant(read: AccessRules(queriesByCollection: ["cars": ["color == 'x'"]]))
         #expect(code { _ = try fixture.verify(forged { $0.grant = partial }) } == .grantNotEnforceable)
     }
 
