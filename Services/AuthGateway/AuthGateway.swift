@@ -43,6 +43,7 @@ public struct AuthGateway: ServicePart {
     private let limiter: AttemptLimiter
     private let admin: AdminRoutes
     private let trustsProxy: Bool
+    private let authenticator: Authenticator
 
     /// Reads its files, and makes the secrets that are not there.
     /// - Parameters:
@@ -69,6 +70,7 @@ public struct AuthGateway: ServicePart {
             system: system, box: SecretBox(secret: try key.text(logger: logger)), logger: logger,
             nowSeconds: nowSeconds)
         limiter = AttemptLimiter()
+        authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
         admin = AdminRoutes(
             state: state, credential: try credential.text(logger: logger), limiter: limiter,
             trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, registerDatabase: registerDatabase)
@@ -101,7 +103,7 @@ public struct AuthGateway: ServicePart {
         _ = try state.developmentToken(of: first.id)
     }
 
-    /// `POST /_ditto/auth/login`, `GET /_ditto/auth/jwks.json` and `/admin/auth/…`.
+    /// `POST /_ditto/auth/login`, `POST /_ditto/auth/cert`, `GET /_ditto/auth/jwks.json` and `/admin/auth/…`.
     public func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/_ditto/auth/login") { request, context in
             let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
@@ -112,7 +114,26 @@ public struct AuthGateway: ServicePart {
         mount.on(.get, "/_ditto/auth/jwks.json") { _, _ in
             .json(state.keySet(nowSeconds: nowSeconds()).json())
         }
+        mount.on(.post, "/_ditto/auth/cert") { request, _ in
+            let identity = try await authenticator.identity(for: request)
+            let body = try await AdminBody(request, known: ["request"])
+            guard let text = try body.text("request") else { throw AdminBody.missing("request") }
+            return try await certify(identity, text)
+        }
         admin.mount(on: &mount)
+    }
+
+    /// The peer's certificate, and those of the authorities that count now.
+    private func certify(_ identity: Identity, _ request: String) async throws -> Response {
+        let key = try await state.signingKey(of: identity.databaseID)
+        let now = nowSeconds()
+        let certificate = try PeerCertificate.issue(
+            to: identity, request: request, with: key, nowSeconds: now)
+        let authorities = try state.authorities(of: identity.databaseID, nowSeconds: now)
+        let body: Value = [
+            "certificate": .string(certificate.pem), "authorities": .array(authorities.map { .string($0) }),
+        ]
+        return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 
     private func login(_ request: LoginRequest, from address: String) async throws -> Response {
@@ -133,7 +154,7 @@ public struct AuthGateway: ServicePart {
             let identity = Identity(
                 userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
                 grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: now,
-                tokenID: AccessToken.newID())
+                tokenID: AccessToken.newID(), metadata: login.metadata)
             let key = try await state.signingKey(of: request.databaseID)
             let token = AccessToken.issue(identity, with: key, nowSeconds: now)
             return LoginAnswer(

@@ -48,4 +48,6 @@ public enum Limits {
     static let attemptWindow: Duration = .seconds(60)
     /// Addresses and providers that are counted at a time; the oldest are forgotten first.
     static let countedSources = 16_384
+    /// What an identity shows to every peer: it stands in every token and certificate.
+    static let metadataBytes = 4_096
 }

@@ -135,7 +135,7 @@ public final class ReplicatorPart: ServicePart {
             hub: hub, log: log, database: identity.databaseID, session: number, identity: identity)
         let pump = SessionPump(store: store, logger: logger)
         await hub.end(number) { pump.deliver(.finish($0)) }
-                let session = Session(
+        let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,

@@ -49,5 +49,7 @@ public struct APIKey: Sendable {
     private static let idBytes = 8
     private static let secretBytes = 32
 
-    private static func hex(_ byte: UInt8) -> String { String(String(UInt16(byte) + 0x100, radix: 16).dropFirst()) }
+    private static func hex(_ byte: UInt8) -> String {
+        String(String(UInt16(byte) + 0x100, radix: 16).dropFirst())
+    }
 }

@@ -6,7 +6,7 @@ import JWTKit
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
 /// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
-/// (peer key), `grant`, `jti` (token id), `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
+/// (peer key), `grant`, `jti` (token id), `meta`? (what peers see), `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
 public enum AccessToken {
     /// The `iss` of every token: names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
@@ -27,7 +27,7 @@ public enum AccessToken {
             identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
         let claims = Claims(
             iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey,
-            grant: identity.grant, jti: identity.tokenID, iat: nowSeconds, nbf: nil,
+            grant: identity.grant, jti: identity.tokenID, meta: identity.metadata, iat: nowSeconds, nbf: nil,
             exp: identity.expiresAtSeconds)
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
     }
@@ -88,7 +88,7 @@ public enum AccessToken {
         return Identity(
             userID: claims.sub, databaseID: claims.db, peerKey: claims.pk,
             rights: try CompiledGrant(claims.grant), expiresAtSeconds: claims.exp,
-            issuedAtSeconds: claims.iat, tokenID: claims.jti, signedBy: keyID)
+            issuedAtSeconds: claims.iat, tokenID: claims.jti, signedBy: keyID, metadata: claims.meta)
     }
 
     /// Separate from `issue` so that tests can forge what no honest issuer makes.
@@ -121,6 +121,7 @@ struct Claims: JWTPayload {
     var pk: String?
     var grant: Grant
     var jti: String?
+    var meta: String?
     var iat: Int64
     var nbf: Int64?
     var exp: Int64

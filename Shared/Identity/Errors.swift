@@ -39,6 +39,10 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case peerKeyInvalid = "AUTH-0302"
     /// A key set (JWKS) cannot be read.
     case keySetInvalid = "AUTH-0303"
+    /// A certificate signing request cannot be read, or is not signed by the peer key of the token.
+    case requestRefused = "AUTH-0305"
+    /// A peer's certificate is none, or not of this database's authority.
+    case certificateRefused = "AUTH-0306"
     /// A database id is not 1 to 128 of `[A-Za-z0-9_-]`.
     case databaseIDInvalid = "AUTH-0304"
 }
@@ -74,6 +78,15 @@ public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible
     public static var expired: IdentityError { refused(.tokenExpired) }
     /// The token's user, its peer or itself was revoked.
     public static var revoked: IdentityError { refused(.revoked) }
+    /// A certificate signing request that proves nothing.
+    static var requestRefused: IdentityError {
+        IdentityError(
+            .requestRefused, "a certificate takes a PKCS#10 request in PEM, signed by the token's peer key")
+    }
+    /// A certificate that is not believed, whatever the reason.
+    static var certificateRefused: IdentityError {
+        IdentityError(.certificateRefused, "the peer's certificate was not accepted")
+    }
     /// No such API key, or another secret: which of the two is not said.
     public static var apiKeyRefused: IdentityError {
         IdentityError(.apiKeyRefused, "the API key was not accepted")

@@ -5,9 +5,9 @@ import CRDT
 /// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery":
 /// Bool, "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
 ///
-/// A query is a condition over `_id` alone, in the legacy language (`qlVersion` 0) or in DQL (1); `true` is the
-/// whole collection. A grant with any other query is refused as a whole (`requireEnforceable()`): half a right
-/// is worse than none. `CompiledGrant` is what is asked about documents.
+/// A query is a condition over `_id` alone, in the legacy language (`qlVersion` 0) or in DQL (1); `true` is
+/// the whole collection. A grant with any other query is refused as a whole (`requireEnforceable()`): half a
+/// right is worse than none. `CompiledGrant` is what is asked about documents.
 public struct Grant: Sendable, Hashable {
     /// What may be read.
     public var read: AccessRules

@@ -17,6 +17,8 @@ public struct Identity: Sendable, Hashable {
     public let tokenID: String?
     /// The key that signed the token; nil for an identity that comes from no token.
     public let signedBy: KeyID?
+    /// What the provider shows of the user to every peer: JSON text of an object.
+    public let metadata: String?
 
     /// What may be read and written.
     public var grant: Grant { rights.grant }
@@ -24,20 +26,22 @@ public struct Identity: Sendable, Hashable {
     /// An identity of the given parts. A grant that cannot be enforced grants nothing.
     public init(
         userID: String, databaseID: String, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
-        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil
+        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.init(
             userID: userID, databaseID: databaseID, peerKey: peerKey,
             rights: (try? CompiledGrant(grant)) ?? .nothing, expiresAtSeconds: expiresAtSeconds,
-            issuedAtSeconds: issuedAtSeconds, tokenID: tokenID, signedBy: signedBy)
+            issuedAtSeconds: issuedAtSeconds, tokenID: tokenID, signedBy: signedBy,
+            metadata: metadata)
     }
 
     /// An identity whose grant was compiled before.
     public init(
         userID: String, databaseID: String, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
-        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil
+        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.signedBy = signedBy
+        self.metadata = metadata
         self.userID = userID
         self.databaseID = databaseID
         self.peerKey = peerKey

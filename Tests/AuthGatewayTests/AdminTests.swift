@@ -104,7 +104,8 @@ struct AdminTests {
             #expect(listed.items("providers").map { $0["name"] } == ["kiosk"])
             #expect(!listed.text.contains("0123456789abcdef"))
             for wrong in [
-                #"{"name":"development","webhookUrl":"http://x"}"#, #"{"name":"a/b","webhookUrl":"http://x"}"#,
+                #"{"name":"development","webhookUrl":"http://x"}"#,
+                #"{"name":"a/b","webhookUrl":"http://x"}"#,
                 #"{"name":"p","webhookUrl":"ftp://x"}"#, #"{"name":"p"}"#, #"{"webhookUrl":"http://x"}"#,
             ] {
                 let answer = try await admin.post("databases/fleet/providers", wrong)
@@ -143,7 +144,8 @@ struct AdminTests {
             #expect(!listed.text.contains(key.suffix(43)))
             let other = key.hasSuffix("A") ? "B" : "A"
             for wrong in [
-                String(key.dropLast()), key.dropLast() + other, key + "A", "mimeo_", "mimeo_0123456789abcdef_",
+                String(key.dropLast()), key.dropLast() + other, key + "A", "mimeo_",
+                "mimeo_0123456789abcdef_",
                 APIKey().text,
             ] {
                 let code = await code { _ = try await authenticator.identity(token: String(wrong)) }
@@ -179,7 +181,9 @@ struct AdminTests {
         }
     }
 
-    @Test("who is revoked is out at once, user, peer and token alike; lifted, only what was issued later counts")
+    @Test(
+        "who is revoked is out at once, user, peer and token alike; lifted, only what was issued later counts"
+    )
     func revocation() async throws {
         let clock = Mutex(GatewayFixture.now)
         try await serving(now: { clock.withLock { $0 } }) { admin, authenticator async throws in
@@ -261,9 +265,10 @@ struct AdminTests {
             try await self.fixture.serving(second) { other async throws in
                 let here = try await token(admin, "fleet").object["accessToken"] ?? ""
                 let secret = try await admin.get("databases/fleet").object["developmentToken"] ?? ""
-                let there = try await login(
-                    other, #"{"databaseID":"fleet","provider":"development","token":"\#(secret)"}"#
-                ).object["accessToken"] ?? ""
+                let there =
+                    try await login(
+                        other, #"{"databaseID":"fleet","provider":"development","token":"\#(secret)"}"#
+                    ).object["accessToken"] ?? ""
                 let authenticator = Authenticator(
                     system: second.systemDatabase, nowSeconds: { GatewayFixture.now })
                 for token in [here, there] {

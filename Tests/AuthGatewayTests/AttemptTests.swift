@@ -79,7 +79,8 @@ struct AttemptTests {
                 for number in 0..<Limits.failuresPerAddress {
                     _ = try await login(address, bad, from: "10.0.0.\(number), 10.1.1.1")
                 }
-                #expect(try await login(address, good, from: "10.1.1.1, 10.2.2.2").status == (trusts ? 200 : 429))
+                #expect(
+                    try await login(address, good, from: "10.1.1.1, 10.2.2.2").status == (trusts ? 200 : 429))
                 #expect(try await login(address, good, from: "10.2.2.2, 10.1.1.1").status == 429)
             }
         }

@@ -53,7 +53,9 @@ struct IDConditionTests {
 
     @Test(
         "the same in the legacy language",
-        arguments: ["color == 'red'", "_id == $args.id", "_id == 'a' && !deleted", "", "_id ==", "_id = 'a' x"])
+        arguments: [
+            "color == 'red'", "_id == $args.id", "_id == 'a' && !deleted", "", "_id ==", "_id = 'a' x",
+        ])
     func refusedLegacy(condition: String) {
         #expect(throws: DQLError.self) { try IDCondition(condition, isLegacy: true) }
     }

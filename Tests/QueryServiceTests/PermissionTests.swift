@@ -19,7 +19,8 @@ struct PermissionTests {
                 let id = "{'user': '\(user)', 'n': \(number)}"
                 _ = try await client.execute("INSERT INTO orders DOCUMENTS ({'_id': \(id), 'n': \(number)})")
             }
-            _ = try await client.execute("INSERT INTO docs DOCUMENTS ({'_id': 1, 'n': 2}), ({'_id': 2, 'n': 3})")
+            _ = try await client.execute(
+                "INSERT INTO docs DOCUMENTS ({'_id': 1, 'n': 2}), ({'_id': 2, 'n': 3})")
             try await body(client, client.with(token: bench.token(grant)))
         }
     }
@@ -40,7 +41,10 @@ struct PermissionTests {
                 "SELECT d._id AS id, o.n AS n FROM docs d JOIN orders o USE INDEX '' ON d.n = o.n",
                 ["{\"id\":2,\"n\":3}"]
             ),
-            ("SELECT name FROM system:collections ORDER BY name", ["{\"name\":\"docs\"}", "{\"name\":\"orders\"}"]),
+            (
+                "SELECT name FROM system:collections ORDER BY name",
+                ["{\"name\":\"docs\"}", "{\"name\":\"orders\"}"]
+            ),
         ])
     func reads(statement: String, rows: [String]) async throws {
         try await run { _, ada async throws in
@@ -74,10 +78,10 @@ struct PermissionTests {
                 try await all.execute("SELECT n FROM orders WHERE done").rows == ["{\"n\":1}", "{\"n\":3}"])
             let own = "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'ada', 'n': 4}, 'n': 4})"
             #expect(try await ada.execute(own).status == 200)
+            let foreign = "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'bob', 'n': 2}, 'n': 0})"
             for statement in [
                 "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'bob', 'n': 5}, 'n': 5})",
-                "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'bob', 'n': 2}, 'n': 0}) ON ID CONFLICT DO NOTHING",
-                "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'bob', 'n': 2}, 'n': 0}) ON ID CONFLICT DO UPDATE",
+                "\(foreign) ON ID CONFLICT DO NOTHING", "\(foreign) ON ID CONFLICT DO UPDATE",
                 "INSERT INTO orders INITIAL DOCUMENTS ({'_id': {'user': 'bob', 'n': 6}})",
                 "INSERT INTO orders DOCUMENTS ({'_id': {'user': 'ada', 'n': 9}}), ({'_id': 'x'})",
                 "UPDATE docs SET n = 0", "DELETE FROM docs",
@@ -102,7 +106,8 @@ struct PermissionTests {
                 #expect(try await ada.execute(statement).code == "QUERY-0203")
             }
             #expect(try await all.execute("SELECT n FROM orders WHERE done").rows == [])
-            #expect(try await ada.execute("UPDATE orders SET done = true WHERE _id.user = 'ada'").status == 200)
+            #expect(
+                try await ada.execute("UPDATE orders SET done = true WHERE _id.user = 'ada'").status == 200)
             #expect(try await all.execute("SELECT n FROM orders WHERE done").items.count == 2)
         }
     }

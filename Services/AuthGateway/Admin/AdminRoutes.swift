@@ -49,7 +49,8 @@ struct AdminRoutes: Sendable {
             ConstantTime.equal(String(parts[1]), credential)
         else {
             limiter.failed(source)
-            throw AuthGatewayError(.adminRefused, "this needs the admin credential (Authorization: Bearer …)")
+            throw AuthGatewayError(
+                .adminRefused, "this needs the admin credential (Authorization: Bearer …)")
         }
     }
 

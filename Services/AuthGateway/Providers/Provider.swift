@@ -41,6 +41,8 @@ struct AcceptedLogin: Sendable, Equatable {
     var grant: Grant
     /// What the provider has for the application.
     var clientInfo: Value?
+    /// What every peer is shown: JSON text of an object.
+    var metadata: String?
 }
 
 /// Whoever has the shared token has the right; `development` is one of these.

@@ -127,9 +127,25 @@ final class GatewayState: Sendable {
         return key
     }
 
+    /// The certificates of a database's authorities: the key that signs, and those before it that still
+    /// count.
+    func authorities(of databaseID: String, nowSeconds: Int64) throws(AuthGatewayError) -> [String] {
+        var certificates: [String] = []
+        for record in keys(of: databaseID).reversed() where nowSeconds < record.retiresAtSeconds ?? .max {
+            certificates.append(
+                CertificateAuthority.certificate(
+                    of: try open(record), createdAtSeconds: record.createdAtSeconds))
+        }
+        return certificates
+    }
+
     /// The newest key in the system database, opened.
     private func currentKey(of databaseID: String) throws(AuthGatewayError) -> DatabaseSigningKey? {
         guard let record = keys(of: databaseID).last else { return nil }
+        return try open(record)
+    }
+
+    private func open(_ record: SigningKeyRecord) throws(AuthGatewayError) -> DatabaseSigningKey {
         if let known = opened.withLock({ $0.keys[record.id] }) { return known }
         let pem = try box.open(record.sealedPEM, at: Self.place(record.id))
         guard let id = KeyID(record.id), let key = try? DatabaseSigningKey(keyID: id, pem: pem) else {

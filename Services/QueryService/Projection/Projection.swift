@@ -200,7 +200,8 @@ actor Projection {
         let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
         return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
             try statement.execute(
-                in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments, options: options,
+                in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments,
+                options: options,
                 idGenerator: { Environment.system.generateDocumentID() })
         }
     }

@@ -44,7 +44,9 @@ public struct ProjectionOptions: ParsableArguments, Sendable {
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
     @Option(
-        help: ArgumentHelp("Fetch public keys from this auth-gateway instead of reading them from the log.", valueName: "origin"))
+        help: ArgumentHelp(
+            "Fetch public keys from this auth-gateway instead of reading them from the log.",
+            valueName: "origin"))
     public var issuer: String?
 
     /// Empty, for the parser.
@@ -71,7 +73,8 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     /// The file of the admin credential.
     @Option(
         help: ArgumentHelp(
-            "File with the credential of /admin/auth (default DATA/auth/admin.token, made on the first start).",
+            "File with the credential of /admin/auth "
+                + "(default DATA/auth/admin.token, made on the first start).",
             valueName: "file"))
     public var adminToken: String?
 

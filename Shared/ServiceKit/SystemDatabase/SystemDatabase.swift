@@ -8,7 +8,8 @@ import Replica
 import Synchronization
 
 /// The reserved database on the log that every service follows: which databases there are, who logs in to
-/// them, whose signatures count, which API keys there are and who is revoked. No secret stands in it in clear.
+/// them, whose signatures count, which API keys there are and who is revoked. No secret stands in it in
+/// clear.
 ///
 /// Its id has a dot, which no application's database has (`DatabaseID`): no token and no API key names it.
 ///
@@ -140,12 +141,14 @@ public actor SystemDatabase {
                 throw OperationLogError(.closed, "the system database is not open")
             }
             let lease = try await writer.lease().lease
-            let sequence = (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0) + 1
+            let sequence =
+                (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0) + 1
             try await materializer.advance()
             let readAt = await materializer.position.offset
             let replica = materializer.replica
             let operation = try await materializer.executor.run {
-                try replica.draft(as: lease.actor, sequence: sequence) { try body(SystemWriter($0)) }.operation
+                try replica.draft(as: lease.actor, sequence: sequence) { try body(SystemWriter($0)) }
+                    .operation
             }
             guard let operation else { return }
             let condition = AppendCondition(
@@ -178,7 +181,8 @@ public struct SystemWriter {
     init(_ transaction: WriteTransaction) { self.transaction = transaction }
 
     /// The record of an id.
-    public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record? {
+    public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record?
+    {
         var found: Record?
         try transaction.lookup(Record.collection.rawValue, DocumentID(.string(id))) { record in
             found = Record.read(id, try record.document.value())
