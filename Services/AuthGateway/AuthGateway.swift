@@ -103,7 +103,7 @@ public struct AuthGateway: ServicePart {
         _ = try state.developmentToken(of: first.id)
     }
 
-    /// `POST /_ditto/auth/login`, `POST /_ditto/auth/cert`, `GET /_ditto/auth/jwks.json` and `/admin/auth/…`.
+    /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
     public func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/_ditto/auth/login") { request, context in
             let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
@@ -203,10 +203,10 @@ public struct AuthGateway: ServicePart {
                     userID: DevelopmentProvider.userID))
         }
         // Names are ASCII: whatever else would be equal to one in Swift is another name.
-        guard request.provider.utf8.allSatisfy({ $0 < 0x80 }),
-            let provider = try configured?.providers[request.provider]
-                ?? state.provider(request.provider, of: request.databaseID)
-        else { throw AuthGatewayError(.providerUnknown, "the database has no provider of this name") }
-        return provider
+        if request.provider.utf8.allSatisfy({ $0 < 0x80 }) {
+            if let provider = configured?.providers[request.provider] { return provider }
+            if let provider = try state.provider(request.provider, of: request.databaseID) { return provider }
+        }
+        throw AuthGatewayError(.providerUnknown, "the database has no provider of this name")
     }
 }

@@ -6,7 +6,8 @@ import JWTKit
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
 /// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
-/// (peer key), `grant`, `jti` (token id), `meta`? (what peers see), `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
+/// (peer key), `grant`, `jti` (token id), `meta`? (what peers are shown), `iat`, `nbf`?, `exp`. Times are
+/// whole seconds since 1970.
 public enum AccessToken {
     /// The `iss` of every token: names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"

@@ -23,14 +23,16 @@ public struct CompiledGrant: Sendable {
         write = try CompiledRules(grant.write, side: "write", isLegacy: isLegacy)
     }
 
-    private init() {
-        grant = .nothing
-        read = CompiledRules()
-        write = CompiledRules()
+    private init(everything: Bool) {
+        grant = everything ? .everything : .nothing
+        read = CompiledRules(everything: everything)
+        write = CompiledRules(everything: everything)
     }
 
     /// Neither reads nor writes.
-    public static let nothing = CompiledGrant()
+    public static let nothing = CompiledGrant(everything: false)
+    /// Reads and writes every document.
+    public static let everything = CompiledGrant(everything: true)
 }
 
 extension CompiledGrant: Hashable {
@@ -54,8 +56,8 @@ public struct CompiledRules: Sendable {
     /// By the bytes of the collection's name: canonically equal names are two collections.
     private let byCollection: [[UInt8]: Rule]
 
-    init() {
-        everything = false
+    init(everything: Bool) {
+        self.everything = everything
         byCollection = [:]
     }
 

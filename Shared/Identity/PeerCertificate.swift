@@ -3,14 +3,14 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// The certificate by which a peer says who it is to other peers: X.509 v3 of the peer's own key, signed by the
-/// database's key as its certificate authority, with the identity in an extension.
+/// The certificate by which a peer says who it is to other peers: X.509 v3 of the peer's own key, signed by
+/// the database's key as its certificate authority, with the identity in an extension.
 ///
 /// Two peers that hold one each need nobody else to authenticate each other (mutual TLS 1.3), until one of
 /// them expires.
 public struct PeerCertificate: Sendable {
-    /// Where the identity stands: JSON, in an arc that is nobody's (experimental). Not critical, so that a TLS
-    /// library that does not know it takes the certificate; we take none without it.
+    /// Where the identity stands: JSON, in an arc that is nobody's (experimental). Not critical, so that a
+    /// TLS library that does not know it takes the certificate; we take none without it.
     static let identityOID: ASN1ObjectIdentifier = [1, 3, 6, 1, 3, 4049, 1]
 
     /// The certificate in DER.
@@ -31,7 +31,7 @@ public struct PeerCertificate: Sendable {
     /// - Parameters:
     ///   - identity: who asks, with the peer key that its token names.
     ///   - request: untrusted: PKCS#10 in PEM.
-    /// - Throws: `AUTH-0401`s of Identity: `AUTH-0305` for a request that is none, or not signed by the
+    /// - Throws: `AUTH-0305` for a request that is none, or not signed by the
     ///   token's peer key.
     public static func issue(
         to identity: Identity, request text: String, with authority: DatabaseSigningKey, nowSeconds: Int64
@@ -163,7 +163,8 @@ extension PeerKey {
         do {
             let request = try CertificateSigningRequest(
                 version: .v1, subject: try DistinguishedName { CommonName(publicKeyString) },
-                privateKey: Certificate.PrivateKey(privateKey), attributes: CertificateSigningRequest.Attributes(),
+                privateKey: Certificate.PrivateKey(privateKey),
+                attributes: CertificateSigningRequest.Attributes(),
                 signatureAlgorithm: .ecdsaWithSHA256)
             return try request.serializeAsPEM().pemString
         } catch {

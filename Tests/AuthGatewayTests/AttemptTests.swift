@@ -72,7 +72,7 @@ struct AttemptTests {
     func forwarded() async throws {
         for trusts in [true, false] {
             let fixture = GatewayFixture()
-            let gateway = try fixture.gateway { $0.trustsProxy = trusts }
+            let gateway = try fixture.gateway(choosing: { $0.trustsProxy = trusts })
             try await fixture.serving(gateway) { address async throws in
                 let good = gateway.development.loginBody()
                 let bad = good.replacingOccurrences(of: gateway.development.token, with: "wrong")

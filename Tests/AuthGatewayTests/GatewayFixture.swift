@@ -31,7 +31,7 @@ final class GatewayFixture: Sendable {
     func gateway(
         providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet,
         now: @escaping @Sendable () -> Int64 = { GatewayFixture.now },
-        _ choose: (inout AuthGateway.Options) -> Void = { _ in }
+        choosing choose: (inout AuthGateway.Options) -> Void = { _ in }
     ) throws -> AuthGateway {
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         var options = AuthGateway.Options()

@@ -120,7 +120,7 @@ struct ProvidersFileTests {
     @Test("a file that is not there ends the start")
     func missing() {
         let error = #expect(throws: AuthGatewayError.self) {
-            try fixture.gateway { $0.providers = "/nowhere/none.json" }
+            try fixture.gateway(choosing: { $0.providers = "/nowhere/none.json" })
         }
         #expect(error?.code == .providersUnreadable)
     }

@@ -17,7 +17,8 @@ let package = Package(
         .target(
             name: "Identity", dependencies: ["CRDT", "DQL"], path: "Shared/Identity",
             sources: [
-                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift", "Limits.swift",
+                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
+                "Limits.swift",
             ],
             swiftSettings: strict),
         .target(

@@ -34,7 +34,8 @@ let package = Package(
         module(
             "Shared/Identity", ["CRDT", "DQL"],
             sources: [
-                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift", "Limits.swift",
+                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
+                "Limits.swift",
             ]),
         module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
         module(

@@ -338,10 +338,9 @@ extension Request {
     /// Where a request comes from: the connection's address, or behind a proxy that is trusted to say so the
     /// last one that it names.
     func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
-        if trustsProxy, let name = HTTPField.Name("X-Forwarded-For"),
-            let last = headers[values: name].last?.split(separator: ",").last
-        {
-            return last.trimmingCharacters(in: .whitespaces)
+        let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
+        if trustsProxy, let last = named?.split(separator: ",").last {
+            return String(last.filter { $0 != " " })
         }
         return context.remoteAddress?.ipAddress ?? "unknown"
     }

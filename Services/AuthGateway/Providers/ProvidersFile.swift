@@ -71,7 +71,7 @@ struct ProvidersFile: Sendable {
     /// One provider, as the admin API takes it: the same members as in the file.
     /// - Throws: `AUTH-0401`, naming the place.
     static func provider(name: String, json: [UInt8], logger: Logger) throws(AuthGatewayError) -> Provider {
-        do {
+        do throws(AuthGatewayError) {
             guard isName(name) else {
                 throw AuthGatewayError(.providersUnreadable, "'\(name)' is no name for a provider")
             }

@@ -185,7 +185,7 @@ public struct SystemWriter {
     {
         var found: Record?
         try transaction.lookup(Record.collection.rawValue, DocumentID(.string(id))) { record in
-            found = Record.read(id, try record.document.value())
+            found = Record.read(id, try record.document.root.value())
         }
         return found
     }
@@ -195,13 +195,14 @@ public struct SystemWriter {
         try execute(
             "INSERT INTO \(type(of: record).collection.rawValue) DOCUMENTS (:document) "
                 + "ON ID CONFLICT DO UPDATE",
-            ["document": .object(try record.document())])
+            ObjectValue([(key: "document", value: .object(try record.document()))]))
     }
 
     /// Removes a record.
     public func remove<Record: SystemRecord>(_ id: String, _ type: Record.Type) throws {
         try execute(
-            "DELETE FROM \(Record.collection.rawValue) WHERE _id = :id", ["id": .string(id)])
+            "DELETE FROM \(Record.collection.rawValue) WHERE _id = :id",
+            ObjectValue([(key: "id", value: .string(id))]))
     }
 
     private func execute(_ statement: String, _ arguments: ObjectValue) throws {

@@ -44,7 +44,7 @@ public struct SystemDirectory: Sendable {
         var found: [String: Record] = [:]
         try transaction.scan(Record.collection.rawValue) { record in
             guard let id = record.id.value.stringValue else { return true }
-            found[id] = Record.read(id, try record.document.value())
+            found[id] = Record.read(id, try record.document.root.value())
             return true
         }
         return found
