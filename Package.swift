@@ -188,7 +188,11 @@ let checks: [Target] = [
     tests(
         "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"],
         exclude: ["Fixtures"]),
-    tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
+    tests(
+        "MimeoTests",
+        [
+            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
+        ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.
     .executableTarget(

@@ -110,6 +110,11 @@ public struct PeerCertificate: Sendable {
     /// The certificate in PEM.
     public var pem: String { PEMDocument(type: "CERTIFICATE", derBytes: der).pemString }
 
+    /// The bytes of a certificate in PEM; none of a text that is none.
+    public static func der(pem: String) -> [UInt8] {
+        (try? PEMDocument(pemString: pem))?.derBytes ?? []
+    }
+
     /// The key of a request, which its own signature proves to be in the hands of who asks.
     private static func provenKey(of text: String) throws(IdentityError) -> P256.Signing.PublicKey {
         guard text.utf8.count <= Limits.certificateBytes,

@@ -62,11 +62,12 @@ final class GatewayFixture: Sendable {
 
     /// Serves a gateway once, and closes its log.
     func serving<Result: Sendable>(
-        _ gateway: AuthGateway, _ body: @escaping @Sendable (ListenAddress) async throws -> Result
+        _ gateway: AuthGateway, logger: Logger = GatewayFixture.quiet,
+        _ body: @escaping @Sendable (ListenAddress) async throws -> Result
     ) async throws -> Result {
         let system = gateway.systemDatabase
         let parts: [any ServicePart] = [SystemDatabasePart(system), gateway]
-        let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: Self.quiet)
+        let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger)
         let log = logs.withLock { $0.removeValue(forKey: ObjectIdentifier(system)) }
         do {
             let result = try await host.run(while: body)

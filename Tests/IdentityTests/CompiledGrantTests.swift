@@ -78,6 +78,45 @@ struct CompiledGrantTests {
         #expect(!APIKey.isOne("eyJhbGciOiJFUzI1NiJ9.e30.x"))
     }
 
+    @Test("no change of a token makes it count, nor of a request, and none traps", arguments: [1, 2, 3, 4])
+    func mutated(seed: UInt64) throws {
+        let fixture = try Fixture()
+        let peer = PeerKey()
+        let identity = Identity(
+            userID: "ada", databaseID: "cars", peerKey: peer.publicKeyString, grant: .everything,
+            expiresAtSeconds: Fixture.now + 60)
+        let token = Array(AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now).utf8)
+        let request = Array(peer.signingRequest().utf8)
+        let base64 = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=+/".utf8)
+        var state = seed
+        func random(below bound: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int((state >> 33) % UInt64(bound))
+        }
+        func changed(_ bytes: [UInt8]) -> String {
+            var bytes = bytes
+            let place = random(below: bytes.count)
+            switch random(below: 3) {
+            case 0: bytes[place] = base64[random(below: base64.count)]
+            case 1: bytes.remove(at: place)
+            default: bytes.insert(base64[random(below: base64.count)], at: place)
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        for _ in 0..<1_000 {
+            let text = changed(token)
+            guard !text.utf8.elementsEqual(token) else { continue }
+            #expect(code { _ = try fixture.verify(text) } != nil, "\(text)")
+        }
+        for _ in 0..<300 {
+            // A changed PEM may still be the same request; another key's it never is.
+            let text = changed(request)
+            let issued = try? PeerCertificate.issue(
+                to: identity, request: text, with: fixture.key, nowSeconds: Fixture.now)
+            #expect(issued?.identity.peerKey ?? peer.publicKeyString == peer.publicKeyString)
+        }
+    }
+
     @Test("texts are compared whole")
     func constantTime() {
         #expect(ConstantTime.equal("secret", "secret"))
