@@ -42,7 +42,10 @@ struct SecrecyTests {
                     {"name":"hook","webhookUrl":"\(hook.origin)/hook?key=SECRET-QUERY",
                     "signingSecrets":[{"secret":"\(signing)"}]}
                     """,
-                    #"{"name":"desk","anonymous":{"sharedToken":"SECRET-SHARED-0123456789","permission":"readOnly"}}"#,
+                    """
+                    {"name":"desk","anonymous":{"sharedToken":"SECRET-SHARED-0123456789",
+                    "permission":"readOnly"}}
+                    """,
                     #"{"name":"bad","anonymous":{"sharedToken":"SECRET-SHORT","permission":"readOnly"}}"#,
                     #"{"name":"worse","webhookUrl":"ftp://SECRET-URL"}"#,
                 ] {
