@@ -186,7 +186,7 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Replica", "CRDT", "DQL", "TestSupport"],
+        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport"],
         exclude: ["Fixtures"]),
     tests(
         "MimeoTests",

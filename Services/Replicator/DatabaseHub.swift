@@ -36,8 +36,8 @@ package actor DatabaseHub {
     var unfolded: [UnfoldedAppend] = []
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
-    /// How to end each session.
-    private var endings: [UInt64: @Sendable (SyncError) -> Void] = [:]
+    /// The running sessions: whose each is, and how it is told something.
+    private var running: [UInt64: (rights: SessionRights, end: @Sendable (SyncError) -> Void)] = [:]
     private var follower: Task<Void, Never>?
     private let whenLost: @Sendable (DatabaseHub) -> Void
     /// Whether it is being closed: sessions find another one.
@@ -122,16 +122,36 @@ package actor DatabaseHub {
         return nextSession
     }
 
-    /// Says how a session that has entered is ended from here.
-    func end(_ session: UInt64, by ending: @escaping @Sendable (SyncError) -> Void) {
-        endings[session] = ending
+    /// Says whose a session is that has entered, and how it is ended from here.
+    func register(
+        _ session: UInt64, _ rights: SessionRights, end: @escaping @Sendable (SyncError) -> Void
+    ) {
+        running[session] = (rights, end)
+    }
+
+    /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of it.
+    /// What is appended from here on is judged by the new grant; what may not be read any more is hidden.
+    package func changeRights(_ judge: @Sendable (Identity) -> RightsChange) {
+        for (rights, end) in running.values {
+            let identity = rights.identity
+            do throws(SyncError) {
+                switch judge(identity) {
+                case .same: continue
+                case .grant(let grant):
+                    try rights.replace(with: identity.with(grant))
+                case .ended(let reason): throw SyncError(.tokenRefused, reason)
+                }
+            } catch {
+                end(error)
+            }
+        }
     }
 
     /// The log does not have what is folded here, or what comes next: ends every session, with a reason. The
     /// peers greet a hub that is built anew, and give back what a log that was put back has lost.
     func endSessions() {
         let reason = SyncError(.goingAway, "the documents of this database are built anew from its log")
-        for ending in endings.values { ending(reason) }
+        for session in running.values { session.end(reason) }
     }
 
     /// Whether the log still has what is folded here. Cheap; finds out what a fold would find.
@@ -145,7 +165,7 @@ package actor DatabaseHub {
     /// A session has ended.
     package func leave(_ session: UInt64) {
         sessions -= 1
-        endings[session] = nil
+        running[session] = nil
         stream.release(session)
         origins = origins.filter { $0.value != session }
     }

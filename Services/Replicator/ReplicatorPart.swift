@@ -1,3 +1,4 @@
+import CRDT
 import Identity
 import Logging
 import OperationLog
@@ -59,6 +60,7 @@ public final class ReplicatorPart: ServicePart {
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
+        mount.background("revocations") { [self] in await followRevocations() }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
@@ -77,6 +79,26 @@ public final class ReplicatorPart: ServicePart {
     /// Closes every database.
     public func stop() async {
         for hub in await hubs.removeAll() { await hub.close() }
+    }
+
+    /// Something that the rights of sessions rest on has changed, a key revoked or a grant: `judge` is asked
+    /// about the identity of every session of a database that runs here, and what it says holds at once.
+    public func changeRights(
+        in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
+    ) async {
+        for hub in hubs.all where utf8Equal(hub.database, database) { await hub.changeRights(judge) }
+    }
+
+    /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
+    private func followRevocations() async {
+        guard let changes = authenticator.changes else { return }
+        for await _ in changes {
+            for hub in hubs.all {
+                await hub.changeRights { [authenticator] identity in
+                    authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
+                }
+            }
+        }
     }
 
     /// Failing while the log takes no writes or a database cannot be folded.
@@ -131,25 +153,38 @@ public final class ReplicatorPart: ServicePart {
     private func converse(
         _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ identity: Identity
     ) async -> SyncError {
+        let expiry = SessionExpiry(clock: .system)
+        let rights = SessionRights(identity)
         let store = ServerStore(
-            hub: hub, log: log, database: identity.databaseID, session: number, identity: identity)
+            hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
+            verify: { [self] token in try await verified(token, identity.databaseID) })
         let pump = SessionPump(store: store, logger: logger)
-        await hub.end(number) { pump.deliver(.finish($0)) }
+        expiry.begin(identity.expiresAtSeconds) { pump.deliver(.finish($0)) }
+        defer { expiry.cancel() }
+        rights.follow { identity, access in
+            expiry.set(identity.expiresAtSeconds)
+            if let access { pump.deliver(.grantChanged(access)) }
+        }
+        await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        // Revoked since its token was looked at: from here on the watch tells.
+        if let refusal = authenticator.refusal(of: identity) {
+            pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
+        }
         let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
                 access: ReadAccess(identity.rights)))
-        let expiry = Task {
-            // In steps, since an issuer may put the end further away than a sleep can be long.
-            while true {
-                let rest = identity.expiresAtSeconds - Authenticator.systemSeconds()
-                guard rest > 0 else { break }
-                try await Task.sleep(for: .seconds(min(rest, Limits.longestExpirySleepSeconds)))
-            }
-            pump.deliver(.finish(SyncError(.expired, "the access token has expired")))
-        }
-        defer { expiry.cancel() }
         return await pump.run(session, over: connection)
+    }
+
+    /// The identity of a newer token; nil while the keys cannot be had.
+    private func verified(_ token: String, _ database: String) async throws -> Identity? {
+        do {
+            return try await authenticator.identity(token: token, databaseID: database)
+        } catch let error as ServiceError where error.code == .issuerUnreachable {
+            logger.warning("a newer token cannot be checked", metadata: ["reason": "\(error)"])
+            return nil
+        }
     }
 }

@@ -13,17 +13,32 @@ package struct ServerStore: SessionStore {
     let database: String
     /// Its number at the hub.
     package let session: UInt64
-    let identity: Identity
+    let rights: SessionRights
+    /// The identity of a token, nil while tokens cannot be checked; throws for one that is not valid.
+    private let verify: @Sendable (String) async throws -> Identity?
+
+    var identity: Identity { rights.identity }
 
     /// The store of one session, whose number `DatabaseHub.enter` gave.
     package init(
-        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, identity: Identity
+        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, rights: SessionRights,
+        verify: @escaping @Sendable (String) async throws -> Identity?
     ) {
         self.hub = hub
         self.log = log
         self.database = database
         self.session = session
-        self.identity = identity
+        self.rights = rights
+        self.verify = verify
+    }
+
+    /// The store of a session whose rights stay as they are.
+    package init(
+        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, identity: Identity
+    ) {
+        self.init(
+            hub: hub, log: log, database: database, session: session, rights: SessionRights(identity),
+            verify: { _ in nil })
     }
 
     /// See `SessionStore`.
@@ -69,10 +84,24 @@ package struct ServerStore: SessionStore {
             return .lacking(try await hub.lacking(candidates, identity))
         case .admitStates(let states):
             return .statesAdmitted(try await hub.admit(states, identity))
+        case .checkToken(let token):
+            return await renew(token)
         case .report:
             return nil
         default:
             preconditionFailure("a server's session asks for nothing else")
+        }
+    }
+
+    /// Goes on under a newer token. While tokens cannot be checked the earlier one counts, to its end.
+    private func renew(_ token: String) async -> Event {
+        do {
+            if let newer = try await verify(token) { try rights.replace(with: newer) }
+            return .renewed
+        } catch let error as SyncError {
+            return .finish(error)
+        } catch {
+            return .finish(SyncError(.tokenRefused, "the token is not taken: \(error)"))
         }
     }
 

@@ -33,6 +33,8 @@ enum Limits {
     static let firstDiskUsagePause = Duration.seconds(1)
     /// … and at most, when nothing changes: walking through a store costs little, but not nothing.
     static let longestDiskUsagePause = Duration.seconds(30)
+    /// The refused commits that `system:data_sync_info` names; `DittoSync.refusedCommits` has all.
+    static let listedRefusals = 100
     /// Lines of the log that wait to be written to its file; more are dropped and counted: a disk that hangs
     /// may not take the application's memory.
     static let waitingLogLines = 10_000

@@ -50,6 +50,14 @@ public struct Identity: Sendable, Hashable {
         self.issuedAtSeconds = issuedAtSeconds
         self.tokenID = tokenID
     }
+
+    /// The same with another grant.
+    public func with(_ grant: Grant) -> Identity {
+        Identity(
+            userID: userID, databaseID: databaseID, peerKey: peerKey, grant: grant,
+            expiresAtSeconds: expiresAtSeconds, issuedAtSeconds: issuedAtSeconds, tokenID: tokenID,
+            signedBy: signedBy, metadata: metadata)
+    }
 }
 
 /// The rule for database ids, which are also folder names and parts of key ids.

@@ -36,6 +36,8 @@ public final class Replica: Sendable {
         public let actor: ActorID?
         /// Evicted documents that a live subscription matches: to be fetched again.
         public let wanted: [DocumentKey]
+        /// Whether it is this store's own, though nothing of it is uploaded now: it is withheld.
+        public var isWithheld = false
     }
 
     /// What a write returned, and the commit that holds it.
@@ -68,6 +70,7 @@ public final class Replica: Sendable {
         var nextListener = 0
         /// Nil until the first `setLiveQueries`.
         var liveQueries: [SubscriptionQuery]?
+        var withheld = WithheldCollections()
         /// Milliseconds that the server's clock is ahead of this one's (rule 21); 0 outside a session.
         var clockCorrection: Int64 = 0
     }
@@ -98,7 +101,7 @@ public final class Replica: Sendable {
         do {
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
-            let state = try pool.writeWithoutTransaction { database in
+            let (state, kept) = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
                 if role == .peer { try Schema.settle(database) }
@@ -109,9 +112,9 @@ public final class Replica: Sendable {
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
-                return opened
+                return (opened, try Withheld.collections(database))
             }
-            shared = Mutex(Shared(state: state))
+            shared = Mutex(Shared(state: state, withheld: WithheldCollections(kept: kept)))
             try resumeBuilding()
         } catch {
             throw ReplicaError.opening(error, path: path)
@@ -213,6 +216,13 @@ public final class Replica: Sendable {
     /// The keys of the live subscriptions.
     var liveKeys: [[UInt8]] { shared.withLock { $0.liveQueries?.map(\.canonicalKey) ?? [] } }
 
+    /// What is withheld from the server.
+    var withheld: WithheldCollections { shared.withLock { $0.withheld } }
+
+    func updateWithheld(_ change: (inout WithheldCollections) -> Void) {
+        shared.withLock { change(&$0.withheld) }
+    }
+
     /// Whether a live subscription asks for documents of a collection.
     func isSubscribed(_ collection: String) -> Bool {
         shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }
@@ -271,16 +281,17 @@ public final class Replica: Sendable {
         _ database: Database, _ state: inout StoreState, _ limits: DocumentLimits,
         _ body: (WriteTransaction) throws -> Value
     ) throws -> (WriteResult<Value>, Commit?)? {
-        let queries = shared.withLock { $0.liveQueries } ?? []
+        let (queries, withheld) = shared.withLock { ($0.liveQueries ?? [], $0.withheld) }
         let transaction = WriteTransaction(
-            database, state, corrected(environment), liveQueries: queries, limits: limits, indexes: indexCache
-        )
-        var outcome: (value: Value, made: (operation: Operation, bytes: [UInt8])?)?
+            database, state, corrected(environment), liveQueries: queries, limits: limits,
+            indexes: indexCache,
+            withheld: withheld)
+        var outcome: (value: Value, made: WriteTransaction.Made?)?
         do {
             try database.inPart {
                 let value = try body(transaction)
                 guard !transaction.needsNewActor else { throw ActorMustChange() }
-                outcome = (value, try transaction.operation())
+                outcome = (value, try transaction.made())
                 return true
             }
         } catch  where transaction.needsNewActor {
@@ -298,13 +309,20 @@ public final class Replica: Sendable {
         }
         state = transaction.state
         state.head += 1
-        state.sequence = made.operation.sequence
-        try OwnOperations.insert(made.operation, made.bytes, position: state.head, database)
-        let keys = made.operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
+        if let (operation, bytes) = made.own {
+            state.sequence = operation.sequence
+            try OwnOperations.insert(operation, bytes, position: state.head, database)
+        }
+        for (collection, operation) in made.withheld {
+            try Withheld.insert(operation, collection, position: state.head, database)
+            updateWithheld { $0.kept.insert(Array(collection.utf8)) }
+        }
         let commit = Commit(
-            number: state.head, documents: keys + transaction.evicted, actor: made.operation.actor,
-            wanted: transaction.wanted)
-        return (WriteResult(value: outcome.value, commit: state.head, operation: made.operation), commit)
+            number: state.head, documents: made.documents + transaction.evicted,
+            actor: made.own?.operation.actor, wanted: transaction.wanted, isWithheld: made.own == nil)
+        return (
+            WriteResult(value: outcome.value, commit: state.head, operation: made.own?.operation), commit
+        )
     }
 
     /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).

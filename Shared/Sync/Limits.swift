@@ -1,8 +1,8 @@
 /// The module's limits: name with unit, value, reason.
 public enum Limits {
     /// The protocol version this build speaks.
-    public static let protocolVersion: UInt64 = 2
-    /// The oldest protocol version it still understands.
+    public static let protocolVersion: UInt64 = 3
+    /// The oldest protocol version it still understands; with one that speaks it nothing newer is said.
     public static let oldestProtocolVersion: UInt64 = 2
     /// The most bytes one frame may have. Larger messages travel in chunks, so that one document blocks a
     /// link briefly.
@@ -36,6 +36,8 @@ public enum Limits {
     public static let answerBytes = 8 * 1_048_576
     /// The most bytes of a token that one side keeps for the other.
     public static let tokenBytes = 8_192
+    /// The most bytes of an access token that a peer may send: what Identity reads of one.
+    public static let accessTokenBytes = 16_384
     /// Documents one page of holdings may name: what the answer to it may ask for.
     public static let heldDocuments = 1_024
     /// Actors of which a server takes nothing more in one session, having refused an operation of each. An

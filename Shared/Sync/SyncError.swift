@@ -41,6 +41,9 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case expired = "SYNC-0502"
     /// The server is going away; connect again.
     case goingAway = "SYNC-0503"
+    /// The token is not taken, or not any more: a newer one is not valid here or another peer's, or the
+    /// rights were taken back.
+    case tokenRefused = "SYNC-0504"
 }
 
 /// Why a session ended, or a subscription or write was refused.
@@ -115,7 +118,7 @@ extension SyncErrorCode {
         // The session when the server's clock does not help.
         case .clockTooFarAhead: [.write: .writeAgain, .session: .reconnectLater]
         case .alreadyThere: [.write: .forget]
-        case .expired: [.session: .reconnectWithToken]
+        case .expired, .tokenRefused: [.session: .reconnectWithToken]
         case .goingAway: [.session: .reconnect]
         }
     }

@@ -138,6 +138,41 @@ struct EndToEndTests {
         }
     }
 
+    @Test("what a sync scope keeps from the server stays here, until sync starts without the scope")
+    func syncScopes() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                for ditto in [a, b] { try ditto.sync.registerSubscription(query: "SELECT * FROM cars") }
+                let scopes = "ALTER SYSTEM SET USER_COLLECTION_SYNC_SCOPES ="
+                for scope in ["LocalPeerOnly", "smallpeersonly"] {
+                    try await a.store.execute(query: "\(scopes) {'cars': '\(scope)', 'boats': 'BigPeerOnly'}")
+                    try await a.store.execute(
+                        query: "INSERT INTO cars DOCUMENTS ({'_id': '\(scope)', 'by': 'a'})")
+                }
+                try a.sync.start()
+                try b.sync.start()
+                try b.sync.registerSubscription(query: "SELECT * FROM boats")
+                try await b.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'b'})")
+                let open = try await a.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 1})")
+                #expect(await a.sync.waitForAcknowledgement(of: open.commitID ?? 0, timeout: .seconds(30)))
+                // What others write there comes all the same.
+                #expect(try await eventually { try await rows(a).count == 3 })
+                #expect(
+                    try await eventually { try await rows(b, "SELECT * FROM boats").count == 1 })
+                #expect(try await rows(b) == [#"{"_id":"b"}"#])
+                await a.sync.stopAndWait()
+                try await a.store.execute(query: "\(scopes) {}")
+                try a.sync.start()
+                #expect(try await eventually { try await rows(b).count == 3 })
+                #expect(try await rows(a) == rows(b))
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
     @Test("a cancelled subscription brings nothing more, and keeps what it brought")
     func cancelledSubscription() async throws {
         try await withTemporaryDirectory { directory in

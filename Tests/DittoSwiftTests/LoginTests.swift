@@ -1,4 +1,6 @@
 import CRDT
+import Foundation
+import Identity
 import Mimeo
 import Synchronization
 import TestSupport
@@ -170,6 +172,100 @@ struct LoginTests {
             #expect(await eventually { ditto.sync.status.text == "connected" })
             await ditto.close()
         }
+    }
+
+    @Test("a login while sync goes on is taken by the session that runs")
+    func loginWhileSyncing() async throws {
+        try await withServer { server, directory in
+            let writer = try await Ditto.open(config: config(server, directory, "writer"))
+            try await writer.auth?.login(token: server.token, provider: .development)
+            writer.auth?.expirationHandler = { _, _ in }
+            try writer.sync.start()
+            try await writer.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(await writer.sync.waitForAcknowledgement(of: 1, timeout: .seconds(30)))
+
+            // A session that lasts for an hour, and reads nothing.
+            let token = try await token(server, directory, .nothing)
+            try await leaveSession(server, directory) { $0.accessToken = token }
+            let reader = try await Ditto.open(config: config(server, directory))
+            reader.auth?.expirationHandler = { _, _ in }
+            try reader.sync.registerSubscription(query: "SELECT * FROM c")
+            try reader.sync.start()
+            #expect(await eventually { reader.sync.status.problems["SELECT * FROM c"]?.code == "SYNC-0302" })
+            try await reader.auth?.login(token: server.token, provider: .development)
+            #expect(
+                try await eventually {
+                    try await reader.store.execute(query: "SELECT * FROM c").items.count == 1
+                })
+            #expect(reader.sync.status.text == "connected")
+            await reader.close()
+            await writer.close()
+        }
+    }
+
+    @Test("a commit that may not be written is named, and the next one is synced")
+    func refusedCommit() async throws {
+        try await withServer { server, directory in
+            let rules = AccessRules(queriesByCollection: ["boats": ["true"]])
+            let token = try await token(server, directory, Grant(read: .everything, write: rules))
+            try await leaveSession(server, directory) { $0.accessToken = token }
+            let ditto = try await Ditto.open(config: config(server, directory))
+            ditto.auth?.expirationHandler = { _, _ in }
+            try await ditto.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 1})")
+            try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1})")
+            let last = try await ditto.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 2})")
+            try ditto.sync.start()
+            let commit = try #require(last.commitID)
+            #expect(await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(30)))
+            let refused = try ditto.sync.refusedCommits()
+            #expect(refused.map(\.commitID) == [2])
+            #expect(refused.map(\.code) == ["SYNC-0401"])
+            #expect(try ditto.sync.refusedCommits(from: 3).isEmpty)
+            let row = try await ditto.store.execute(
+                query: """
+                    SELECT documents.synced_up_to_local_commit_id AS synced,
+                    documents.refused_local_commit_ids AS refused FROM system:data_sync_info
+                    """)
+            let values = try #require(row.items.first?.value)
+            #expect((values["synced"] as? Int).map { $0 >= commit } ?? false)
+            #expect(values["refused"] as? [Int] == [2])
+            await ditto.close()
+        }
+    }
+
+    /// A token of the server's, for the store "peer", that lasts for an hour.
+    private func token(
+        _ server: EmbeddedServer, _ directory: URL, _ grant: Grant
+    ) async throws -> String {
+        let ditto = try await Ditto.open(config: config(server, directory))
+        let peerKey = try #require(ditto.auth?.peerKey)
+        // The key is made for the first login.
+        try await ditto.auth?.login(token: server.token, provider: .development)
+        await ditto.close()
+        let key = try signingKey(server, directory)
+        let now = Int64(Date().timeIntervalSince1970)
+        return AccessToken.issue(
+            Identity(
+                userID: "hand-made", databaseID: server.databaseID, peerKey: peerKey, grant: grant,
+                expiresAtSeconds: now + 3_600), with: key, nowSeconds: now)
+    }
+
+    /// The key that the server signs the database's tokens with.
+    private func signingKey(_ server: EmbeddedServer, _ directory: URL) throws -> DatabaseSigningKey {
+        struct State: Decodable {
+            struct Database: Decodable {
+                struct Key: Decodable { var number: Int, pem: String }
+                var id: String, keys: [Key]
+            }
+            var databases: [Database]
+        }
+        let found = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
+        let file = try #require(
+            found?.compactMap { $0 as? URL }.first { $0.lastPathComponent == "state.json" })
+        let state = try JSONDecoder().decode(State.self, from: Data(contentsOf: file))
+        let key = try #require(state.databases.first { $0.id == server.databaseID }?.keys.last)
+        return try DatabaseSigningKey(
+            keyID: KeyID(databaseID: server.databaseID, number: key.number), pem: key.pem)
     }
 
     @Test("a token that the server does not take is forgotten, and a login asked for")

@@ -16,6 +16,7 @@ extension Replica {
         ]
         let afterThird = [
             "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
+            "DROP TABLE withheld_actor", "DROP TABLE withheld_operation",
         ]
         try committing { database, _ in
             let changes =

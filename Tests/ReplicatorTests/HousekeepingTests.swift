@@ -122,6 +122,53 @@ struct HousekeepingTests {
         }
     }
 
+    @Test(
+        "a tombstone that a restored log got back stays until the frontier covers it: only it tells holders",
+        arguments: HousekeptLog.all)
+    func givenBack(kind: HousekeptLog) async throws {
+        try await withShop(kind) { shop in
+            let lost = try Replica(
+                directory: shop.folder.appendingPathComponent("lost").path, role: .peer,
+                environment: Environment.system, logger: silent)
+            let key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
+            var states: [[UInt8]] = []
+            var requests: [AppendRequest] = []
+            for statement in ["INSERT INTO c DOCUMENTS ({'_id': 1})", "DELETE FROM c"] {
+                let prepared = try PreparedStatement(statement)
+                let made = try lost.write { transaction in
+                    try prepared.execute(
+                        in: transaction, idGenerator: { Environment.system.generateDocumentID() })
+                }
+                requests.append(AppendRequest(try #require(made.operation), authorKey: "lost"))
+                states.append(try #require(try lost.read { try $0.state(of: key) }))
+            }
+            try lost.close()
+            let back = Operation(
+                actor: ActorID(0xBAC), sequence: 1, timestamp: Environment.system.wallMilliseconds() << 16,
+                changes: [Operation.Change(collection: "c", id: key.id, delta: StateChange.encode(states[1]))]
+            )
+            _ = try await shop.log.append([AppendRequest(back, authorKey: "back")], to: Shop.database)
+            let fold = try await shop.materializer()
+            #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true) == .init())
+            // Who holds the document learns of the deletion.
+            let held = try states[0].withUnsafeBytes { try DocumentReader($0).vector() }
+            let range = HeldRange(
+                documents: [(key.id, held)], after: nil, isLast: true, bytes: 1_000, rows: 10)
+            let query = try SubscriptionQuery(
+                statement: "SELECT * FROM c", arguments: ObjectValue(), isRestricted: false)
+            func told() throws -> HeldComparison {
+                try fold.replica.read { try $0.compare(range, of: query) { _ in true } }
+            }
+            #expect(try told().documents.map(\.state) == [states[1]])
+
+            _ = try await shop.log.append(requests, to: Shop.database)
+            #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == 1)
+            #expect(try everything(fold.replica).isEmpty)
+            #expect(try told().gone.map(\.id) == [key.id])
+            await fold.close()
+        }
+    }
+
     @Test("more tombstones than one operation names go in several", arguments: HousekeptLog.all)
     func manyTombstones(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in

@@ -29,7 +29,7 @@ extension TestBench {
     /// Sends messages after a hello and returns every frame that came until the server closed or refused an
     /// operation.
     func converse(
-        token: String, _ messages: [[UInt8]], greets: Bool = true,
+        token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 2,
         until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty }
     ) async throws -> [Frame] {
         var configuration = WebSocketConfiguration()
@@ -39,7 +39,8 @@ extension TestBench {
             subprotocols: ["mimeo.sync.1"], configuration: configuration)
         let hello = Frame.hello(
             Frame.Hello(
-                version: 2, databaseID: Self.database, peerKey: "", wallMilliseconds: 0, credit: 1 << 22,
+                version: version, databaseID: Self.database, peerKey: "", wallMilliseconds: 0,
+                credit: 1 << 22,
                 actors: [], head: nil)
         ).encoded()
         return try await client.run { connection in

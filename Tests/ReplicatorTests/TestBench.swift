@@ -19,6 +19,7 @@ struct TestBench {
     let log: SQLiteOperationLog
     let key: DatabaseSigningKey
     let address: ListenAddress
+    var part: ReplicatorPart?
 
     /// Runs `body` with a replicator; everything is stopped and removed afterwards.
     static func run(_ body: @escaping @Sendable (TestBench) async throws -> Void) async throws {
@@ -47,7 +48,7 @@ struct TestBench {
             log: served, authenticator: Authenticator(source: source),
             folder: folder.appendingPathComponent("replicator").path, logger: quiet)
         try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
-            try await body(TestBench(folder: folder, log: log, key: key, address: address))
+            try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }
     }
 
@@ -68,7 +69,9 @@ struct TestBench {
 
     /// A peer with a store of its own, not yet syncing.
     func peer(
-        _ name: String, grant: Grant = .everything, environment: Environment = .system
+        _ name: String, grant: Grant = .everything, environment: Environment = .system,
+        newestToken: @escaping @Sendable () -> String? = { nil },
+        notify: @escaping @Sendable (PeerSync.Notice) -> Void = { _ in }
     ) throws -> TestPeer {
         let replica = try Replica(
             directory: folder.appendingPathComponent(name).path, role: .peer, environment: environment,
@@ -77,11 +80,12 @@ struct TestBench {
         guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
             preconditionFailure("a loopback address is a URL")
         }
+        var configuration = PeerSync.Configuration(
+            address: try WebSocketAddress(url), databaseID: Self.database, peerKey: "", token: { token })
+        configuration.newestToken = newestToken
         let sync = PeerSync(
-            replica: replica,
-            configuration: PeerSync.Configuration(
-                address: try WebSocketAddress(url), databaseID: Self.database, peerKey: "", token: { token }),
-            environment: environment, logger: Self.quiet, notify: { _ in })
+            replica: replica, configuration: configuration, environment: environment, logger: Self.quiet,
+            notify: notify)
         return TestPeer(replica: replica, sync: sync)
     }
 }

@@ -59,7 +59,8 @@ let package = Package(
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
                 "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
-                "StateAdmission.swift", "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
+                "SessionRights.swift", "StateAdmission.swift", "WriteAdmission.swift",
+                "Housekeeping/Housekeeper.swift",
                 "Housekeeping/HousekeepingOptions.swift",
             ]),
         .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),

@@ -27,7 +27,12 @@ enum Exemplars {
     static let gone = DocumentUpdate(key: key(4), content: .gone(vector))
     static let vector = VersionVector([.init(actor: actor, time: 9)]).encoded()
 
-    static var frames: [(name: String, frame: Frame)] { first + second }
+    static var frames: [(name: String, frame: Frame)] { first + second + third }
+
+    /// What the third version added.
+    static let third: [(name: String, frame: Frame)] = [
+        ("renewal", .renewal(token: "eyJ.eyJ.c2ln"))
+    ]
 
     /// What the second version added.
     static let second: [(name: String, frame: Frame)] = [

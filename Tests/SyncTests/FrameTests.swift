@@ -46,10 +46,10 @@ struct FrameTests {
         }
     }
 
-    @Test("frames of both versions are read, and written, byte for byte", arguments: [1, 2])
+    @Test("frames of every version are read, and written, byte for byte", arguments: [1, 2, 3])
     func fixedForms(_ version: Int) throws {
         let fixtures = try Self.fixtures(version)
-        let exemplars = version == 1 ? Exemplars.first : Exemplars.second
+        let exemplars = [Exemplars.first, Exemplars.second, Exemplars.third][version - 1]
         #expect(fixtures.map(\.name) == exemplars.map(\.name))
         for (fixture, exemplar) in zip(fixtures, exemplars) {
             #expect(fixture.bytes == exemplar.frame.encoded(), "\(fixture.name)")

@@ -13,7 +13,7 @@ struct RandomSessionTests {
         let key = Exemplars.key(Int64(generator.below(3)))
         let position = LogPosition(
             logID: Exemplars.position.logID, offset: generator.pick([0, 299, 300, 301, .max]), hash: 1)
-        switch generator.below(44) {
+        switch generator.below(46) {
         case 0: return .opened
         case 1..<9: return .frame(generator.pick(Exemplars.frames).frame.encoded())
         case 9: return .frame(generator.bytes(count: generator.below(20)))
@@ -86,6 +86,8 @@ struct RandomSessionTests {
             let isOpen = generator.chance(50)
             let mark = UInt64(generator.below(3))
             return .grantChanged(ReadAccess(collection: { _ in isOpen }, mark: { _ in mark }))
+        case 42: return .renew(token: "t")
+        case 43: return .renewed
         default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)], at: position)
         }
     }
@@ -96,6 +98,7 @@ struct RandomSessionTests {
             var generator = SplitMix64(seed: seed)
             var session = generator.pick([
                 SessionTests.openPeer(), SessionTests.openServer(credit: 500),
+                SessionTests.openPeer(version: 3), SessionTests.openServer(credit: 500, version: 3),
                 SessionTests.session(.peer), SessionTests.session(.server(origin: 1)),
             ])
             for _ in 0..<60 {

@@ -59,6 +59,9 @@ struct ReasonTests {
             code: .goingAway, session: { SessionTests.openServer() },
             event: .finish(SyncError(.goingAway, "later"))
         ),
+        Case(
+            code: .tokenRefused, session: { SessionTests.openServer(version: 3) },
+            event: frame(.renewal(token: String(repeating: "x", count: Limits.accessTokenBytes + 1)))),
     ]
 
     private static func told(_ code: SyncErrorCode) -> Frame.Refusal {

@@ -23,20 +23,22 @@ struct SessionTests {
     }
 
     /// A peer's session after the handshake.
-    static func openPeer() -> Session {
+    static func openPeer(version: UInt64 = 2) -> Session {
         var session = session(.peer)
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory()))
-        _ = session.receive(hello())
+        _ = session.receive(hello(version: version))
         _ = session.receive(.seenNoted)
         return session
     }
 
     /// A server's session after the handshake.
-    static func openServer(credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20) -> Session {
+    static func openServer(
+        credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20, version: UInt64 = 2
+    ) -> Session {
         var session = session(.server(origin: 1), credit: credit)
         _ = session.receive(.opened)
-        _ = session.receive(hello(credit: theirCredit))
+        _ = session.receive(hello(version: version, credit: theirCredit))
         _ = session.receive(.frontier([], head: Exemplars.position, isBehind: false))
         return session
     }

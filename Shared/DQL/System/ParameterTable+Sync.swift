@@ -1,13 +1,13 @@
 import CRDT
 
-/// The parameters of synchronization and of what lies below it. Programs set them, Mimeo keeps and shows
-/// them.
+/// The parameters of synchronization and of what lies below it. Most of them Mimeo only keeps and shows.
 extension ParameterTable {
     static let synchronization: [ParameterDefinition] = [
         ParameterDefinition(
-            "user_collection_sync_scopes", .syncScopes, .object(ObjectValue()),
-            "To whom the documents of collections are sent. Each SET replaces the whole map; collections "
-                + "that it does not name are sent to all."),
+            "user_collection_sync_scopes", .syncScopes, .object(ObjectValue()), works: true,
+            "To whom what is written to collections is sent. Each SET replaces the whole map; what is "
+                + "written to collections that it does not name is sent to all. To be set before sync is "
+                + "started."),
         .count("doc_sync_initial_update_diff_limit", 500, "Documents of the first update of a session."),
         .count("doc_sync_resync_on_reconnect_mins", 360, "Minutes apart after which a session starts anew."),
         ParameterDefinition(

@@ -159,6 +159,11 @@ extension SystemParameters {
         }
     }
 
+    /// The collections of which nothing is sent to a server.
+    public var withheldFromServers: [String] {
+        syncScopes.filter { [.smallPeersOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
+    }
+
     /// `dql_request_history_size`.
     public var requestHistorySize: Int { Int(number("dql_request_history_size")) }
     /// `dql_slow_request_warn_seconds`; nil is never.

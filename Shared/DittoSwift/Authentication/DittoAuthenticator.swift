@@ -34,14 +34,14 @@ public final class DittoAuthenticator: Sendable {
     private struct State {
         var handler: DittoAuthenticationExpirationHandler?
         var session: StoredSession?
-        /// Given to the last connection.
-        var tokenInUse: String?
         var loginsUnderWay = 0
         var lastFailure: Failure?
         var renewal: Task<Void, Never>?
         var nextObserver = 0
         var observers: [Int: @Sendable (DittoAuthenticationStatus) -> Void] = [:]
         var told: DittoAuthenticationStatus?
+        /// Called when there is a newer session, for the connection under way.
+        var whenRenewed: (@Sendable () -> Void)?
     }
 
     /// The store's public key.
@@ -189,7 +189,11 @@ extension DittoAuthenticator {
             // The session works all the same, but not after a restart.
             logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])
         }
-        state.withLock { $0.session = session }
+        let whenRenewed = state.withLock { state in
+            state.session = session
+            return session == nil ? nil : state.whenRenewed
+        }
+        whenRenewed?()
         tell()
         changes.advance()
     }
@@ -236,9 +240,22 @@ extension DittoAuthenticator {
         }
     }
 
-    /// The server does not take the token it was last given.
-    func tokenWasRefused(_ reason: String) {
-        let isCurrent = state.withLock { $0.session != nil && $0.session?.accessToken == $0.tokenInUse }
+    /// The newest token, if its session has not ended.
+    var newestToken: String? {
+        state.withLock { state in
+            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+                return nil
+            }
+            return session.accessToken
+        }
+    }
+
+    /// Calls `body` with each login from now on: a connection goes on under its token.
+    func whenRenewed(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.whenRenewed = body } }
+
+    /// The server does not take a token, or not any more.
+    func tokenWasRefused(_ token: String, _ reason: String) {
+        let isCurrent = state.withLock { $0.session?.accessToken == token }
         guard isCurrent else { return }
         logger.notice("the session has ended", metadata: ["reason": "\(reason)"])
         set(nil)
@@ -260,13 +277,7 @@ extension DittoAuthenticator {
 
     private func validToken() -> String? {
         tell()
-        return state.withLock { state in
-            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
-                return nil
-            }
-            state.tokenInUse = session.accessToken
-            return session.accessToken
-        }
+        return newestToken
     }
 
     /// Calls the handler; returns when there is another session than before, or after `pause` when no login

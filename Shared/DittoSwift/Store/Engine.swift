@@ -44,6 +44,7 @@ final class Engine: Sendable {
         self.logger = logger
         self.observers = observers
         let settings = settings
+        replica.withhold(settings.parameters.withheldFromServers)
         evaluations = EvaluationPool {
             let threads = settings.parameters.observerThreads
             return threads > 0 ? threads : ProcessInfo.processInfo.activeProcessorCount
@@ -51,7 +52,7 @@ final class Engine: Sendable {
         held = Mutex(replica)
         observers.attach { [weak self] body in try self?.replica().read(body) }
         _ = replica.addListener { [weak self] commit in
-            if commit.actor == nil { self?.noteForeignUpdate() }
+            if commit.actor == nil, !commit.isWithheld { self?.noteForeignUpdate() }
             observers.committed(commit)
         }
     }
@@ -143,6 +144,7 @@ final class Engine: Sendable {
     ) throws -> StatementOutcome {
         let before = options
         let result = try settings.execute(statement, arguments)
+        replica.withhold(settings.parameters.withheldFromServers)
         if before.strictReads != options.strictReads { observers.evaluateAll() }
         return StatementOutcome(
             kind: statement.kind, rows: [.object(result.row)], mutatedDocumentIDs: [],

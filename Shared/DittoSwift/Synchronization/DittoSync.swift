@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Replica
 import Sync
 import Synchronization
 import Transport
@@ -47,19 +48,24 @@ public final class DittoSync: Sendable {
         self.logger = logger
         let changes = ChangeSignal()
         self.changes = changes
-        let configuration = PeerSync.Configuration(
+        var configuration = PeerSync.Configuration(
             address: try WebSocketAddress(server.sync), databaseID: databaseID,
             peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
+        configuration.newestToken = { authenticator.newestToken }
         let notices = NoticeBoard()
-        peer = PeerSync(
+        let peer = PeerSync(
             replica: try engine.replica(), configuration: configuration, environment: engine.environment,
             logger: logger
         ) { notice in
-            if case .unauthorized(let reason) = notice { authenticator.tokenWasRefused(reason) }
+            if case .unauthorized(let token, let reason) = notice {
+                authenticator.tokenWasRefused(token, reason)
+            }
             notices.post(notice)
             changes.advance()
         }
+        self.peer = peer
+        authenticator.whenRenewed { [weak peer] in peer?.renewToken() }
         notices.onPost { [weak self] notice in self?.heard(notice) }
         let name = server.sync.host() ?? ""
         engine.setSyncInformation { [weak self] lastUpdate in self?.information(name, lastUpdate) ?? [] }
@@ -170,6 +176,14 @@ public final class DittoSync: Sendable {
         changes.advance()
     }
 
+    func replica() throws -> Replica { try engine.replica() }
+
+    /// The latest commits that the server refused, for a row; descending.
+    private func latestRefusals() -> [Value] {
+        let found = (try? engine.replica().latestRefusedCommits(Limits.listedRefusals)) ?? []
+        return found.map { .int(Int64(clamping: $0)) }
+    }
+
     /// The server's row of `system:data_sync_info`.
     private func information(_ name: String, _ lastUpdate: Int64?) -> [ObjectValue] {
         let status: Value =
@@ -181,6 +195,7 @@ public final class DittoSync: Sendable {
         var documents = ObjectValue([(key: "sync_session_status", value: status)])
         if let commits = try? commits() {
             documents["synced_up_to_local_commit_id"] = .int(Int64(clamping: commits.acknowledged))
+            documents["refused_local_commit_ids"] = .array(latestRefusals())
         }
         if let lastUpdate { documents["last_update_received_time"] = .int(lastUpdate) }
         return [

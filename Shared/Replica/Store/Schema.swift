@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 4. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 6. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 5
+    static let format: Int64 = 6
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -60,6 +60,7 @@ enum Schema {
         }
         if found < 4 { try database.execute(sql: changesOfFormat4) }
         if found < 5 { try database.execute(sql: changesOfFormat5) }
+        if found < 6 { try database.execute(sql: changesOfFormat6) }
         if found > 0, found < 3, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
             throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
@@ -170,6 +171,15 @@ enum Schema {
             subscription BLOB PRIMARY KEY, number INTEGER NOT NULL UNIQUE,
             collection TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS refused_commit (position INTEGER PRIMARY KEY, code TEXT NOT NULL);
+        """
+
+    /// What is withheld from the server (`Withheld`).
+    private static let changesOfFormat6 = """
+        CREATE TABLE IF NOT EXISTS withheld_actor (
+            collection TEXT PRIMARY KEY, actor INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS withheld_operation (
+            position INTEGER NOT NULL, collection TEXT NOT NULL, actor INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (actor, sequence));
         """
 
     private static let tablesOfFormat1 = """

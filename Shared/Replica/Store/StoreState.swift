@@ -38,6 +38,7 @@ struct StoreState: Sendable, Equatable {
         actor = ActorID(environment.random())
         sequence = 0
         try RawStatement(cached: "DELETE FROM evicted", database).run()
+        try RawStatement(cached: "DELETE FROM withheld_actor", database).run()
     }
 
     static func load(_ database: Database) throws -> StoreState? {

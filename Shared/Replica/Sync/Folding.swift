@@ -96,7 +96,7 @@ extension Replica {
                 var result: (value: Value, operation: Operation?, warnings: [String])?
                 try database.inTransaction(.immediate) {
                     let value = try body(transaction)
-                    result = (value, try transaction.operation()?.operation, transaction.warnings)
+                    result = (value, try transaction.made()?.own?.operation, transaction.warnings)
                     return .rollback
                 }
                 guard let result else { preconditionFailure("a draft left no result") }

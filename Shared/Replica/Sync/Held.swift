@@ -193,7 +193,8 @@ extension VersionVector {
 
 extension Replica {
     /// A page of the live documents that a subscription matches here, behind an id and ascending, with their
-    /// vectors.
+    /// vectors. What is withheld from the server is not told: neither documents that only that made, nor the
+    /// entries of the actors that wrote it.
     public func held(
         of query: SubscriptionQuery, after start: DocumentID?
     ) throws -> (documents: [(id: DocumentID, vector: VersionVector)], isLast: Bool) {
@@ -201,6 +202,7 @@ extension Replica {
             var page: [(id: DocumentID, vector: VersionVector)] = []
             var size = 0
             var isLast = true
+            let own = try transaction.withDatabase { try Withheld.actors(of: query.collection, $0) }
             try transaction.documents(of: query.collection, after: start, through: nil) { id, state in
                 let document = try DocumentReader(state)
                 let record = DocumentRecord(id: id, document: document)
@@ -209,7 +211,8 @@ extension Replica {
                     isLast = false
                     return false
                 }
-                let vector = try document.vector()
+                let vector = try document.vector().without(own)
+                guard !vector.isEmpty else { return true }
                 size += id.bytes.count + 16 * vector.entries.count
                 page.append((id, vector))
                 return true

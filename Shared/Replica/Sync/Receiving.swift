@@ -174,9 +174,15 @@ struct Merger {
     }
 
     private mutating func drop(_ key: DocumentKey, _ table: DocumentTable, _ vector: VersionVector) throws {
-        if vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        try leave(key, vector)
         try DocumentRows.remove(table, key.id, database)
         changed.append(key)
+    }
+
+    /// The actors that write here now do not write again a document that was theirs (rule 10).
+    private func leave(_ key: DocumentKey, _ vector: VersionVector) throws {
+        if vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        try Withheld.leaveActor(of: key.collection, database)
     }
 
     /// Whatever the vector covers is gone at the server, the tombstone too. A document with own writes that
@@ -193,7 +199,7 @@ struct Merger {
         }
         guard !frontier.covers(document.vector) else { return try drop(key, table, document.vector) }
         let rest = document.gone(frontier: frontier, replaying: [])
-        if document.vector[state.actor] != nil { try Evicted.note(key, state.actor, database) }
+        try leave(key, document.vector)
         try DocumentRows.put(
             table, key.id, live: rest.isLive, position: state.head + 1, state: rest.encoded(), database)
         changed.append(key)

@@ -120,6 +120,23 @@ extension Replica {
         }
     }
 
+    /// The latest of them, descending.
+    public func latestRefusedCommits(_ count: Int) throws -> [UInt64] {
+        try read { transaction in
+            try transaction.withDatabase { database in
+                let statement = try RawStatement(
+                    fresh: """
+                        SELECT position FROM refused UNION ALL SELECT position FROM refused_commit
+                        ORDER BY 1 DESC LIMIT ?
+                        """, database)
+                statement.bind(1, Int64(count))
+                var found: [UInt64] = []
+                while try statement.step() { found.append(statement.bits(0)) }
+                return found
+            }
+        }
+    }
+
     private func refusedWrites(from first: Int64, through last: Int64) throws -> [RefusedWrite] {
         try read { transaction in
             try transaction.withDatabase { database in

@@ -232,6 +232,7 @@ struct Repairer {
                 setAside.append((operation.actor, operation.sequence))
             }
         }
+        try replayWithheld()
         if renews { state.sequence = restamper.sequence }
         try RefusedWrites.trim(database)
         try OwnOperations.forgetRetired(but: state.actor, keeping: ReplicaLimits.retiredActors, database)
@@ -322,6 +323,20 @@ struct Repairer {
             case .duplicate: break
             case .baseMissing: try Evicted.note(key, operation.actor, database)
             }
+        }
+    }
+
+    /// What is withheld is shown again where it rests on nothing that was moved; the rest when it is
+    /// uploaded.
+    private mutating func replayWithheld() throws {
+        for bytes in try Withheld.operations(database) {
+            let operation = try Operation(decoding: bytes)
+            let changes = operation.changes.filter {
+                replaced.contains(DocumentKey(collection: $0.collection, id: $0.id))
+            }
+            guard let collection = changes.first?.collection else { continue }
+            try Withheld.leaveActor(of: collection, database)
+            try replay(operation, changes)
         }
     }
 

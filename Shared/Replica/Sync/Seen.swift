@@ -57,16 +57,19 @@ extension Replica {
         }
     }
 
-    /// A page of what the store holds behind a document, tombstones included, with the encoded vectors.
+    /// A page of what the store holds behind a document, tombstones included, with the encoded vectors. What
+    /// is withheld from the server is not among it.
     public func holdings(
         after last: DocumentKey?
     ) throws -> (documents: [(key: DocumentKey, vector: [UInt8])], isLast: Bool) {
-        try read { transaction in
+        let withheld = withheld
+        return try read { transaction in
             try transaction.withDatabase { database in
                 var page: [(key: DocumentKey, vector: [UInt8])] = []
                 var size = 0
                 var collections = Collections()
                 for name in try Collections.names(database) {
+                    if withheld.contains(name) { continue }
                     if let last, utf8Precedes(name, last.collection) { continue }
                     guard let table = try collections.number(of: name, database) else { continue }
                     let start = last.map { utf8Equal($0.collection, name) ? $0.id.bytes : [] } ?? []

@@ -13,11 +13,16 @@ extension ReadTransaction {
 
     /// The next tombstones that have outlived their time and that reaping takes something from, at most
     /// `limit` of them after visiting at most `ReplicaLimits.visitedTombstones`; nil behind the last.
+    ///
+    /// Once a tombstone is gone the frontier alone tells its holders that it was there (rule 13). So one that
+    /// the frontier does not cover stays: a restored log got it back from a peer, and its writers' operations
+    /// are lost (decision 0010).
     public func outlivedTombstones(
         from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int
     ) throws -> [(key: DocumentKey, vector: VersionVector)]? {
         try withDatabase { database in
             var found: [(key: DocumentKey, vector: VersionVector)] = []
+            var frontier = KnownFrontier()
             var visited = 0
             while let (number, name) = try Self.collection(from: place.collection, database) {
                 let statement = try RawStatement(
@@ -32,7 +37,8 @@ extension ReadTransaction {
                     visited += 1
                     let document = try Document(decoding: statement.bytes(2))
                     if document.isReapable,
-                        document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds)
+                        document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds),
+                        try frontier.covers(document.vector, database)
                     {
                         let id = DocumentID(trusted: statement.bytes(1))
                         found.append((DocumentKey(collection: name, id: id), document.vector))
@@ -53,5 +59,21 @@ extension ReadTransaction {
             cached: "SELECT number, name FROM collection WHERE number >= ? ORDER BY number LIMIT 1", database)
         statement.bind(1, number)
         return try statement.step() ? (statement.int(0), statement.text(1)) : nil
+    }
+}
+
+/// The frontier of the actors that were asked about, each read once.
+private struct KnownFrontier {
+    private var times: [ActorID: Timestamp] = [:]
+
+    /// Whether every operation that a vector knows of is folded. (No actor wrote the seeds, at time zero.)
+    mutating func covers(_ vector: VersionVector, _ database: Database) throws -> Bool {
+        for entry in vector.entries where entry.time > 0 {
+            let known =
+                try times[entry.actor] ?? FoldedFrontier.progress(of: entry.actor, database)?.timestamp
+            times[entry.actor] = known ?? 0
+            if known ?? 0 < entry.time { return false }
+        }
+        return true
     }
 }

@@ -26,6 +26,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
     private let limits: DocumentLimits
+    private let withheld: WithheldCollections
+    /// Who writes each document of a withheld collection that this transaction has edited.
+    private var withheldAuthors: [DocumentKey: ActorID] = [:]
     /// Documents that were looked for and are not in the tables, tombstones included.
     private var absent = AbsentDocuments()
     /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
@@ -93,9 +96,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
         liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits(),
-        indexes: IndexCache? = nil
+        indexes: IndexCache? = nil, withheld: WithheldCollections = WithheldCollections()
     ) {
         self.database = database
+        self.withheld = withheld
         collections = Collections(indexes)
         self.state = state
         self.environment = environment
@@ -145,7 +149,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
         let document = try bytes.map { try Document(decoding: $0) } ?? Document()
         var editor = DocumentEditor(
-            document: document, pending: pending[key]?.edits, stamp: try drawStamp())
+            document: document, pending: pending[key]?.edits, stamp: try drawStamp(for: key))
         try body(&editor)
         guard editor.hasChanges else { return }
         let encoded = editor.document.encoded()
@@ -165,7 +169,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let key = DocumentKey(collection: collection, id: id)
         guard declared.children.isEmpty, withdrawn.isEmpty, absent.remove(key), pending[key] == nil,
             let fresh = try FreshDocument(
-                fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp())
+                fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp(for: key))
         else {
             return try edit(collection, id) { editor in
                 try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
@@ -183,6 +187,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// undone, and the transaction can go on.
     public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
         let before = (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn)
+        let authors = withheldAuthors
         var result: Result?
         do {
             try database.inPart {
@@ -191,6 +196,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             }
         } catch {
             (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn) = before
+            withheldAuthors = authors
             absent = AbsentDocuments()
             hasEvictions = nil
             throw error
@@ -227,7 +233,13 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             try Evicted.note(key, state.actor, database)
             hasEvictions = true
         }
-        guard document.isLive else { return }
+        var isKnown = true
+        if withheld.contains(key.collection) {
+            try Withheld.leaveActor(of: key.collection, database)
+            let own = try Withheld.actors(of: key.collection, database).union(withheldAuthors.values)
+            isKnown = try !document.vector().without(own).isEmpty
+        }
+        guard document.isLive, isKnown else { return }
         let record = DocumentRecord(id: key.id, document: document)
         let returns = try liveQueries.contains { query in
             try utf8Equal(query.collection, key.collection) && query.matches(record)
@@ -237,16 +249,45 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         wanted.append(key)
     }
 
-    /// The operation of everything edited so far; nil when nothing was.
-    func operation() throws -> (operation: Operation, bytes: [UInt8])? {
+    /// What a transaction has written.
+    struct Made {
+        /// Its operation; nil when everything is withheld.
+        var own: (operation: Operation, bytes: [UInt8])?
+        /// The operations of withheld collections.
+        var withheld: [(collection: String, operation: Operation)] = []
+        /// The documents of all of them.
+        var documents: [DocumentKey] = []
+    }
+
+    /// Everything edited so far; nil when nothing was.
+    func made() throws -> Made? {
         guard let stamp, !pending.all.isEmpty else { return nil }
-        let changes = pending.all.compactMap { key, written in
-            written.delta(stamp).map {
-                Operation.Change(collection: key.collection, id: key.id, delta: $0)
-            }
+        var made = Made()
+        var open: [Operation.Change] = []
+        var others: [ActorID: [Operation.Change]] = [:]
+        for (key, written) in pending.all {
+            let author = withheldAuthors[key]
+            let own = Stamp(time: stamp.time, actor: author ?? stamp.actor)
+            guard let delta = written.delta(own) else { continue }
+            let change = Operation.Change(collection: key.collection, id: key.id, delta: delta)
+            if let author { others[author, default: []].append(change) } else { open.append(change) }
+            made.documents.append(key)
         }
-        let operation = Operation(
-            actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: changes)
+        for (actor, changes) in others.sorted(by: { $0.key < $1.key }) {
+            let sequence = try Withheld.lastSequence(of: actor, database) + 1
+            let operation = try operation(actor, sequence, stamp.time, changes)
+            made.withheld.append((changes[0].collection, operation.operation))
+        }
+        if !open.isEmpty || others.isEmpty {
+            made.own = try operation(stamp.actor, state.sequence + 1, stamp.time, open)
+        }
+        return made
+    }
+
+    private func operation(
+        _ actor: ActorID, _ sequence: UInt64, _ time: Timestamp, _ changes: [Operation.Change]
+    ) throws -> (operation: Operation, bytes: [UInt8]) {
+        let operation = Operation(actor: actor, sequence: sequence, timestamp: time, changes: changes)
         let bytes = operation.encoded()
         guard bytes.count <= CRDT.Limits.operationBytes else {
             throw ReplicaError(
@@ -254,6 +295,29 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
                 "the transaction changes \(bytes.count) bytes, one may change \(CRDT.Limits.operationBytes)")
         }
         return (operation, bytes)
+    }
+
+    /// The stamp of a document's edits. In a withheld collection it is one of an actor that writes nothing
+    /// else.
+    private func drawStamp(for key: DocumentKey) throws -> Stamp {
+        let drawn = try drawStamp()
+        guard withheld.contains(key.collection) else { return drawn }
+        if let author = withheldAuthors[key] { return Stamp(time: drawn.time, actor: author) }
+        let author = try Withheld.actor(of: key.collection, database) ?? beginWithholding(key.collection)
+        withheldAuthors[key] = author
+        return Stamp(time: drawn.time, actor: author)
+    }
+
+    /// A new actor for a withheld collection. It rests on what was written there before: that is uploaded
+    /// before it, since the present actor goes no further.
+    private func beginWithholding(_ collection: String) throws -> ActorID {
+        guard try OwnOperations.last(of: state.actor, database) == nil else {
+            needsNewActor = true
+            throw ActorMustChange()
+        }
+        let actor = ActorID(environment.random())
+        try Withheld.begin(actor, in: collection, database)
+        return actor
     }
 
     private func drawStamp() throws -> Stamp {

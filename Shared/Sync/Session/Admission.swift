@@ -5,7 +5,8 @@ import CRDT
 /// Invariants: one append is under way at most, so that the log keeps the order; an acknowledgement is sent
 /// only after the append was answered, when the operations are durable.
 struct Admission: Sendable {
-    /// Uploads that wait for the append under way; bounded by the credit given.
+    /// Uploads that wait for the append under way, or for a newer token to be checked; bounded by the credit
+    /// given.
     var waiting = Queue<(operations: [[UInt8]], size: Int)>()
     /// The size of the upload being appended; nil when none is.
     var appending: Int?
@@ -21,8 +22,9 @@ extension Session {
         try appendNext()
     }
 
-    private mutating func appendNext() throws(SyncError) {
-        while admission.appending == nil, !admission.waiting.isEmpty {
+    /// Appends what waits; but what came behind a newer token is judged under it.
+    mutating func appendNext() throws(SyncError) {
+        while admission.appending == nil, !renewal.isChecking, !admission.waiting.isEmpty {
             var next = admission.waiting.removeFirst()
             // What waits together is appended together: appending is mostly waiting for the disk.
             while next.size < Limits.joinedBytes, let more = admission.waiting.first {

@@ -44,6 +44,8 @@ public enum Event: Sendable {
     case outdated([DocumentKey])
     /// Documents the store wants from earlier on or after an eviction.
     case wanted([DocumentKey])
+    /// The application has a newer access token: the server is sent it, as soon as it takes one.
+    case renew(token: String)
 
     // A publisher that admits writes (a server):
     /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen,
@@ -61,6 +63,9 @@ public enum Event: Sendable {
     case compared(subscription: UInt64, HeldAnswer)
     /// What the other side may read has changed; what it may write is asked at every append.
     case grantChanged(ReadAccess)
+    /// The answer to `checkToken`; `grantChanged` came before where other things may be read now. (One that
+    /// is not taken is answered with `finish`.)
+    case renewed
     /// The answer to `awaitOperations`: folded operations in log order, directly after the position asked
     /// for.
     case operations([LiveOperation], through: LogPosition)
@@ -155,6 +160,9 @@ public enum Action: Sendable {
     case append([[UInt8]])
     /// Read full states -> `states`.
     case readStates([DocumentKey])
+    /// Check a newer access token of the other side, and let the session go on under it -> `renewed` or
+    /// `finish`.
+    case checkToken(String)
 }
 
 /// A subscription as the application asks for it.

@@ -91,6 +91,9 @@ public struct Session: Sendable {
     var publisher = Publisher()
     var admission = Admission()
     var reconciler = Reconciler()
+    var renewal = Renewal()
+    /// The version that both sides speak; known with the other's hello.
+    private(set) var version = Limits.oldestProtocolVersion
 
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
@@ -141,6 +144,8 @@ public struct Session: Sendable {
         case .compared(let id, let answer): compared(id, answer)
         case .unknownPlace(let id): unknownPlace(id)
         case .grantChanged(let access): grantChanged(access)
+        case .renew(let token): renew(token)
+        case .renewed: try renewed()
         case .wanting(let keys): try wanting(keys)
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
@@ -222,6 +227,7 @@ public struct Session: Sendable {
         case (.held(let id, let candidates, let isLast), .server, .open):
             try received(HeldPage(candidates: candidates, isLast: isLast), for: id, size)
         case (.reconciled(let position), .peer, .open): try reconciled(position)
+        case (.renewal(let token), .server, .open) where version >= 3: try check(token)
         default: throw unexpected(frame.name)
         }
     }
@@ -235,13 +241,14 @@ public struct Session: Sendable {
         let isExpected = configuration.role == .peer ? hasSentHello : !hasReceivedHello
         guard isExpected else { throw unexpected("hello") }
         hasReceivedHello = true
-        // Both sides speak the older of the two versions; so far one of them is spoken.
+        // Both sides speak the older of the two versions.
         guard hello.version >= Limits.oldestProtocolVersion else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
         }
         guard utf8Equal(hello.databaseID, configuration.databaseID) else {
             throw SyncError(.wrongDatabase, "the other side serves another database")
         }
+        version = min(hello.version, Limits.protocolVersion)
         sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
         switch configuration.role {
         case .peer: begin(hello)
@@ -374,7 +381,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted:
+            .reconciled, .list, .granted, .renewal:
             false
         default: true
         }
@@ -402,6 +409,7 @@ extension Frame {
         case .list: "list"
         case .held: "held"
         case .granted: "granted"
+        case .renewal: "renewal"
         }
     }
 }

@@ -83,6 +83,7 @@ extension Session {
 
     private mutating func begin(_ standings: [ActorID: HistoryStanding]) {
         phase = .open
+        sendRenewal()
         let difference =
             Int64(clamping: uploader.serverMilliseconds) - Int64(clamping: configuration.wallMilliseconds)
         actions.append(.report(.connected(clockDifferenceMilliseconds: difference)))

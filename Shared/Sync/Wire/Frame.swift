@@ -52,6 +52,8 @@ public enum Frame: Sendable, Equatable {
     case held(id: UInt64, [Candidate], isLast: Bool)
     /// What the receiver may read has changed: subscriptions that were refused may be asked for again.
     case granted
+    /// A newer access token of the same peer: the session goes on under it. Since version 3.
+    case renewal(token: String)
 
     /// See `Frame.hello`.
     public struct Hello: Sendable, Equatable {

@@ -66,7 +66,7 @@ private struct FrameFields {
             (.catchUp, 1), (.credit, 1), (.refused, 2), (.list, 1), (.held, 1), (.acknowledged, 2):
             numbers[key] = try decoder.unsigned()
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
-            (.refused, 3), (.refused, 4), (.close, 1), (.close, 2):
+            (.refused, 3), (.refused, 4), (.close, 1), (.close, 2), (.renewal, 1):
             texts[key] = try decoder.text()
         case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.catchUp, 9), (.operations, 1), (.progress, 1),
             (.states, 2), (.reconciled, 1):
@@ -133,6 +133,7 @@ private struct FrameFields {
             return .held(
                 id: try required(numbers[1]), try required(candidates), isLast: try required(second))
         case .granted: return .granted
+        case .renewal: return .renewal(token: try required(texts[1]))
         }
     }
 

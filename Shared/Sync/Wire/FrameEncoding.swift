@@ -22,6 +22,7 @@ enum FrameType: UInt64 {
     case list = 18
     case held = 19
     case granted = 20
+    case renewal = 21
 }
 
 extension Frame {
@@ -109,6 +110,9 @@ extension Frame {
             writer.field(2) { $0.list(candidates) { $0.candidate($1) } }
             writer.field(3) { $0.bool(isLast) }
         case .granted: writer.begin(.granted, fields: 0)
+        case .renewal(let token):
+            writer.begin(.renewal, fields: 1)
+            writer.field(1) { $0.text(token) }
         default: preconditionFailure("every other frame is encoded above")
         }
     }

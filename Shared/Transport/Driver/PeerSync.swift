@@ -23,6 +23,8 @@ public final class PeerSync: Sendable {
         public var peerKey: String
         /// The access token for the next connection; a throw postpones it.
         public var token: @Sendable () async throws -> String
+        /// The newest access token there is, nil for none: what a session goes on under (`renewToken`).
+        public var newestToken: @Sendable () -> String? = { nil }
         /// TLS for `wss`.
         public var tls: TLSConfiguration
 
@@ -57,8 +59,9 @@ public final class PeerSync: Sendable {
         case acknowledged
         /// A subscription is up to date, or was refused; a write was refused; a history forked.
         case report(Report)
-        /// The server does not take the token (HTTP 401 or 403 at the upgrade, or it expired).
-        case unauthorized(String)
+        /// The server does not take this token (HTTP 401 or 403 at the upgrade, or it expired, or was sent in
+        /// the midst of a session).
+        case unauthorized(token: String, reason: String)
     }
 
     private struct Subscription: Sendable {
@@ -73,6 +76,8 @@ public final class PeerSync: Sendable {
         var isStopping = false
         var starts = 0
         var pump: SessionPump?
+        /// The token that the session under way was given last.
+        var token = ""
         var status = Status.stopped
     }
 
@@ -164,6 +169,19 @@ public final class PeerSync: Sendable {
         pump?.deliver(.unsubscribe(key: key))
     }
 
+    /// There is a newer token (`Configuration.newestToken`): the session under way, if there is one, goes on
+    /// under it.
+    public func renewToken() {
+        // Within the lock, so that of two at once the newer one is sent last.
+        state.withLock { state in
+            guard let pump = state.pump, let token = configuration.newestToken(), token != state.token else {
+                return
+            }
+            state.token = token
+            pump.deliver(.renew(token: token))
+        }
+    }
+
     private func updateLiveQueries() {
         // Within the lock, so that of two changes at once the later one is what the store knows.
         state.withLock { replica.setLiveQueries($0.subscriptions.values.map(\.live.query)) }
@@ -197,8 +215,10 @@ public final class PeerSync: Sendable {
     private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
         let started = ContinuousClock.now
+        var token = ""
         do {
-            let token = try await configuration.token()
+            token = try await configuration.token()
+            state.withLock { [token] in $0.token = token }
             var client = WebSocketConfiguration()
             client.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
             let socket = WebSocketClient(
@@ -207,17 +227,28 @@ public final class PeerSync: Sendable {
             let error = try await socket.run { connection in
                 try await self.converse(connection) { opened.withLock { $0 = true } }
             }
-            if error.remedy == .reconnectWithToken { notify(.unauthorized(error.description)) }
+            tellUnauthorized(error, token)
             let passes =
                 error.remedy != .reconnectLater
                 || ContinuousClock.now - started > Limits.longestReconnectPause
             return (error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
-            if error.status == 401 || error.status == 403 { notify(.unauthorized(error.description)) }
+            if error.status == 401 || error.status == 403 {
+                notify(.unauthorized(token: token, reason: error.description))
+            }
             return (error.description, opened.withLock { $0 })
         } catch {
             return ("\(error)", opened.withLock { $0 })
         }
+    }
+
+    /// The token has expired that the connection was made with, or one was not taken that was sent later. (Of
+    /// one that was sent and has expired too the next attempt tells.)
+    private func tellUnauthorized(_ error: SyncError, _ token: String) {
+        guard error.remedy == .reconnectWithToken else { return }
+        let isSentLater = SyncErrorCode(rawValue: error.code) == .tokenRefused
+        let refused = isSentLater ? state.withLock { $0.token } : token
+        notify(.unauthorized(token: refused, reason: error.description))
     }
 
     private func converse(
@@ -226,7 +257,10 @@ public final class PeerSync: Sendable {
         let replica = replica
         // What an earlier session staged stays where the server can go on behind it.
         let held = state.withLock { Array($0.subscriptions.keys) }
-        try await executor.run { try replica.discardStaged(but: held) }
+        try await executor.run {
+            try replica.discardStaged(but: held)
+            try replica.releaseWithheld()
+        }
         let store = PeerStore(
             replica: replica, executor: executor,
             report: { [weak self] report in self?.heard(report, whenOpen) },
@@ -236,6 +270,8 @@ public final class PeerSync: Sendable {
             state.pump = pump
             return state.subscriptions
         }
+        // A newer one may have come while the connection was made.
+        renewToken()
         for (key, held) in subscriptions {
             let request = try await executor.run { try held.live.request(from: replica) }
             pump.deliver(.subscribe(request))

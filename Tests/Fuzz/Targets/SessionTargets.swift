@@ -131,7 +131,7 @@ private struct EventSource {
     private var hello: [UInt8] {
         var writer = CBORWriter()
         writer.map(count: 7)
-        for (key, number) in [(0, 1), (1, 2)] as [(UInt64, UInt64)] {
+        for (key, number) in [(0, 1), (1, 3)] as [(UInt64, UInt64)] {
             writer.unsigned(key)
             writer.unsigned(number)
         }
@@ -183,7 +183,7 @@ private struct EventSource {
     }
 
     private mutating func nextOfServer() -> Event {
-        switch byte() % 14 {
+        switch byte() % 16 {
         case 0: return .frontier([], head: position(), isBehind: flag())
         case 1: return .page(subscription: UInt64(byte() % 8), page())
         case 2: return .unknownPlace(subscription: UInt64(byte() % 8))
@@ -211,6 +211,8 @@ private struct EventSource {
         case 10: return .lacking(flag() ? [key()] : [])
         case 11: return .statesAdmitted(position())
         case 12: return .failed("fuzzed")
+        case 13: return .renewed
+        case 14: return .renew(token: "t")
         default: return .disconnected
         }
     }

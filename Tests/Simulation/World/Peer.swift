@@ -40,6 +40,8 @@ final class Peer: @unchecked Sendable {
     var written: Set<DocumentKey> = []
     /// What its token lets it do.
     var rights = Rights()
+    /// The collections that its application withholds from the server.
+    var withheld: [String] = []
     /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
     var isForgetful = false
     /// What it has told that it holds: it may be told what became of that.

@@ -32,13 +32,17 @@ struct Faults: OptionSet, CustomStringConvertible {
     static let reaping = Faults(rawValue: 4_096)
     /// Rights to read and to write come and go while sessions run.
     static let grants = Faults(rawValue: 8_192)
+    /// Applications withhold collections from the server, and release them (sync scopes).
+    static let scopes = Faults(rawValue: 16_384)
+    /// Rights change with a newer token that a peer sends in the midst of a session.
+    static let renewals = Faults(rawValue: 32_768)
 
     static let names: [(Faults, String)] = [
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
         (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
         (.rebuilds, "rebuilds"), (.absences, "absences"),
         (.powerCuts, "cuts"), (.clones, "clones"), (.truncations, "truncations"),
-        (.reaping, "reaping"), (.grants, "grants"),
+        (.reaping, "reaping"), (.grants, "grants"), (.scopes, "scopes"), (.renewals, "renewals"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.
@@ -46,7 +50,7 @@ struct Faults: OptionSet, CustomStringConvertible {
         var faults: Faults = []
         for (fault, _) in names where all.contains(fault) {
             let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
-            let percent = isRare ? 20 : 45
+            let percent = latest.contains(fault) ? 25 : isRare ? 20 : 45
             if generator.chance(percent) { faults.insert(fault) }
         }
         return faults
@@ -54,6 +58,8 @@ struct Faults: OptionSet, CustomStringConvertible {
 
     /// Those that came later: drawn apart, so that the worlds without them stayed what they were.
     static let late: Faults = [.reaping, .grants]
+    /// Those that came after these, with a number under which no world of `seeds.txt` has them.
+    static let latest: Faults = [.scopes, .renewals]
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
@@ -86,12 +92,14 @@ struct Profile {
     init(_ generator: inout SplitMix64, seed: UInt64, _ options: Options) {
         peers = 2 + generator.below(4)
         instances = 1 + generator.below(2)
-        faults = Faults.drawn(&generator, from: Faults(rawValue: .max).subtracting(.late))
+        faults = Faults.drawn(&generator, from: Faults(rawValue: .max).subtracting([.late, .latest]))
         acts = 120 + generator.below(120)
         if let wanted = options.acts { acts = wanted }
         if let wanted = options.peers { peers = wanted }
         var later = SplitMix64(seed: seed ^ 0x6D69_6D65_6F21)
         faults.formUnion(.drawn(&later, from: .late))
+        var latest = SplitMix64(seed: seed ^ 0x6C_6174_69A3)
+        faults.formUnion(.drawn(&latest, from: .latest))
         if let wanted = options.faults { faults = wanted }
         let days = 86_400_000
         timeToLive = faults.contains(.reaping) ? later.pick([4_000, 15_000, 7 * days]) : 7 * days

@@ -5,21 +5,30 @@ import Sync
 
 /// Rights that come and go in the midst of sessions.
 extension World {
-    /// A peer's token is replaced by one of other rights: every session of it learns of that, also those that
-    /// it has lost and the server has not.
-    func changeRights(_ peer: Peer) {
+    /// A peer gets other rights: every session of it learns of that, also those that it has lost and the
+    /// server has not. `byToken` the one that it has sends a newer token instead.
+    func changeRights(_ peer: Peer, byToken: Bool = false) {
         peer.rights = Rights(reading: generator.pick(Rights.Reading.allCases), mayWrite: generator.chance(70))
         if !peer.rights.mayWrite { haveWritersBeenBarred = true }
         statistics.grants += 1
         note(41) { "peer \(peer.number) \(peer.rights)" }
+        if byToken {
+            if let link = peer.link { tell(.renew(token: "newer"), link, false) }
+            return
+        }
         for link in links.values.sorted(by: { $0.number < $1.number })
         where link.peer === peer && !link.far.isGone {
-            link.rights = peer.rights
-            link.serverStore = ServerStore(
-                hub: link.hub, log: log, database: SimulatedLog.database, session: link.origin,
-                identity: peer.identity)
-            tell(.grantChanged(peer.rights.access), link, true)
+            apply(peer.rights, link)
         }
+    }
+
+    /// A session at a server goes on under these rights.
+    func apply(_ rights: Rights, _ link: Link) {
+        link.rights = rights
+        link.serverStore = ServerStore(
+            hub: link.hub, log: log, database: SimulatedLog.database, session: link.origin,
+            identity: link.peer.identity)
+        tell(.grantChanged(rights.access), link, true)
     }
 
     /// What a peer may not read any more it does not show, but for what it wrote itself.

@@ -34,6 +34,8 @@ extension World {
             try addPeer(peers.count, copyOf: peer)
         case .absences where generator.chance(20): stayAway(peer)
         case .grants: changeRights(peer)
+        case .renewals: changeRights(peer, byToken: true)
+        case .scopes: changeScopes(peer)
         default: break
         }
     }
@@ -62,6 +64,9 @@ extension World {
         peer.replica = try Replica(
             directory: peer.folder, role: .peer, environment: environment(of: peer.number),
             logger: Self.logger)
+        // What the application withholds it says anew, or forgets to.
+        if !peer.withheld.isEmpty, generator.chance(30) { peer.withheld = [] }
+        peer.replica.withhold(peer.withheld)
         try launch(peer)
         planConnect(peer, in: delay(0, 2_000, slow: 0))
     }
@@ -118,6 +123,7 @@ extension World {
                 peer.isConnectPlanned = false
                 planConnect(peer, in: delay(0, 500, slow: 0))
             }
+            if profile.faults.contains(.scopes) { endScopes(peer) }
         }
         for link in links.values {
             link.near.blockedUntil = 0

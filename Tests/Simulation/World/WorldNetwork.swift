@@ -44,6 +44,7 @@ extension World {
         nextLink += 1
         statistics.sessions += 1
         try peer.replica.discardStaged(but: Array(peer.subscriptions.keys))
+        try peer.replica.releaseWithheld()
         let number = nextLink
         func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {
             let isTight = generator.chance(70)
@@ -99,7 +100,9 @@ extension World {
         case .writeRefused: statistics.refusals += 1
         case .subscriptionRefused(let key, let error):
             guard let held = links[number]?.peer.subscriptions[key] else { return }
-            let mayBeBarred = profile.faults.contains(.grants) && held.query.collection == Collections.guarded
+            let mayBeBarred =
+                !profile.faults.isDisjoint(with: [.grants, .renewals])
+                && held.query.collection == Collections.guarded
             if held.query.collection != Collections.secrets, !mayBeBarred {
                 fail(Violation("a subscription was refused: \(error)"))
             }
@@ -134,6 +137,7 @@ extension World {
     private func send(_ frame: [UInt8], _ link: Link, toServer: Bool, _ receiver: Link.End) {
         statistics.frames += 1
         if !toServer { attempt { try checkSent(frame, link) } }
+        if toServer, profile.faults.contains(.scopes) { attempt { try checkWithheld(frame, link) } }
         guard !receiver.isGone, !link.isCut else { return }
         receiver.inbox.append(frame)
         let arrival = max(
@@ -166,6 +170,11 @@ extension World {
                 guard case .append = action, generator.chance(50) else { return performed(nil, link, true) }
             }
             note(5, link, true) { "does \(action.name)" }
+            // The token is one of the peer's rights of now.
+            if case .checkToken = action {
+                apply(link.peer.rights, link)
+                return performed(.renewed, link, true)
+            }
             let store = link.serverStore
             link.tasks.append(
                 Task { [self] in

@@ -1,0 +1,184 @@
+import CRDT
+import GRDB
+
+/// Collections whose local writes are not sent to the server (sync scopes, decision 0013).
+///
+/// Names are compared by their bytes.
+struct WithheldCollections: Sendable, Equatable {
+    /// Those that the application withholds now.
+    var asked: Set<[UInt8]> = []
+    /// Those with writes that were withheld, until `Replica.releaseWithheld` finds them asked for no more.
+    var kept: Set<[UInt8]> = []
+
+    var isEmpty: Bool { asked.isEmpty && kept.isEmpty }
+
+    /// Whether what is written to a collection now is withheld.
+    func contains(_ name: String) -> Bool {
+        guard !isEmpty else { return false }
+        let bytes = Array(name.utf8)
+        return asked.contains(bytes) || kept.contains(bytes)
+    }
+}
+
+/// Operations that no session sees: each holds what one transaction wrote to one withheld collection, under
+/// an actor that writes nothing else.
+///
+/// Invariants: an actor's operations are either all here or all among the own operations; the vector entries
+/// of the actors here are known to nobody else.
+enum Withheld {
+    /// The collections with something in them.
+    static func collections(_ database: Database) throws -> Set<[UInt8]> {
+        let statement = try RawStatement(
+            fresh: "SELECT collection FROM withheld_operation UNION SELECT collection FROM withheld_actor",
+            database)
+        var names: Set<[UInt8]> = []
+        while try statement.step() { names.insert(Array(statement.text(0).utf8)) }
+        return names
+    }
+
+    /// Who writes a collection; nil when somebody new has to.
+    static func actor(of collection: String, _ database: Database) throws -> ActorID? {
+        let statement = try RawStatement(
+            cached: "SELECT actor FROM withheld_actor WHERE collection = ?", database)
+        statement.bind(1, collection)
+        return try statement.step() ? ActorID(statement.bits(0)) : nil
+    }
+
+    static func begin(_ actor: ActorID, in collection: String, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR REPLACE INTO withheld_actor (collection, actor) VALUES (?, ?)", database)
+        statement.bind(1, collection)
+        statement.bind(2, bits: actor.rawValue)
+        try statement.run()
+    }
+
+    /// Somebody new writes a collection from now on: a document that is not here any more had the present
+    /// actor in its vector (rule 10).
+    static func leaveActor(of collection: String, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "DELETE FROM withheld_actor WHERE collection = ?", database)
+        statement.bind(1, collection)
+        try statement.run()
+    }
+
+    /// The actors whose writes to a collection nobody else knows.
+    static func actors(of collection: String, _ database: Database) throws -> Set<ActorID> {
+        let statement = try RawStatement(
+            cached: "SELECT DISTINCT actor FROM withheld_operation WHERE collection = ?", database)
+        statement.bind(1, collection)
+        var found: Set<ActorID> = []
+        while try statement.step() { found.insert(ActorID(statement.bits(0))) }
+        return found
+    }
+
+    /// The sequence of an actor's last operation here; 0 before the first.
+    static func lastSequence(of actor: ActorID, _ database: Database) throws -> UInt64 {
+        let statement = try RawStatement(
+            cached: "SELECT MAX(sequence) FROM withheld_operation WHERE actor = ?", database)
+        statement.bind(1, bits: actor.rawValue)
+        return try statement.step() && !statement.isNull(0) ? statement.bits(0) : 0
+    }
+
+    static func insert(
+        _ operation: Operation, _ collection: String, position: UInt64, _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO withheld_operation (position, collection, actor, sequence, bytes)
+                VALUES (?, ?, ?, ?, ?)
+                """, database)
+        statement.bind(1, bits: position)
+        statement.bind(2, collection)
+        statement.bind(3, bits: operation.actor.rawValue)
+        statement.bind(4, bits: operation.sequence)
+        statement.bind(5, operation.encoded())
+        try statement.run()
+    }
+
+    /// All operations in the order of their commits; of one collection, or of all.
+    static func operations(of collection: String? = nil, _ database: Database) throws -> [[UInt8]] {
+        let condition = collection == nil ? "" : "WHERE collection = ?"
+        let statement = try RawStatement(
+            fresh: "SELECT bytes FROM withheld_operation \(condition) ORDER BY position, actor", database)
+        if let collection { statement.bind(1, collection) }
+        var found: [[UInt8]] = []
+        while try statement.step() { found.append(statement.bytes(0)) }
+        return found
+    }
+
+    static func remove(_ collection: String, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "DELETE FROM withheld_operation WHERE collection = ?", database)
+        statement.bind(1, collection)
+        try statement.run()
+        try leaveActor(of: collection, database)
+    }
+}
+
+extension VersionVector {
+    /// What others may know of it.
+    func without(_ actors: Set<ActorID>) -> VersionVector {
+        guard !actors.isEmpty else { return self }
+        return VersionVector(entries.filter { !actors.contains($0.actor) })
+    }
+}
+
+extension Replica {
+    /// Local writes to these collections, and to no others, are withheld from the server from now on. What
+    /// was withheld of others stays so until `releaseWithheld`.
+    public func withhold(_ collections: [String]) {
+        updateWithheld { $0.asked = Set(collections.map { Array($0.utf8) }) }
+    }
+
+    /// Whether what is written to a collection is withheld from the server.
+    public func isWithheld(_ collection: String) -> Bool { withheld.contains(collection) }
+
+    /// The actors whose operations are withheld: nobody else is told of them.
+    package func withheldActors() throws -> Set<ActorID> {
+        guard !withheld.isEmpty else { return [] }
+        return try read { transaction in
+            try transaction.withDatabase { database in
+                try Set(Withheld.operations(database).map { try OperationHeader.peek($0).actor })
+            }
+        }
+    }
+
+    /// Puts the writes of collections that are withheld no more among the own operations, to be uploaded:
+    /// before a session begins, when the application has said what it withholds. Returns how many they are.
+    @discardableResult
+    public func releaseWithheld() throws -> Int {
+        let asked = withheld.asked
+        let before = withheld.kept
+        guard !before.isSubset(of: asked) else { return 0 }
+        do {
+            return try release(but: asked)
+        } catch {
+            updateWithheld { $0.kept = before }
+            throw error
+        }
+    }
+
+    private func release(but asked: Set<[UInt8]>) throws -> Int {
+        try committing { database, state in
+            var count = 0
+            for name in try Withheld.collections(database).subtracting(asked) {
+                let collection = String(decoding: name, as: UTF8.self)
+                for bytes in try Withheld.operations(of: collection, database) {
+                    // Documents show them already; only what `.wait` waits for moves.
+                    state.head += 1
+                    try OwnOperations.insert(
+                        try Operation(decoding: bytes), bytes, position: state.head, database)
+                    count += 1
+                }
+                try Withheld.remove(collection, database)
+            }
+            // Within the writer's access: a write that comes next is judged by what is kept now.
+            let kept = try Withheld.collections(database)
+            updateWithheld { $0.kept = kept }
+            guard count > 0 else { return (0, nil) }
+            let commit = Commit(
+                number: state.head, documents: [], actor: nil, wanted: [], isWithheld: true)
+            return (count, commit)
+        }
+    }
+}

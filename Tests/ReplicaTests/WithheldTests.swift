@@ -1,0 +1,243 @@
+import CRDT
+import DQL
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Replica
+
+@Suite("Collections that are withheld from the server")
+struct WithheldTests {
+    /// Everything that a session could send as an upload.
+    private func uploads(_ replica: Replica) throws -> [OwnOperation] {
+        try replica.ownActors().flatMap {
+            try replica.ownOperations(of: $0.actor, after: $0.acknowledged, maxBytes: .max)
+        }
+    }
+
+    private func names(_ operations: [OwnOperation]) throws -> [String] {
+        try operations.flatMap { try CRDT.Operation(decoding: $0.bytes).changes.map(\.collection) }
+    }
+
+    @Test("what is written there is shown and durable, and none of it is among the own operations")
+    func withheld() throws {
+        try withPeer { replica, _ in
+            replica.withhold(["mine"])
+            let made = try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 1})")
+            #expect(made.operation == nil)
+            #expect(made.commit == 1)
+            try replica.execute("UPDATE mine SET n = 2")
+            #expect(try replica.rows("SELECT * FROM mine") == [#"{"_id":1,"n":2}"#])
+            #expect(try uploads(replica).isEmpty)
+            #expect(try replica.ownActors().isEmpty)
+            #expect(try replica.acknowledgedCommit() == 2)
+            #expect(replica.isWithheld("mine") && !replica.isWithheld("min"))
+            // Names are compared by their bytes.
+            replica.withhold(["caf\u{E9}"])
+            #expect(!replica.isWithheld("cafe\u{301}"))
+        }
+    }
+
+    @Test("of a transaction over several collections the others' part is uploaded, under its own stamp")
+    func mixed() throws {
+        try withPeer { replica, _ in
+            replica.withhold(["mine", "ours"])
+            let insert = try ["mine", "c", "ours", "d"].map {
+                try PreparedStatement("INSERT INTO \($0) DOCUMENTS ({'_id': 1})")
+            }
+            let made = try replica.write { transaction in
+                for statement in insert {
+                    _ = try statement.execute(
+                        in: transaction, arguments: ObjectValue(),
+                        idGenerator: { preconditionFailure("ids are given") })
+                }
+            }
+            #expect(made.operation?.changes.map(\.collection) == ["c", "d"])
+            #expect(try names(uploads(replica)) == ["c", "d"])
+            #expect(made.operation?.actor == replica.actor)
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 2)
+            #expect(try names(uploads(replica)).sorted() == ["c", "d", "mine", "ours"])
+            let authors = try replica.ownActors().map(\.actor)
+            #expect(Set(authors).count == 3)
+        }
+    }
+
+    @Test("it stays withheld over restarts, until a session begins that nobody has told of it")
+    func restarts() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment()
+            let first = try open(folder, environment)
+            first.withhold(["mine"])
+            try first.execute("INSERT INTO mine DOCUMENTS ({'_id': 1})")
+            try first.close()
+            let second = try open(folder, environment)
+            // Before the application has said anything.
+            #expect(try second.execute("UPDATE mine SET n = 2").operation == nil)
+            second.withhold(["mine"])
+            #expect(try second.releaseWithheld() == 0)
+            #expect(try uploads(second).isEmpty)
+            try second.close()
+            let third = try open(folder, environment)
+            #expect(try third.releaseWithheld() == 2)
+            #expect(try third.releaseWithheld() == 0)
+            #expect(try names(uploads(third)) == ["mine", "mine"])
+            #expect(try third.acknowledgedCommit() < third.head)
+            #expect(try third.execute("UPDATE mine SET n = 3").operation != nil)
+            try third.close()
+        }
+    }
+
+    @Test("lists of what is held name neither its documents nor the entries of its authors")
+    func lists() throws {
+        try withPeer { replica, _ in
+            let shared = try document("a", 1, by: 5, at: 10)
+            let update = DocumentUpdate(key: try key("mine", 1), content: .state(shared.encoded()))
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            replica.withhold(["mine"])
+            try replica.execute("UPDATE mine SET b = 2")
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 2})")
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let query = try SubscriptionQuery(statement: "SELECT * FROM mine")
+            let held = try replica.held(of: query, after: nil)
+            #expect(held.documents.map(\.id) == [try key("mine", 1).id])
+            #expect(held.documents.map(\.vector) == [shared.vector])
+            #expect(try replica.holdings(after: nil).documents.map(\.key) == [try key("c", 1)])
+            // Nor is a document asked for that nobody else can have.
+            replica.setLiveQueries([query])
+            try replica.execute("EVICT FROM mine")
+            #expect(try replica.wanted(limit: 10) == [try key("mine", 1)])
+        }
+    }
+
+    @Test("a document that was evicted is written there by somebody new")
+    func evicted() throws {
+        try withPeer { replica, _ in
+            replica.withhold(["mine"])
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 1, 'a': 1})")
+            try replica.execute("EVICT FROM mine")
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 1, 'b': 1})")
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 2)
+            #expect(try replica.ownActors().map(\.sequence) == [1, 1])
+        }
+    }
+
+    @Test("what came before the scope is uploaded before what rests on it, and the server ends as the peer")
+    func order() throws {
+        for seed in 1...60 as ClosedRange<UInt64> {
+            try withTemporaryDirectory { folder in
+                var history = try History(folder, seed: seed)
+                for _ in 0..<60 { try history.step() }
+                try history.finish()
+            }
+        }
+    }
+
+    /// A store that withholds one collection after the other, another author, and the server's fold.
+    private struct History {
+        let folder: URL
+        let environment: TestEnvironment
+        let server: Replica
+        var replica: Replica
+        var log = TestLog()
+        var random: SplitMix64
+        var evicted: Set<DocumentKey> = []
+        var withheld: Set<String> = []
+        let seed: UInt64
+
+        init(_ folder: URL, seed: UInt64) throws {
+            self.folder = folder
+            self.seed = seed
+            environment = TestEnvironment(seed: seed)
+            random = SplitMix64(seed: seed)
+            server = try ReplicaTests.open(
+                folder.appendingPathComponent("server"), role: .materialization)
+            replica = try ReplicaTests.open(folder.appendingPathComponent("peer"), environment)
+        }
+
+        mutating func step() throws {
+            environment.milliseconds += UInt64(random.below(50))
+            let name = random.pick(["c", "d"])
+            let id = random.below(4)
+            switch random.below(20) {
+            case 0..<9: try write(name, id)
+            case 9..<11: try upload()
+            case 11..<13: try download()
+            case 13:
+                try replica.execute("EVICT FROM \(name) WHERE _id = \(id)")
+                evicted.insert(try key(name, .int(Int64(id))))
+            case 14:
+                try replica.close()
+                replica = try ReplicaTests.open(folder.appendingPathComponent("peer"), environment)
+                replica.withhold(Array(withheld))
+            case 15..<17: try replica.releaseWithheld()
+            default:
+                if withheld.remove(name) == nil { withheld.insert(name) }
+                replica.withhold(Array(withheld))
+            }
+        }
+
+        private mutating func write(_ name: String, _ id: Int) throws {
+            let other = name == "c" ? "d" : "c"
+            let statements =
+                switch random.below(4) {
+                case 0: ["UPDATE \(name) APPLY n INCREMENT BY 1 WHERE _id = \(id)"]
+                case 1: ["DELETE FROM \(name) WHERE _id = \(id)"]
+                case 2:
+                    [name, other].map {
+                        "INSERT INTO \($0) DOCUMENTS ({'_id': \(id), 'a': 1}) ON ID CONFLICT DO UPDATE"
+                    }
+                default: ["UPDATE \(name) SET b = \(random.below(5)) WHERE _id = \(id)"]
+                }
+            let prepared = try statements.map { try PreparedStatement($0) }
+            _ = try replica.write { transaction in
+                for statement in prepared {
+                    _ = try statement.execute(
+                        in: transaction, arguments: ObjectValue(),
+                        idGenerator: { preconditionFailure("ids are given") })
+                }
+            }
+        }
+
+        /// As a session does: one actor after the other.
+        private mutating func upload() throws {
+            let secret = try replica.read { transaction in
+                try transaction.withDatabase { try Withheld.operations($0) }
+            }
+            let authors = try Set(secret.map { try OperationHeader.peek($0).actor })
+            for actor in try replica.ownActors() {
+                #expect(!authors.contains(actor.actor), "seed \(seed)")
+                let pending = try replica.ownOperations(
+                    of: actor.actor, after: actor.acknowledged, maxBytes: .max)
+                for operation in pending {
+                    let decoded = try CRDT.Operation(decoding: operation.bytes)
+                    log.append(decoded)
+                    let folded = try server.fold(log.items(after: log.head.offset - 1))
+                    #expect(folded.first?.changes.count == decoded.changes.count, "seed \(seed)")
+                    try replica.acknowledge(decoded.actor, through: decoded.sequence)
+                }
+            }
+        }
+
+        private mutating func download() throws {
+            for (key, state) in try server.everything() where random.chance(50) {
+                let update = DocumentUpdate(key: key, content: .state(state))
+                #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            }
+        }
+
+        mutating func finish() throws {
+            withheld = []
+            replica.withhold([])
+            try replica.releaseWithheld()
+            try upload()
+            let theirs = try server.everything()
+            for (key, state) in try replica.everything() where !evicted.contains(key) {
+                #expect(theirs[key] == state, "seed \(seed) \(key.collection) \(key.id)")
+            }
+            try replica.close()
+            try server.close()
+        }
+    }
+}
