@@ -186,7 +186,10 @@ let checks: [Target] = [
             httpClient, logging,
         ]),
     tests(
-        "DittoSwiftTests", ["DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport"],
+        "DittoSwiftTests",
+        [
+            "DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport", httpClient, nioCore,
+        ],
         exclude: ["Fixtures"]),
     tests(
         "MimeoTests",

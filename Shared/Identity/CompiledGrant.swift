@@ -29,6 +29,13 @@ public struct CompiledGrant: Sendable {
         write = CompiledRules(everything: everything)
     }
 
+    /// Of a grant that cannot be enforced: it allows nothing.
+    init(refusing grant: Grant) {
+        self.grant = grant
+        read = CompiledRules(everything: false)
+        write = CompiledRules(everything: false)
+    }
+
     /// Neither reads nor writes.
     public static let nothing = CompiledGrant(everything: false)
     /// Reads and writes every document.

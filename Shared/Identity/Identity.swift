@@ -30,7 +30,8 @@ public struct Identity: Sendable, Hashable {
     ) {
         self.init(
             userID: userID, databaseID: databaseID, peerKey: peerKey,
-            rights: (try? CompiledGrant(grant)) ?? .nothing, expiresAtSeconds: expiresAtSeconds,
+            rights: (try? CompiledGrant(grant)) ?? CompiledGrant(refusing: grant),
+            expiresAtSeconds: expiresAtSeconds,
             issuedAtSeconds: issuedAtSeconds, tokenID: tokenID, signedBy: signedBy,
             metadata: metadata)
     }

@@ -52,7 +52,7 @@ enum AuthorizationMatrix {
             statement: "INSERT INTO cars DOCUMENTS ({'_id': 'other'}) ON ID CONFLICT DO UPDATE",
             cells: "401 401 200:1 403 200:1 403 200:1 200:1 401"),
         .init(
-            kind: "insert", statement: "INSERT INTO cars (SELECT * FROM boats) ON ID CONFLICT DO NOTHING",
+            kind: "insert", statement: "INSERT INTO cars SELECT * FROM boats",
             cells: "401 401 200:0 403 403 403 200:1 200:1 401"),
         .init(
             kind: "insert", statement: "INSERT INTO boats DOCUMENTS ({'_id': 1}) ON ID CONFLICT DO NOTHING",
