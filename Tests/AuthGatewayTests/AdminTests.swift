@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import Foundation
 import Identity
 import ServiceKit
@@ -253,6 +254,25 @@ struct AdminTests {
         let source = JWKSKeySource(issuer: try Origin(address.origin))
         let keys = try await source.refreshedKeys()
         return (1...3).map { "fleet.\($0)" }.filter { KeyID($0).map { keys[$0] != nil } ?? false }
+    }
+
+    @Test("a host name that begins with a database's id is good for that database's tokens only")
+    func hostNames() async throws {
+        try await serving { admin, _ async throws in
+            _ = try await admin.post("databases", #"{"id":"yard"}"#)
+            let fleet = try await token(admin, "fleet").object["accessToken"] ?? ""
+            for (host, status) in [
+                ("fleet.example.org", 400), ("yard.example.org", 401), ("else.example.org", 400),
+                ("yard", 400),
+            ] {
+                var request = HTTPClientRequest(url: "\(admin.address.origin)/_ditto/auth/cert")
+                request.method = .POST
+                request.headers.add(name: "Host", value: host)
+                request.headers.add(name: "Authorization", value: "Bearer \(fleet)")
+                let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+                #expect(Int(response.status.code) == status, "\(host)")
+            }
+        }
     }
 
     @Test("another gateway on the same log, with the same key file, signs with the same keys")

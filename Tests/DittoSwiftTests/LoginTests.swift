@@ -305,6 +305,27 @@ struct LoginTests {
         }
     }
 
+    @Test("a login brings a certificate of the store's own key, which a logout removes")
+    func certificate() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            try await ditto.auth?.login(token: server.token, provider: .development)
+            let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
+            let kept = try #require(files.certificate())
+            #expect(kept.authorities.count == 1)
+            let keys = try await HTTPClient.shared.execute(
+                HTTPClientRequest(url: server.url + "/_ditto/auth/jwks.json"), timeout: .seconds(30))
+            let set = try KeySet(json: Array(buffer: try await keys.body.collect(upTo: 1_000_000)))
+            let identity = try PeerCertificate.verify(
+                PeerCertificate.der(pem: kept.certificate), authorities: set, databaseID: server.databaseID,
+                nowSeconds: Int64(Date().timeIntervalSince1970))
+            #expect(identity.peerKey == ditto.auth?.peerKey && identity.grant == .everything)
+            ditto.auth?.logout()
+            #expect(files.certificate() == nil)
+            await ditto.close()
+        }
+    }
+
     @Test("keys and sessions are for their owner's eyes only")
     func modes() async throws {
         try await withServer { server, directory in

@@ -51,7 +51,19 @@ public final class Authenticator: Sendable {
     /// The identity behind an HTTP request.
     /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
     public func identity(for request: Request, databaseID: String? = nil) async throws -> Identity {
-        try await identity(authorization: request.headers[.authorization], databaseID: databaseID)
+        let identity = try await identity(
+            authorization: request.headers[.authorization], databaseID: databaseID)
+        try checkHost(request.head.authority, of: identity)
+        return identity
+    }
+
+    /// A host whose first label is a database's id (`fleet.example.org`) is that database's: another one's
+    /// token is not meant for it.
+    private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
+        guard let host, let system, let end = host.firstIndex(of: ".") else { return }
+        let label = String(host[..<end])
+        guard system.directory.database(label) != nil else { return }
+        guard label == identity.databaseID else { throw .databaseGone }
     }
 
     /// The identity behind a WebSocket upgrade.
