@@ -64,7 +64,9 @@ let shared: [Target] = [
         ]),
     module(
         "DittoSwift",
-        ["CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", httpClient, logging]),
+        [
+            "CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient, logging,
+        ]),
     module(
         "ServiceKit",
         [
@@ -188,7 +190,8 @@ let checks: [Target] = [
     tests(
         "DittoSwiftTests",
         [
-            "DittoSwift", "Mimeo", "Identity", "Replica", "CRDT", "DQL", "TestSupport", httpClient, nioCore,
+            "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport",
+            httpClient, nioCore,
         ],
         exclude: ["Fixtures"]),
     tests(

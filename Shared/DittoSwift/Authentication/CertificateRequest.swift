@@ -3,8 +3,8 @@ import CRDT
 import Foundation
 import Identity
 
-/// One `POST /_ditto/auth/cert`: the certificate by which this store authenticates itself to other peers while
-/// no server can be reached.
+/// One `POST /_ditto/auth/cert`: the certificate by which this store authenticates itself to other peers
+/// while no server can be reached.
 struct CertificateRequest: Sendable {
     var accessToken: String
     /// Proves possession of the store's key.

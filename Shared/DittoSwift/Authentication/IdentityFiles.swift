@@ -1,5 +1,6 @@
 import Foundation
 import Identity
+import Synchronization
 
 /// Who this store is and whom it is logged in as, in the folder `ditto_auth` (0700) of the persistence
 /// directory: `peer-key.pem` is made once, `session.json` and `certificate.json` come and go with logins.
@@ -67,6 +68,23 @@ struct IdentityFiles: Sendable {
         } catch {
             throw SDKError(
                 .identityFileUnusable, "\(file.url.path) cannot be written: \(error.localizedDescription)")
+        }
+    }
+}
+
+/// The key of a store that logs in nowhere, made when somebody asks who it is.
+final class OwnKey: Sendable {
+    private let files: IdentityFiles
+    private let known = Mutex<String?>(nil)
+
+    init(_ files: IdentityFiles) { self.files = files }
+
+    /// The public key; where it cannot be kept, another one each time the store is opened.
+    var text: String {
+        known.withLock { known in
+            let text = known ?? ((try? files.peerKey()) ?? PeerKey()).publicKeyString
+            known = text
+            return text
         }
     }
 }
