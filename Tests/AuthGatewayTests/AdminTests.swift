@@ -256,6 +256,41 @@ struct AdminTests {
         return (1...3).map { "fleet.\($0)" }.filter { KeyID($0).map { keys[$0] != nil } ?? false }
     }
 
+    @Test("what belongs to one database is not reached through another")
+    func foreignPaths() async throws {
+        try await serving { admin, authenticator async throws in
+            _ = try await admin.post("databases", #"{"id":"yard"}"#)
+            let key = try await admin.post(
+                "databases/fleet/api-keys", #"{"name":"k","permissions":\#(Self.everything)}"#)
+            let revocation = try await admin.post(
+                "databases/fleet/revocations", #"{"kind":"user","value":"ada"}"#)
+            for path in [
+                "api-keys/\(key.object["id"] ?? "")", "revocations/\(revocation.object["id"] ?? "")",
+            ] {
+                #expect(try await admin.delete("databases/yard/\(path)").code == "AUTH-0411")
+            }
+            #expect(try await admin.get("databases/yard/api-keys").items("apiKeys").isEmpty)
+            #expect(try await admin.get("databases/yard/revocations").items("revocations").isEmpty)
+            #expect(
+                await code { _ = try await authenticator.identity(token: key.object["key"] ?? "") } == nil)
+        }
+    }
+
+    @Test("what was sealed for one place, or under another key, opens at no other")
+    func sealing() throws {
+        let box = SecretBox(secret: "0123456789abcdef0123456789abcdef")
+        let sealed = box.seal("secret", at: "here")
+        #expect(try box.open(sealed, at: "here") == "secret")
+        #expect(box.seal("secret", at: "here") != sealed)
+        let other = SecretBox(secret: "0123456789abcdef0123456789abcdeg")
+        for attempt in [
+            { try box.open(sealed, at: "there") }, { try other.open(sealed, at: "here") },
+            { try box.open(String(sealed.dropLast(4)), at: "here") }, { try box.open("", at: "here") },
+        ] {
+            #expect((#expect(throws: AuthGatewayError.self) { try attempt() })?.code == .secretSealed)
+        }
+    }
+
     @Test("a host name that begins with a database's id is good for that database's tokens only")
     func hostNames() async throws {
         try await serving { admin, _ async throws in
