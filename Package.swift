@@ -184,8 +184,8 @@ let checks: [Target] = [
     tests(
         "QueryServiceTests",
         [
-            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", "LogDoubles",
-            httpClient, logging,
+            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
+            "LogDoubles", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",
