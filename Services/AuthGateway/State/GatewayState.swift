@@ -155,11 +155,12 @@ final class GatewayState: Sendable {
         return key
     }
 
-    /// A database's keys, oldest first.
+    /// A database's keys, oldest first: they are numbered without gaps.
     func keys(of databaseID: String) -> [SigningKeyRecord] {
-        system.directory.signingKeys.values
-            .filter { KeyID($0.id)?.databaseID == databaseID }
-            .sorted { KeyID($0.id)?.number ?? 0 < KeyID($1.id)?.number ?? 0 }
+        let known = system.directory.signingKeys
+        var found: [SigningKeyRecord] = []
+        while let record = known["\(databaseID).\(found.count + 1)"] { found.append(record) }
+        return found
     }
 
     /// The keys that count now, of the databases that there are.
