@@ -36,7 +36,7 @@ struct DocumentationTests {
         let code = try text(sources)
         let declared = try matches(
             #"(?:class|struct|enum|protocol|typealias|func|var|let|case)\s+`?(\w+)"#, in: code)
-        for name in try matches("``([^`]+)``", in: manual) where name != "DittoSwift" {
+        for name in try matches("(?<!`)``([A-Za-z][\\w/()]*)``(?!`)", in: manual) where name != "DittoSwift" {
             for part in name.split(separator: "/") {
                 #expect(declared.contains(String(part.prefix { $0 != "(" })), "\(name)")
             }
