@@ -153,11 +153,12 @@ public final class ReplicatorPart: ServicePart {
             if let access { pump.deliver(.grantChanged(access)) }
         }
         await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        let kept = await hub.partial(of: identity.peerKey)
         let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.grant)))
+                access: ReadAccess(identity.grant), kept: kept))
         return await pump.run(session, over: connection)
     }
 
