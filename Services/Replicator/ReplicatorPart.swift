@@ -60,6 +60,7 @@ public final class ReplicatorPart: ServicePart {
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
+        mount.background("revocations") { [self] in await followRevocations() }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
@@ -86,6 +87,18 @@ public final class ReplicatorPart: ServicePart {
         in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
     ) async {
         for hub in hubs.all where utf8Equal(hub.database, database) { await hub.changeRights(judge) }
+    }
+
+    /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
+    private func followRevocations() async {
+        guard let changes = authenticator.changes else { return }
+        for await _ in changes {
+            for hub in hubs.all {
+                await hub.changeRights { [authenticator] identity in
+                    authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
+                }
+            }
+        }
     }
 
     /// Failing while the log takes no writes or a database cannot be folded.
@@ -154,11 +167,15 @@ public final class ReplicatorPart: ServicePart {
         }
         await hub.register(number, rights) { pump.deliver(.finish($0)) }
         let kept = await hub.partial(of: identity.peerKey)
+        // Revoked since its token was looked at: from here on the watch tells.
+        if let refusal = authenticator.refusal(of: identity) {
+            pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
+        }
         let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.grant), kept: kept))
+                access: ReadAccess(identity.rights), kept: kept))
         return await pump.run(session, over: connection)
     }
 

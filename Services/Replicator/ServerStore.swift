@@ -170,9 +170,9 @@ package struct ServerStore: SessionStore {
     ) async throws -> HeldAnswer {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
-        let mayWrite = identity.grant.allowsWriting(collection: query.collection)
+        let rules = identity.rights.write
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, mayWrite: mayWrite, in: replica)
+            try HeldReader.answer(page, of: query, access, mayWrite: rules, in: replica)
         }
     }
 }

@@ -22,16 +22,34 @@ public final class Ditto: Sendable {
     public let diskUsage: DiskUsage
     /// What this small peer tells about itself.
     public let smallPeerInfo: DittoSmallPeerInfo
+    /// Who this peer is, and who is there.
+    public let presence: DittoPresence
 
     private let engine: Engine
     private let logFiles: LogFiles
-    private let name: Mutex<String>
+    private let name: DeviceName
+    private let transports: Mutex<DittoTransportConfig>
+    private let report: SmallPeerReport
 
     /// What others are to call this device: at most 24 bytes of UTF-8, the rest is cut off. The computer's
     /// name until it is set. Others learn of a new name when sync is started again.
     public var deviceName: String {
-        get { name.withLock { $0 } }
-        set { name.withLock { $0 = DeviceName.fitting(newValue) } }
+        get { name.text }
+        set {
+            name.text = newValue
+            presence.changed()
+        }
+    }
+
+    /// Which ways to other peers it may take. See `DittoTransportConfig` for what this version takes of it.
+    public var transportConfig: DittoTransportConfig {
+        get { transports.withLock { $0 } }
+        set { transports.withLock { $0 = newValue } }
+    }
+
+    /// Changes `transportConfig` in one step. `block` must not use this instance.
+    public func updateTransportConfig(block: (inout DittoTransportConfig) -> Void) {
+        transports.withLock { block(&$0) }
     }
 
     /// The SDK's version.
@@ -65,8 +83,8 @@ public final class Ditto: Sendable {
     }
 
     private init(_ given: DittoConfig) throws {
-        let files = LogFiles()
-        let logger = Logger(label: "ditto") { SDKLogHandler(label: $0, files: files) }
+        let logFiles = LogFiles()
+        let logger = Logger(label: "ditto") { SDKLogHandler(label: $0, files: logFiles) }
         let opened = try OpenedConfig(given, root: Self.defaultRootDirectory)
         if UUID(uuidString: given.databaseID) == nil {
             logger.warning("the database id is no UUID", metadata: ["database": "\(given.databaseID)"])
@@ -74,28 +92,57 @@ public final class Ditto: Sendable {
         config = opened.redacted
         absolutePersistenceDirectory = URL(fileURLWithPath: opened.directory, isDirectory: true)
         engine = try Engine(directory: opened.directory, logger: logger)
-        logFiles = files
-        name = Mutex(DeviceName.fitting(DeviceName.ofComputer))
+        self.logFiles = logFiles
+        let name = DeviceName()
+        self.name = name
+        transports = Mutex(DittoTransportConfig())
         diskUsage = DiskUsage(engine, root: absolutePersistenceDirectory)
         smallPeerInfo = DittoSmallPeerInfo(engine)
         store = DittoStore(engine)
+        let files = IdentityFiles(directory: opened.directory)
         if let server = opened.server {
             let authenticator = try DittoAuthenticator(
-                server: server, databaseID: given.databaseID,
-                files: IdentityFiles(directory: opened.directory),
-                logger: logger)
+                server: server, databaseID: given.databaseID, files: files, logger: logger)
             auth = authenticator
             sync = try DittoSync(engine, server, given.databaseID, authenticator, logger)
         } else {
             auth = nil
             sync = DittoSync(engine)
         }
+        let (ownKey, known, connection, settings) = (OwnKey(files), auth?.peerKey, sync, engine.settings)
+        presence = DittoPresence(
+            DittoPresence.Source(
+                peerKey: { known ?? ownKey.text }, deviceName: { name.text },
+                isConnected: { connection.status.text == "connected" },
+                debounce: { settings.parameters.presenceDebounce }))
+        let transfers = AttachmentTransfers(
+            engine.attachments, server: opened.server, authenticator: auth, logger: logger,
+            isConnected: { connection.status.text == "connected" })
+        store.transfers.connect(transfers)
+        let report = SmallPeerReport(
+            engine, smallPeerInfo,
+            SmallPeerReport.Source(
+                peerKey: { known ?? ownKey.text }, deviceName: { name.text },
+                isConnected: { connection.status.text == "connected" },
+                subscriptions: { [weak connection] in
+                    connection?.subscriptions.map(\.queryString) ?? []
+                }))
+        self.report = report
+        smallPeerInfo.onNews { [weak report] in report?.wake() }
+        sync.onStatus { [weak presence, weak transfers, weak report] in
+            presence?.changed()
+            transfers?.wake()
+            report?.wake()
+        }
         store.owner.set(self)
+        engine.setTransportInformation { [weak self] in
+            guard let self else { return [] }
+            return TransportInformation(config: transportConfig, server: auth.map { _ in sync.status }).rows
+        }
         sync.owner.set(self)
         auth?.owner.set(self)
         // Last: an opening that fails leaves no log behind.
-        let settings = engine.settings
-        files.open(in: opened.directory) {
+        logFiles.open(in: opened.directory) {
             let parameters = settings.parameters
             return LogFiles.Policy(
                 bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
@@ -104,6 +151,9 @@ public final class Ditto: Sendable {
 
     deinit {
         // Nothing of the instance is left to wait for, so it closes behind its back.
+        presence.stopAll()
+        store.transfers.current?.shutDown()
+        report.shutDown()
         let (engine, sync, diskUsage, logFiles) = (engine, sync, diskUsage, logFiles)
         engine.observers.cancelAll()
         Task.detached {
@@ -119,6 +169,9 @@ public final class Ditto: Sendable {
     public func close() async {
         engine.observers.cancelAll()
         diskUsage.stopAll()
+        presence.stopAll()
+        store.transfers.current?.shutDown()
+        report.shutDown()
         await sync.shutDown()
         let (engine, logFiles) = (engine, logFiles)
         try? await Engine.openingQueue.run {
@@ -136,7 +189,15 @@ public final class Ditto: Sendable {
 }
 
 /// What a device is called.
-enum DeviceName {
+final class DeviceName: Sendable {
+    private let name = Mutex(DeviceName.fitting(DeviceName.ofComputer))
+
+    /// As much of the name as may be told.
+    var text: String {
+        get { name.withLock { $0 } }
+        set { name.withLock { $0 = Self.fitting(newValue) } }
+    }
+
     /// As much of a name as may be told, in whole characters.
     static func fitting(_ name: String) -> String {
         var text = name

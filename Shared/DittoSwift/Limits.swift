@@ -27,7 +27,9 @@ enum Limits {
     static let deviceNameBytes = 24
     /// The application's own information about this small peer, as JSON: it travels with every report.
     static let peerMetadataBytes = 128 * 1_024
-    /// How deep that may be nested.
+    /// The application's own information about this peer for other peers, as JSON: it travels with presence.
+    static let presenceMetadataBytes = 4_096
+    /// How deep either may be nested.
     static let peerMetadataDepth = 64
     /// How long disk usage is left unwatched at least while an observer asks for it …
     static let firstDiskUsagePause = Duration.seconds(1)
@@ -35,6 +37,16 @@ enum Limits {
     static let longestDiskUsagePause = Duration.seconds(30)
     /// The refused commits that `system:data_sync_info` names; `DittoSync.refusedCommits` has all.
     static let listedRefusals = 100
+    /// The pause before an attachment is asked for, or sent, again after that has failed; doubles each time.
+    static let firstTransferPause = Duration.milliseconds(500)
+    /// The longest of those pauses: an attachment that was sent by somebody meanwhile is found within it.
+    static let longestTransferPause = Duration.seconds(30)
+    /// The longest that one attempt may take: the largest attachment over a slow line.
+    static let transferTimeoutHours: Int64 = 24
+    /// The bytes between two reports of progress at least; of large attachments a hundredth.
+    static let progressBytes: Int64 = 65_536
+    /// The largest answer to an upload.
+    static let uploadAnswerBytes = 16 * 1_024
     /// Lines of the log that wait to be written to its file; more are dropped and counted: a disk that hangs
     /// may not take the application's memory.
     static let waitingLogLines = 10_000

@@ -25,33 +25,103 @@ struct StateTests {
     @Test("database, token and key are the same after every restart, and registered on every start")
     func restart() async throws {
         let first = try fixture.gateway()
-        let token = try await fixture.serving(first) { address async throws in
-            return try await login(address, first.development.loginBody()).object["accessToken"] ?? ""
+        let (database, token) = try await fixture.serving(first) { address async throws in
+            let answer = try await login(address, first.development.loginBody())
+            return (first.development, answer.object["accessToken"] ?? "")
         }
+        #expect(UUID(uuidString: database.id) != nil)
+        #expect(Base64URL.decode(database.token)?.count == 32)
         let second = try fixture.gateway()
-        #expect(second.development == first.development)
-        #expect(UUID(uuidString: second.development.id) != nil)
-        #expect(Base64URL.decode(second.development.token)?.count == 32)
-        let authenticator = Authenticator(source: second.keySource, nowSeconds: { GatewayFixture.now })
-        #expect(try await authenticator.identity(token: token).databaseID == first.development.id)
-        try await fixture.serving(second) { _ in }
-        #expect(fixture.registered == [first.development.id, first.development.id])
+        try await fixture.serving(second) { _ async throws in
+            #expect(second.development == database)
+            let authenticator = Authenticator(
+                system: second.systemDatabase, nowSeconds: { GatewayFixture.now })
+            #expect(try await authenticator.identity(token: token).databaseID == database.id)
+        }
+        #expect(fixture.registered == [database.id, database.id])
     }
 
     @Test("two folders have different databases and secrets")
-    func different() throws {
-        let one = try fixture.gateway().development
-        let other = try GatewayFixture().gateway().development
-        #expect(one.id != other.id)
-        #expect(one.token != other.token)
+    func different() async throws {
+        let one = try fixture.gateway()
+        let database = try await fixture.serving(one) { _ in one.development }
+        let otherFixture = GatewayFixture()
+        let other = try otherFixture.gateway()
+        let otherDatabase = try await otherFixture.serving(other) { _ in other.development }
+        #expect(database.id != otherDatabase.id)
+        #expect(database.token != otherDatabase.token)
     }
 
-    @Test("nobody else can read the secrets")
+    @Test("nobody else can read the secrets, and what others may read again is refused")
     func permissions() throws {
         _ = try fixture.gateway()
         #expect(try permissions(fixture.folder) == 0o700)
-        #expect(try permissions("\(fixture.folder)/state.json") == 0o600)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder) == ["state.json"])
+        let files = try FileManager.default.contentsOfDirectory(atPath: fixture.folder).sorted()
+        #expect(files == ["admin.token", "secrets.key"])
+        for file in files {
+            let path = "\(fixture.folder)/\(file)"
+            #expect(try permissions(path) == 0o600)
+            try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+            #expect(code { _ = try fixture.gateway() } == .secretUnsafe)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        }
+        try Data("short".utf8).write(to: URL(fileURLWithPath: "\(fixture.folder)/admin.token"))
+        #expect(code { _ = try fixture.gateway() } == .secretUnsafe)
+    }
+
+    @Test("the log holds no secret in clear, and another key opens none")
+    func sealed() async throws {
+        let first = try fixture.gateway()
+        let token = try await fixture.serving(first) { address async throws in
+            _ = try await login(address, first.development.loginBody())
+            return first.development.token
+        }
+        for suffix in ["", "-wal"] {
+            let bytes = FileManager.default.contents(atPath: fixture.logPath + suffix) ?? Data()
+            #expect(bytes.range(of: Data(token.utf8)) == nil)
+            #expect(bytes.range(of: Data("PRIVATE KEY".utf8)) == nil)
+        }
+        try FileManager.default.removeItem(atPath: "\(fixture.folder)/secrets.key")
+        let second = try fixture.gateway()
+        let error = await #expect(throws: AuthGatewayError.self) {
+            try await fixture.serving(second) { _ in }
+        }
+        #expect(error?.code == .secretSealed)
+    }
+
+    private func write(_ state: String) throws -> String {
+        _ = try fixture.gateway()
+        let path = "\(fixture.folder)/state.json"
+        try Data(state.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    @Test("what the first version kept in its file is taken over, and the file is gone")
+    func migration() async throws {
+        let key = try DatabaseSigningKey(databaseID: "old", number: 1)
+        let identity = Identity(
+            userID: "ada", databaseID: "old", peerKey: nil, grant: .everything,
+            expiresAtSeconds: GatewayFixture.now + 60)
+        let token = AccessToken.issue(identity, with: key, nowSeconds: GatewayFixture.now)
+        let pem = key.pem.replacingOccurrences(of: "\n", with: "\\n")
+        let path = try write(
+            """
+            {"version":1,"development":"old","databases":[
+            {"id":"old","developmentToken":"the-old-token","keys":[{"number":1,"pem":"\(pem)"}]}]}
+            """)
+        let gateway = try fixture.gateway()
+        try await fixture.serving(gateway) { _ async throws in
+            #expect(gateway.development.id == "old")
+            #expect(gateway.development.token == "the-old-token")
+            let authenticator = Authenticator(
+                system: gateway.systemDatabase, nowSeconds: { GatewayFixture.now })
+            #expect(try await authenticator.identity(token: token).userID == "ada")
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        let again = try fixture.gateway()
+        try await fixture.serving(again) { _ async throws in
+            #expect(again.development.token == "the-old-token")
+        }
     }
 
     @Test(
@@ -61,15 +131,15 @@ struct StateTests {
             #"{"version":1,"databases":[{"id":"a","developmentToken":"t","keys":[{"number":1,"pem":"x"}]}]}"#,
         ])
     func damaged(text: String) throws {
-        _ = try fixture.gateway()
-        let path = "\(fixture.folder)/state.json"
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        let path = try write(text)
         #expect(code { _ = try fixture.gateway() } == .stateUnreadable)
         #expect(FileManager.default.contents(atPath: path) == Data(text.utf8))
     }
 
     @Test("a folder that cannot be made is an error")
     func unusable() throws {
+        let parent = (fixture.folder as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         #expect(FileManager.default.createFile(atPath: fixture.folder, contents: nil))
         #expect(code { _ = try fixture.gateway() } == .stateUnusable)
     }

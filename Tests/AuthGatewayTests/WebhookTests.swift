@@ -31,7 +31,7 @@ struct WebhookTests {
     }
 
     private func identity(_ gateway: AuthGateway, _ answer: Answer) async throws -> Identity {
-        try await Authenticator(source: gateway.keySource, nowSeconds: { GatewayFixture.now })
+        try await Authenticator(system: gateway.systemDatabase, nowSeconds: { GatewayFixture.now })
             .identity(token: answer.object["accessToken"] ?? "")
     }
 
@@ -126,7 +126,7 @@ struct WebhookTests {
                 200,
                 """
                 {"authenticated": true, "userID": "x", "expirationSeconds": 60, "permissions":
-                {"read": {"queriesByCollection": {"cars": ["_id == 1"]}}}}
+                {"read": {"queriesByCollection": {"cars": ["color == 'red'"]}}}}
                 """, "cannot be enforced"
             ),
             (302, "", "status 302"), (404, "", "status 404"),

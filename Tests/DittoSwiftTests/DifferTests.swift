@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 import TestSupport
 import Testing
@@ -110,7 +111,7 @@ struct DifferTests {
             }
         }
         let (old, new) = (list(), list())
-        let diff = DittoDiff(from: old, to: new)
+        let diff = DittoDiff(from: old.map { KeptRow($0) }, to: new.map { KeptRow($0) })
         let places = Dictionary(
             uniqueKeysWithValues: old.enumerated().map { (JSONText.print($1["_id"] ?? .null), $0) })
         var kept: [(from: Int, to: Int)] = []

@@ -1,3 +1,4 @@
+import Attachments
 import CRDT
 import DQL
 import Replica
@@ -26,6 +27,9 @@ struct ErrorTableTests {
             #expect(Failure(ReplicaError(code, "text")).original != .unknown)
         }
         for code in CRDTErrorCode.allCases { #expect(Failure(CRDTError(code, "text")).original != .unknown) }
+        for code in AttachmentErrorCode.allCases {
+            #expect(Failure(AttachmentError(code, "text")).original != .unknown)
+        }
         let unknown = SDKErrorCode.allCases.filter { Failure(SDKError($0, "text")).original == .unknown }
         #expect(unknown == [.unexpected])
         #expect(Failure(CocoaError(.fileNoSuchFile)).code == "SDK-0901")

@@ -40,7 +40,7 @@ struct LoggerTests {
         try await withTemporaryDirectory { directory in
             let file = directory.appendingPathComponent("log")
             try await DittoLogger.export(to: file)
-            return String(decoding: try Data(contentsOf: file), as: UTF8.self)
+            return String(decoding: try GzipTests.unpacked(file), as: UTF8.self)
         }
     }
 
@@ -116,10 +116,10 @@ struct LoggerTests {
             try await withTemporaryDirectory { directory in
                 let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
                 try await warn(ditto, "for the files")
-                let target = directory.appendingPathComponent("log.jsonl")
+                let target = directory.appendingPathComponent("log.jsonl.gz")
                 let bytes = try await DittoLogger.export(to: target)
-                let data = try Data(contentsOf: target)
-                #expect(UInt64(data.count) == bytes)
+                #expect(UInt64(try Data(contentsOf: target).count) == bytes)
+                let data = try GzipTests.unpacked(target)
                 let lines = try data.split(separator: 10).map { try JSONText.parse([UInt8]($0)) }
                 let line = lines.first { $0["hint"]?.stringValue == "for the files" }
                 #expect(line?["level"] == "warning")

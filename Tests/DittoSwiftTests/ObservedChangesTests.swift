@@ -68,6 +68,68 @@ struct ObservedChangesTests {
     }
 
     @Test(
+        "a document of the result that is deleted, evicted or moved out of it is told",
+        arguments: [
+            "DELETE FROM c WHERE _id = 1", "EVICT FROM c WHERE _id = 1",
+            "UPDATE c SET team = 'theirs' WHERE _id = 1", "UPDATE c UNSET team WHERE _id = 1",
+        ])
+    func left(change: String) async throws {
+        try await withDitto { ditto in
+            for id in 1...3 { try await put(ditto, id, id < 3 ? "mine" : "theirs") }
+            let rows = Collected<[Int]>()
+            let counts = Collected<Int>()
+            try ditto.store.registerObserver(query: "SELECT * FROM c WHERE team = 'mine'") { result in
+                rows.add(result.items.compactMap { $0.value["_id"] as? Int }.sorted())
+            }
+            try ditto.store.registerObserver(query: "SELECT COUNT(*) AS n FROM c WHERE team = 'mine'") {
+                counts.add($0.items.first?.value["n"] as? Int ?? -1)
+            }
+            _ = await rows.wait { $0.count == 1 }
+            _ = await counts.wait { $0.count == 1 }
+            try await ditto.store.execute(query: change)
+            #expect(await rows.wait { $0.count == 2 } == [[1, 2], [2]])
+            #expect(await counts.wait { $0.count == 2 } == [2, 1])
+        }
+    }
+
+    @Test("observers of one field's value, of another's and of a range are each told of what is theirs")
+    func routing() async throws {
+        try await withDitto { ditto in
+            let queries = [
+                "SELECT * FROM c WHERE team = 1", "SELECT * FROM c WHERE team = 2",
+                "SELECT * FROM c WHERE team = 1.0 AND n > 5", "SELECT * FROM c WHERE _id = 7",
+                "SELECT * FROM c WHERE n > 5", "SELECT * FROM c WHERE 2 = team",
+                "SELECT * FROM c WHERE team = 1 OR team = 2", "SELECT * FROM c WHERE team IS MISSING",
+            ]
+            let latest = Mutex<[String: [Int]]>([:])
+            for query in queries {
+                try ditto.store.registerObserver(query: query) { result in
+                    let ids = result.items.compactMap { $0.value["_id"] as? Int }.sorted()
+                    latest.withLock { $0[query] = ids }
+                }
+            }
+            #expect(await eventually { latest.withLock { $0.count } == queries.count })
+            let changes = [
+                "INSERT INTO c DOCUMENTS ({'_id': 7, 'team': 1, 'n': 9})",
+                "INSERT INTO c DOCUMENTS ({'_id': 8, 'team': 2, 'n': 1})",
+                "UPDATE c SET team = 2 WHERE _id = 7", "UPDATE c SET n = 1 WHERE _id = 7",
+                "UPDATE c SET team = 1.0, n = 7 WHERE _id = 8", "UPDATE c UNSET team WHERE _id = 8",
+                "UPDATE c SET team = 'one' WHERE _id = 7", "DELETE FROM c",
+            ]
+            for change in changes {
+                try await ditto.store.execute(query: change)
+                for query in queries {
+                    let wanted = try await ditto.store.execute(query: query).items.compactMap {
+                        $0.value["_id"] as? Int
+                    }.sorted()
+                    #expect(
+                        await eventually { latest.withLock { $0[query] } == wanted }, "\(change): \(query)")
+                }
+            }
+        }
+    }
+
+    @Test(
         "where any change can matter, every change of the collections that are read is looked at",
         arguments: [
             "SELECT * FROM c", "SELECT COUNT(*) AS n FROM c",
@@ -169,8 +231,15 @@ struct ObservedChangesTests {
             }
             _ = await counts.wait { $0.count == 1 }
             try await ditto.store.execute(query: "ALTER SYSTEM SET DQL_STRICT_MODE = true")
-            let seen = await counts.wait { $0.count == 2 }
+            let seen = await counts.wait { $0.count >= 2 }
             #expect(seen == [1, 0])
+            // Also what is looked at from now on is looked at strictly: this matters to nobody who reads so.
+            let before = try #require(ditto.store.observers.first).runs
+            try await ditto.store.execute(query: "ALTER SYSTEM SET DQL_STRICT_MODE = false")
+            #expect(await counts.wait { $0.count >= 3 } == [1, 0, 1])
+            #expect(try #require(ditto.store.observers.first).runs > before)
+            try await ditto.store.execute(query: "UPDATE c SET a.b = 2")
+            #expect(await counts.wait { $0.count >= 4 } == [1, 0, 1, 0])
         }
     }
 }

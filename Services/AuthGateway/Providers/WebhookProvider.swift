@@ -51,6 +51,13 @@ final class WebhookProvider: Sendable {
         self.timeout = timeout
     }
 
+    /// Where it is, without what may be a secret: user, password and query.
+    var publicURL: String {
+        guard var parts = URLComponents(string: url) else { return "" }
+        (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
+        return parts.string ?? ""
+    }
+
     /// Asks.
     /// - Throws: `AUTH-0405`, `AUTH-0406`.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {

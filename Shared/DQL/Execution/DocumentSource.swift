@@ -65,24 +65,28 @@ public protocol DocumentWriter: DocumentSource {
     /// scan.
     func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
 
-    /// Inserts a document that is not live: `edit` with `DocumentEditor.create`. `declared` is what is
+    /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `declared` is what is
     /// declared of the document. Not called during a scan.
+    /// - Returns: whether it was inserted.
     func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
-        objectsAreRegisters: Bool) throws
+        objectsAreRegisters: Bool
+    ) throws -> Bool
 
     /// Removes the documents from this store only. Not called during a scan.
     func evict(_ collection: String, _ ids: [DocumentID]) throws
 }
 
 extension DocumentWriter {
-    /// As `edit`.
+    /// By `exists` and `edit`.
     public func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
-    ) throws {
+    ) throws -> Bool {
+        guard try !exists(collection, id) else { return false }
         try edit(collection, id) { editor in
             try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
         }
+        return true
     }
 }

@@ -1,6 +1,6 @@
 import CRDT
 
-/// Runs an INSERT: all documents are there and checked before the first one is written.
+/// Runs an INSERT: all documents are there before the first one is written.
 struct InsertExecutor {
     let plan: InsertPlan
     let context: ExecutionContext
@@ -17,14 +17,6 @@ struct InsertExecutor {
         for document in documents where !seen.insert(document.id).inserted {
             throw context.source.error(
                 .duplicateIDs, "Expected unique document identifiers", at: document.span)
-        }
-        if plan.policy == .fail, !plan.isInitial {
-            for document in documents where try writer.exists(plan.collection, document.id) {
-                throw context.source.error(
-                    .idConflict,
-                    "Identifier conflict on document \"\(document.id)\": using FAIL conflict policy",
-                    at: document.span)
-            }
         }
         var result = StatementResult()
         var returning = ReturningExecutor(plan.returning, context)
@@ -99,12 +91,15 @@ struct InsertExecutor {
 
     /// Whether the document counts as written.
     private func write(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
-        // With FAIL none of them is there: that was looked at.
-        let exists = try plan.policy != .fail && writer.exists(plan.collection, document.id)
-        if exists, plan.policy == .doNothing { return false }
-        guard exists else {
-            try insert(document, writer)
-            return true
+        // With FAIL it is hardly ever there, which the insertion finds out by itself.
+        let isKnown = try plan.policy != .fail && writer.exists(plan.collection, document.id)
+        if isKnown, plan.policy == .doNothing { return false }
+        guard isKnown else {
+            if try insert(document, writer) { return true }
+            throw context.source.error(
+                .idConflict,
+                "Identifier conflict on document \"\(document.id)\": using FAIL conflict policy",
+                at: document.span)
         }
         var isMutated = true
         try writer.edit(plan.collection, document.id) { editor in
@@ -126,9 +121,10 @@ struct InsertExecutor {
         return isMutated
     }
 
-    private func insert(_ document: NewDocument, _ writer: any DocumentWriter) throws {
+    /// Whether it was inserted: not where it is live.
+    private func insert(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
         do {
-            try writer.insert(
+            return try writer.insert(
                 plan.collection, document.id, document.fields, declared: plan.types.root,
                 objectsAreRegisters: context.options.objectsAreRegisters)
         } catch let error as CRDTError where Self.refusals.contains(error.code) {

@@ -7,6 +7,8 @@ public struct ResultRow {
         case value(Value)
         /// As an undeclared reader sees it.
         case document(DocumentRecord)
+        /// One that had to wait for those that come before it.
+        case kept(KeptRow)
     }
 
     private let content: Content
@@ -15,12 +17,15 @@ public struct ResultRow {
 
     init(document: DocumentRecord) { content = .document(document) }
 
+    init(_ kept: KeptRow) { content = .kept(kept) }
+
     /// The row decoded. Throws `unreadableDocument`.
     public var value: Value {
         get throws {
             switch content {
             case .value(let value): return value
             case .document(let record): return try Self.value(of: record.document, record.id)
+            case .kept(let row): return try row.value
             }
         }
     }
@@ -30,6 +35,7 @@ public struct ResultRow {
         switch content {
         case .value(let value): KeptRow(value)
         case .document(let record): KeptRow(record)
+        case .kept(let row): row
         }
     }
 
@@ -74,6 +80,24 @@ public struct KeptRow: Sendable {
         }
     }
 
+    /// Hands out the bytes of the id and of the document where the row is a whole document as an undeclared
+    /// reader sees it, valid during the call; nil for any other row. Equal bytes are equal rows; rows with
+    /// other bytes may still read alike (a value was written again).
+    public func withDocument<Result>(
+        _ body: (_ id: UnsafeRawBufferPointer, _ document: UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        guard case .document(let document) = content else { return nil }
+        return document.withBytes(body)
+    }
+
+    /// About how many bytes of memory it takes.
+    var heldBytes: Int {
+        switch content {
+        case .value(let value): value.heldBytes
+        case .document(let document): document.header.count + DQLLimits.elementBytes
+        }
+    }
+
     /// One field of the row, without decoding the others; nil when there is none. Throws
     /// `unreadableDocument`.
     public func field(_ name: String) throws -> Value? {
@@ -105,15 +129,23 @@ private final class KeptDocument: ManagedBuffer<(id: Int, count: Int), UInt8> {
     }
 
     func read<Result>(_ body: (UnsafeRawBufferPointer, DocumentReader) throws -> Result) throws -> Result {
-        try withUnsafeMutablePointers { sizes, start in
-            let bytes = UnsafeRawBufferPointer(start: start, count: sizes.pointee.count)
+        try withBytes { id, document in
             do {
-                return try body(
-                    UnsafeRawBufferPointer(rebasing: bytes[..<sizes.pointee.id]),
-                    DocumentReader(UnsafeRawBufferPointer(rebasing: bytes[sizes.pointee.id...])))
+                return try body(id, DocumentReader(document))
             } catch let error as CRDTError {
                 throw DQLError.unreadable(error)
             }
+        }
+    }
+
+    func withBytes<Result>(
+        _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try withUnsafeMutablePointers { sizes, start in
+            let bytes = UnsafeRawBufferPointer(start: start, count: sizes.pointee.count)
+            return try body(
+                UnsafeRawBufferPointer(rebasing: bytes[..<sizes.pointee.id]),
+                UnsafeRawBufferPointer(rebasing: bytes[sizes.pointee.id...]))
         }
     }
 }

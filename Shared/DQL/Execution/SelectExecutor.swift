@@ -75,6 +75,7 @@ struct SelectExecutor {
 
     private func sort(_ body: (ResultRow) throws -> Bool) throws {
         let projector = projector
+        let wholeSource = wholeSource
         let ordering = Ordering(terms: plan.input.order)
         var seen = DistinctRows(runner.context.meter)
         var rows = RowSorter(ordering, window, runner.source, runner.context.meter)
@@ -85,13 +86,15 @@ struct SelectExecutor {
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
                 let value = try projector.value(row)
-                if try seen.insert(value) { try rows.add(keys) { value } }
+                if try seen.insert(value) { try rows.add(keys) { value.map(KeptRow.init) } }
+            } else if let wholeSource, let record = row.documents[wholeSource] {
+                try rows.add(keys) { KeptRow(record) }
             } else {
-                try rows.add(keys) { try projector.value(row) }
+                try rows.add(keys) { try projector.value(row).map(KeptRow.init) }
             }
             return true
         }
-        try rows.finish { value in try value.map { try body(ResultRow($0)) } ?? true }
+        try rows.finish { row in try row.map { try body(ResultRow($0)) } ?? true }
     }
 }
 

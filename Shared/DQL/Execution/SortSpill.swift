@@ -37,7 +37,7 @@ struct RowSorter {
     private let window: Window
     private let meter: ExecutionMeter
     private let source: (any SpillingSource)?
-    private var top: TopRows<Value?>
+    private var top: TopRows<KeptRow?>
     private var spill: (any SortSpill)?
 
     init(_ ordering: Ordering, _ window: Window, _ source: any DocumentSource, _ meter: ExecutionMeter) {
@@ -51,8 +51,8 @@ struct RowSorter {
     /// The keys of the last row that is still in, once there are as many as the window asks for.
     var threshold: [Value?]? { top.threshold }
 
-    mutating func add(_ keys: [Value?], _ row: () throws -> Value?) throws {
-        if let spill { return try spill.add(keys, row()) }
+    mutating func add(_ keys: [Value?], _ row: () throws -> KeptRow?) throws {
+        if let spill { return try spill.add(keys, row()?.value) }
         var bytes = 0
         try top.add(keys, holds: source == nil) {
             let row = try row()
@@ -68,13 +68,13 @@ struct RowSorter {
         let spill = try source.makeSpill(order)
         for row in top.drain() {
             try meter.step()
-            try spill.add(row.keys, row.payload)
+            try spill.add(row.keys, row.payload?.value)
         }
         self.spill = spill
     }
 
     /// Visits the rows within the window, in order, until a visit returns false.
-    mutating func finish(_ visit: (Value?) throws -> Bool) throws {
+    mutating func finish(_ visit: (KeptRow?) throws -> Bool) throws {
         guard let spill else {
             for row in try top.finish().dropFirst(window.offset) { guard try visit(row) else { return } }
             return
@@ -84,7 +84,7 @@ struct RowSorter {
             try meter.step()
             place += 1
             guard place > window.offset else { return true }
-            return try visit(row) && place < window.capacity
+            return try visit(row.map(KeptRow.init)) && place < window.capacity
         }
     }
 }

@@ -11,6 +11,9 @@ public struct ObservedQuery: Sendable {
     public let collection: String
     /// Whether each row of the result is one matching document with its `_id`, and none is left out.
     public let rowsAreDocuments: Bool
+    /// `field = value` that every document fulfilling the condition satisfies, if there is one: who asks many
+    /// queries about a document looks up by it which of them it can concern.
+    public let equality: EqualityPredicate?
     /// Whether it was made for strict reads; a store that changes that has to make it again.
     public let isStrict: Bool
 
@@ -38,6 +41,8 @@ public struct ObservedQuery: Sendable {
         self.condition = condition.specialized(values)
         isStrict = options.strictReads
         evaluator = Evaluator(options, types: plan.input.types)
+        let isUndeclared = !options.strictReads && plan.input.types.allSatisfy { $0.root.children.isEmpty }
+        equality = isUndeclared ? EqualityPredicate.all(in: self.condition).first : nil
         needsMeter = self.condition.needsMeter
         let isBounded = plan.input.bounds.limit != nil || plan.input.bounds.offset != nil
         rowsAreDocuments =

@@ -63,7 +63,9 @@ extension ParameterTable {
 
     static let presence: [ParameterDefinition] = [
         .flag("presence_use_multihop", true, "Whether peers tell of peers they see."),
-        .count("presence_debounce_interval", 500, "How long changes are collected, in milliseconds."),
+        .count(
+            "presence_debounce_interval", 500, works: true, "How long changes are collected, in milliseconds."
+        ),
         .count("presence_keep_alive_interval", 30, "How often a peer is told again, in seconds."),
         .count("presence_multihop_update_ttl", 60, "How long such news holds, in seconds."),
         .count("presence_query_recreation_interval", 3_600, "How often all is asked anew, in seconds."),
@@ -89,10 +91,11 @@ extension ParameterTable {
     ]
 
     static let peerInformation: [ParameterDefinition] = [
-        .flag("small_peer_info_is_enabled", true, "Whether this peer tells about itself."),
-        .count("small_peer_info_publish_interval_secs", 300, "How often, in seconds."),
-        .count("small_peer_info_local_subscriptions_limit", 16, "How many subscriptions it names."),
-        .count("small_peer_info_collection_stats_limit", 32, "How many collections it counts."),
+        .flag("small_peer_info_is_enabled", true, works: true, "Whether this peer tells about itself."),
+        .count("small_peer_info_publish_interval_secs", 300, works: true, "How often, in seconds."),
+        .count(
+            "small_peer_info_local_subscriptions_limit", 16, works: true, "How many subscriptions it names."),
+        .count("small_peer_info_collection_stats_limit", 32, works: true, "How many collections it counts."),
         .flag("device_disk_observer_is_enabled", true, "Whether free space is watched."),
         .count("disk_usage_monitor_interval", 0, "How often, in seconds; 0 is as needed."),
     ]

@@ -147,6 +147,24 @@ extension SystemParameters {
     }
     /// `rotating_log_file_max_files_on_disk`.
     public var logFiles: Int { Int(clamping: number("rotating_log_file_max_files_on_disk")) }
+    /// `presence_debounce_interval`.
+    public var presenceDebounce: Duration { .milliseconds(number("presence_debounce_interval")) }
+
+    /// `small_peer_info_publish_interval_secs`; zero for never by itself.
+    public var smallPeerInfoInterval: Duration {
+        .seconds(min(number("small_peer_info_publish_interval_secs"), 86_400))
+    }
+
+    /// `small_peer_info_local_subscriptions_limit`.
+    public var smallPeerInfoSubscriptions: Int {
+        Int(clamping: number("small_peer_info_local_subscriptions_limit"))
+    }
+
+    /// `small_peer_info_collection_stats_limit`.
+    public var smallPeerInfoCollections: Int {
+        Int(clamping: number("small_peer_info_collection_stats_limit"))
+    }
+
     /// `small_peer_info_is_enabled`.
     public var smallPeerInfoIsEnabled: Bool { flag("small_peer_info_is_enabled") }
 

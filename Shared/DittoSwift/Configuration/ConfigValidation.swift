@@ -63,6 +63,8 @@ struct ServerAddresses: Sendable, Equatable {
     let login: URL
     /// The sync endpoint, ws or wss.
     let sync: URL
+    /// The folder of attachments, http or https.
+    let attachments: URL
 
     /// The endpoints below a server's URL.
     /// - Throws: `SDK-0102` unless it is http or https with a host.
@@ -78,10 +80,13 @@ struct ServerAddresses: Sendable, Equatable {
             ? String(parts.percentEncodedPath.dropLast()) : parts.percentEncodedPath
         parts.percentEncodedPath = base + "/_ditto/auth/login"
         guard let login = parts.url else { throw Self.unusable }
+        parts.percentEncodedPath = base + "/api/v4/attachments"
+        guard let attachments = parts.url else { throw Self.unusable }
         parts.scheme = scheme == "https" ? "wss" : "ws"
         parts.percentEncodedPath = base + "/_ditto/sync"
         guard let sync = parts.url else { throw Self.unusable }
         self.login = login
+        self.attachments = attachments
         self.sync = sync
     }
 

@@ -10,17 +10,32 @@ public enum DittoSmallPeerInfoSyncScope: Sendable {
     case localPeerOnly
 }
 
-/// What this small peer tells about itself, for those who look after many of them.
+/// What this small peer tells about itself, for those who look after many of them: a document of the
+/// collection `__small_peer_info`, written while sync has a connection, every
+/// `small_peer_info_publish_interval_secs` and when the metadata was set.
 public final class DittoSmallPeerInfo: Sendable {
     private struct State {
         var metadata = ObjectValue()
         var syncScope = DittoSmallPeerInfoSyncScope.bigPeerOnly
+        /// Whether the metadata was not told since it was set.
+        var hasNews = false
     }
 
     private let engine: Engine
     private let state = Mutex(State())
+    /// Called when there may be something to tell.
+    private let listener = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(_ engine: Engine) { self.engine = engine }
+
+    func onNews(_ body: @escaping @Sendable () -> Void) { listener.withLock { $0 = body } }
+
+    /// Whether the application has said something that was not told yet.
+    var hasNews: Bool { state.withLock { $0.hasNews } }
+    /// What there is to tell.
+    var told: ObjectValue { state.withLock { $0.metadata } }
+    /// It is being told.
+    func wasTold() { state.withLock { $0.hasNews = false } }
 
     /// Whether anything is told at all: the system parameter `small_peer_info_is_enabled`.
     public var isEnabled: Bool {
@@ -64,8 +79,12 @@ public final class DittoSmallPeerInfo: Sendable {
     }
 
     private func set(_ metadata: ObjectValue) throws {
-        try PeerMetadata.check(metadata)
-        state.withLock { $0.metadata = metadata }
+        try PeerMetadata.check(metadata, bytes: Limits.peerMetadataBytes)
+        state.withLock { state in
+            state.metadata = metadata
+            state.hasNews = true
+        }
+        listener.withLock { $0 }?()
     }
 }
 
@@ -101,16 +120,14 @@ enum PeerMetadata {
         return object
     }
 
-    static func check(_ metadata: ObjectValue) throws(SDKError) {
+    static func check(_ metadata: ObjectValue, bytes: Int) throws(SDKError) {
         guard depth(.object(metadata)) <= Limits.peerMetadataDepth else {
             throw SDKError(
                 .metadataTooDeep, "the metadata is nested deeper than \(Limits.peerMetadataDepth) levels")
         }
         let size = JSONText.print(.object(metadata)).utf8.count
-        guard size <= Limits.peerMetadataBytes else {
-            throw SDKError(
-                .metadataTooLarge,
-                "the metadata has \(size) bytes as JSON, \(Limits.peerMetadataBytes) are allowed")
+        guard size <= bytes else {
+            throw SDKError(.metadataTooLarge, "the metadata has \(size) bytes as JSON, \(bytes) are allowed")
         }
     }
 

@@ -77,6 +77,19 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     /// The log cannot be exported for another reason, which is said.
     case exportFailed = "SDK-0604"
 
+    /// The file of a new attachment does not exist.
+    case attachmentFileMissing = "SDK-0701"
+    /// The file of a new attachment may not be read.
+    case attachmentFileForbidden = "SDK-0702"
+    /// The file of a new attachment cannot be read for another reason, which is said.
+    case attachmentFileUnusable = "SDK-0703"
+    /// What is to be fetched is no attachment token.
+    case attachmentTokenInvalid = "SDK-0704"
+    /// An attachment cannot be copied: the file is there already.
+    case attachmentCopyExists = "SDK-0705"
+    /// An attachment cannot be copied for another reason, which is said.
+    case attachmentCopyFailed = "SDK-0706"
+
     /// An error that no module of ours describes; its text is the message.
     case unexpected = "SDK-0901"
 }

@@ -1,3 +1,4 @@
+import Attachments
 import CRDT
 import DQL
 import Replica
@@ -15,6 +16,12 @@ package enum OriginalCode: String, Sendable, CaseIterable {
     case queryArgumentsInvalid = "query/arguments-invalid"
     case queryExecution = "query/execution"
     case queryUnsupported = "query/unsupported"
+    case attachmentFileNotFound = "store/attachment-file-not-found"
+    case attachmentFilePermissionDenied = "store/attachment-file-permission-denied"
+    case attachmentNotFound = "store/attachment-not-found"
+    case attachmentTokenInvalid = "store/attachment-token-invalid"
+    case attachmentNotCreated = "store/failed-to-create-attachment"
+    case attachmentNotFetched = "store/failed-to-fetch-attachment"
     case storeBackend = "store/backend"
     case storeCRDT = "store/crdt"
     case storeDocumentID = "store/document-id"
@@ -46,6 +53,12 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .exportFolderMissing: .ioNotFound
             case .exportForbidden: .ioPermissionDenied
             case .exportFailed: .ioOperationFailed
+            case .attachmentFileMissing: .attachmentFileNotFound
+            case .attachmentFileForbidden: .attachmentFilePermissionDenied
+            case .attachmentFileUnusable: .attachmentNotCreated
+            case .attachmentTokenInvalid: .attachmentTokenInvalid
+            case .attachmentCopyExists: .ioAlreadyExists
+            case .attachmentCopyFailed: .ioOperationFailed
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
             case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
                 .statementNotTransactional:
@@ -99,6 +112,16 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             }
     }
 
+    init(_ code: AttachmentErrorCode) {
+        self =
+            switch code {
+            case .idMalformed: .attachmentTokenInvalid
+            case .notFound: .attachmentNotFound
+            case .tooLarge, .storageFailed, .storageFull: .attachmentNotCreated
+            case .digestMismatch, .rangeInvalid, .corrupt: .attachmentNotFetched
+            }
+    }
+
     /// The Swift case of the family.
     func error(_ message: String) -> DittoSwiftError {
         switch self {
@@ -114,6 +137,13 @@ package enum OriginalCode: String, Sendable, CaseIterable {
         case .queryArgumentsInvalid: .storeError(reason: .queryArgumentsInvalid(message: message))
         case .queryExecution: .storeError(reason: .queryError(message: message))
         case .queryUnsupported: .storeError(reason: .queryNotSupported(message: message))
+        case .attachmentFileNotFound: .storeError(reason: .attachmentFileNotFound(message: message))
+        case .attachmentFilePermissionDenied:
+            .storeError(reason: .attachmentFilePermissionDenied(message: message))
+        case .attachmentNotFound: .storeError(reason: .attachmentNotFound(message: message))
+        case .attachmentTokenInvalid: .storeError(reason: .attachmentTokenInvalid(message: message))
+        case .attachmentNotCreated: .storeError(reason: .failedToCreateAttachment(message: message))
+        case .attachmentNotFetched: .storeError(reason: .failedToFetchAttachment(message: message))
         case .storeBackend: .storeError(reason: .backendError(message: message))
         case .storeCRDT: .storeError(reason: .crdtError(message: message))
         case .storeDocumentID: .storeError(reason: .documentIDInvalid(message: message))
@@ -154,6 +184,8 @@ package struct Failure: Error, Sendable, Equatable {
         case let error as ReplicaError:
             self.init(error.code.rawValue, error.message, OriginalCode(error.code))
         case let error as CRDTError:
+            self.init(error.code.rawValue, error.message, OriginalCode(error.code))
+        case let error as AttachmentError:
             self.init(error.code.rawValue, error.message, OriginalCode(error.code))
         case let error as SDKError: self.init(error.code, error.message, error.original, error.position)
         default: self.init(SDKErrorCode.unexpected.rawValue, "\(error)", .unknown)

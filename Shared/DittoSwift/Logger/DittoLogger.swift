@@ -54,7 +54,7 @@ public final class DittoLogger: Sendable {
     }
 
     /// Writes the log files of all open instances into one file of JSON lines, oldest first within an
-    /// instance. Returns its size in bytes.
+    /// instance, compressed as gzip does. Returns its size in bytes.
     /// - Parameter url: a file that does not exist yet, in a directory that does.
     /// - Throws: `ioError`: `.alreadyExists`, `.notFound` (the directory), `.permissionDenied`,
     ///   `.operationFailed`.

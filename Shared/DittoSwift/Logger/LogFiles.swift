@@ -201,15 +201,21 @@ enum LogExport {
         do {
             guard manager.createFile(atPath: path, contents: nil) else { throw CocoaError(.fileWriteUnknown) }
             let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            var gzip = Gzip()
             var bytes: UInt64 = 0
+            func write(_ part: [UInt8]) throws {
+                try handle.write(contentsOf: part)
+                bytes += UInt64(part.count)
+            }
             for files in LogSettings.shared.files {
                 for file in files.settled() {
                     // A file may have made room for a newer one meanwhile.
                     guard let data = manager.contents(atPath: file.path) else { continue }
-                    try handle.write(contentsOf: data)
-                    bytes += UInt64(data.count)
+                    gzip.append([UInt8](data))
+                    try write(gzip.take())
                 }
             }
+            try write(gzip.finish())
             try handle.close()
             return bytes
         } catch {

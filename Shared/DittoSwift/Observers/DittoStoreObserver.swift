@@ -32,7 +32,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         /// An evaluation or delivery is under way, or the application has not signalled yet.
         var isBusy = false
         /// What was delivered last; nil before the first time.
-        var delivered: Fingerprint?
+        var delivered: ResultPrint?
         /// Which changes matter; nil: all of its collections'.
         var gate: ObserverGate?
         /// How often the query ran.
@@ -70,7 +70,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         state = Mutex(State(gate: gate))
         let interval = engine.settings.parameters.systemRefreshInterval
         let isOfSystem = collections.contains { $0.hasPrefix("system:") }
-        timer = isOfSystem ? Timer(interval, on: EvaluationPool.queue) : nil
+        timer = isOfSystem ? Timer(interval, on: EvaluationPool.clock) : nil
         timer?.start { [weak self] in self?.changed() }
     }
 
@@ -125,23 +125,26 @@ public final class DittoStoreObserver: Hashable, Sendable {
     }
 
     private func evaluate() {
-        let query = engine.observedQuery(statement, arguments)
-        let goesOn = state.withLock { state in
+        // Before the condition is made of what reading means now: when that changes later, it is dirty again.
+        let (goesOn, last) = state.withLock { state in
             state.isDirty = false
             state.runs += 1
-            // From here on until the ids are known, what changes is remembered.
-            if !state.isCancelled { state.gate = query.map(ObserverGate.init) }
-            return !state.isCancelled
+            return (!state.isCancelled, state.delivered)
         }
         guard goesOn else { return }
+        let query = engine.observedQuery(statement, arguments)
+        // From here on until the ids are known, what changes is remembered.
+        state.withLock { state in
+            if !state.isCancelled { state.gate = query.map(ObserverGate.init) }
+        }
         do {
             let found = try engine.observe(statement, arguments, query)
-            let print = Fingerprint(found.outcome.rows)
-            let (isNew, matters) = state.withLock { state in
-                defer { state.delivered = print }
+            let print = ResultPrint(found.outcome.kept, after: last)
+            let isNew = !(last?.says(whatSays: print) ?? false)
+            let matters = state.withLock { state in
+                state.delivered = print
                 // Something that was changed meanwhile was in this result, and may be there no longer.
-                let matters = state.gate?.settle(found.documents) ?? false
-                return (state.delivered != print, matters)
+                return state.gate?.settle(found.documents) ?? false
             }
             if matters { changed() }
             guard isNew else { return finished() }
@@ -202,20 +205,5 @@ extension DittoStoreObserver {
         }
 
         func stop() { source.cancel() }
-    }
-}
-
-/// 128 bits of a result, to tell whether it changed without keeping its rows.
-private struct Fingerprint: Equatable {
-    private var first: UInt64 = 1
-    private var second: UInt64 = 2
-
-    init(_ rows: [Value]) {
-        for row in rows {
-            CBOR.encode(row).withUnsafeBytes { bytes in
-                first = hash64(bytes, seed: first)
-                second = hash64(bytes, seed: second)
-            }
-        }
     }
 }

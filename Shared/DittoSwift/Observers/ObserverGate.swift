@@ -18,6 +18,12 @@ struct ObserverGate: Sendable {
     /// What stands for a document.
     static func hash(_ id: DocumentID) -> UInt64 { hash64(id.bytes) }
 
+    /// What stands for the document that a row is; nil for a row without an id.
+    static func hash(_ row: KeptRow) -> UInt64? {
+        if let hash = row.withDocument({ id, _ in hash64(id) }) { return hash }
+        return row.decoded["_id"].flatMap { try? DocumentID($0) }.map(hash)
+    }
+
     /// Whether a change matters, as far as is known. `matches`: the document fulfils the condition now.
     mutating func matters(_ document: UInt64, matches: Bool) -> Bool {
         if matches { return true }

@@ -128,19 +128,15 @@ final class ObserverRegistry: Sendable {
         _ ids: [DocumentID], of collection: String, _ observers: Set<DittoStoreObserver>,
         _ transaction: ReadTransaction
     ) throws {
-        let watching = observers.compactMap { observer in
-            observer.watched.flatMap { query in
-                utf8Equal(query.collection, collection) ? (observer: observer, query: query) : nil
-            }
-        }
+        let watchers = Watchers(observers, of: collection)
         for id in ids {
             let hash = ObserverGate.hash(id)
             var isLive = false
             try transaction.lookup(collection, id) { record in
                 isLive = true
-                for (observer, query) in watching { observer.changed(hash, matches: query.matches(record)) }
+                watchers.changed(hash, record)
             }
-            if !isLive { for (observer, _) in watching { observer.changed(hash, matches: false) } }
+            if !isLive { watchers.removed(hash) }
         }
     }
 }

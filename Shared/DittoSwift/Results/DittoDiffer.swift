@@ -1,20 +1,21 @@
 import CRDT
+import DQL
 import Foundation
 import Synchronization
 
 /// Compares the items of one result with those of the one before.
 ///
 /// Items are the same document where their `_id` is (rows without one: where the whole row is), and updated
-/// where anything in them differs. Keeps the rows it was last given.
+/// where anything in them differs. Keeps the rows it was last given, as the items do.
 public final class DittoDiffer: Sendable {
-    private let previous = Mutex<[Value]>([])
+    private let previous = Mutex<[KeptRow]>([])
 
     /// A differ that has seen nothing: its first diff has insertions only.
     public init() {}
 
     /// The difference between the items given last and these.
     public func diff(_ items: [DittoQueryResultItem]) -> DittoDiff {
-        let rows = items.map(\.row)
+        let rows = items.map(\.kept)
         let before = previous.withLock { previous in
             defer { previous = rows }
             return previous
@@ -61,35 +62,38 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
             && left.moves.elementsEqual(right.moves) { $0 == $1 }
     }
 
-    init(from old: [Value], to new: [Value]) {
+    init(from old: [KeptRow], to new: [KeptRow]) {
         var insertions = IndexSet()
-        var updates = IndexSet()
+        var updates: [Int] = []
         // What stands where it stood, at both ends: mostly everything.
         let shorter = min(old.count, new.count)
         var head = 0
-        while head < shorter, Identity.isSame(old[head], new[head]) {
-            if old[head] != new[head] { updates.insert(head) }
+        while head < shorter {
+            let likeness = Likeness(old[head], new[head])
+            guard likeness != .other else { break }
+            if likeness == .updated { updates.append(head) }
             head += 1
         }
         var tail = 0
         while tail < shorter - head {
-            let (from, to) = (old.count - 1 - tail, new.count - 1 - tail)
-            guard Identity.isSame(old[from], new[to]) else { break }
-            if old[from] != new[to] { updates.insert(to) }
+            let to = new.count - 1 - tail
+            let likeness = Likeness(old[old.count - 1 - tail], new[to])
+            guard likeness != .other else { break }
+            if likeness == .updated { updates.append(to) }
             tail += 1
         }
         var places = Places(of: old, in: head..<(old.count - tail))
         var kept: [(from: Int, to: Int)] = []
         for index in head..<(new.count - tail) {
-            guard let from = places.take(new[index], of: old) else {
+            guard let found = places.take(new[index], of: old) else {
                 insertions.insert(index)
                 continue
             }
-            kept.append((from: from, to: index))
-            if old[from] != new[index] { updates.insert(index) }
+            kept.append((from: found.place, to: index))
+            if found.likeness == .updated { updates.append(index) }
         }
         self.insertions = insertions
-        self.updates = updates
+        self.updates = IndexSet(updates)
         deletions = IndexSet(places.left)
         moves = Self.moves(among: kept)
     }
@@ -120,22 +124,46 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
     }
 }
 
-/// What makes two rows the same document: their `_id`; the whole row where there is none.
-private enum Identity {
-    static func isSame(_ old: Value, _ new: Value) -> Bool {
-        switch (old["_id"], new["_id"]) {
-        case (let old?, let new?): old == new
-        case (nil, nil): old == new
-        default: false
+/// How two rows relate: the same document where their `_id` is the same; the whole row where there is none.
+private enum Likeness {
+    case other, updated, same
+
+    init(_ old: KeptRow, _ new: KeptRow) {
+        // Documents as they are stored: the bytes tell, and mostly they are the same.
+        let found: Likeness?? = old.withDocument { oldID, oldBytes in
+            new.withDocument { newID, newBytes in
+                guard Self.equal(oldID, newID) else { return .other }
+                return Self.equal(oldBytes, newBytes) ? .same : .updated
+            }
+        }
+        switch found {
+        case .some(.some(.updated)): self = old.decoded == new.decoded ? .same : .updated
+        case .some(.some(let likeness)): self = likeness
+        default: self.init(old.decoded, new.decoded)
         }
     }
 
-    static func hash(_ row: Value) -> UInt64 {
-        switch row["_id"] {
-        case .string(var text)?: text.withUTF8 { hash64(UnsafeRawBufferPointer($0)) }
-        case .int(let number)?: withUnsafeBytes(of: number) { hash64($0, seed: 1) }
-        case let other: hash64(CBOR.encode(other ?? row), seed: 2)
+    private init(_ old: Value, _ new: Value) {
+        switch (old["_id"], new["_id"]) {
+        case (let oldID?, let newID?):
+            self = oldID != newID ? .other : old == new ? .same : .updated
+        case (nil, nil): self = old == new ? .same : .other
+        default: self = .other
         }
+    }
+
+    private static func equal(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+        guard left.count == right.count, let first = left.baseAddress, let second = right.baseAddress else {
+            return left.count == right.count
+        }
+        return memcmp(first, second, left.count) == 0
+    }
+
+    /// The same for rows that are not `other`.
+    static func hash(_ row: KeptRow) -> UInt64 {
+        if let hash = row.withDocument({ id, _ in hash64(id) }) { return hash }
+        let value = row.decoded
+        return value["_id"].map { hash64(CBOR.encode($0)) } ?? hash64(CBOR.encode(value), seed: 2)
     }
 }
 
@@ -149,29 +177,32 @@ private struct Places {
     private var next: [Int]
     private var isTaken: [Bool]
 
-    init(of rows: [Value], in range: Range<Int>) {
+    init(of rows: [KeptRow], in range: Range<Int>) {
         self.range = range
         next = [Int](repeating: -1, count: range.count)
         isTaken = [Bool](repeating: false, count: range.count)
         first.reserveCapacity(range.count)
         for index in range.reversed() {
-            let before = first.updateValue(index, forKey: Identity.hash(rows[index]))
+            let before = first.updateValue(index, forKey: Likeness.hash(rows[index]))
             next[index - range.lowerBound] = before ?? -1
         }
     }
 
-    /// The first row of this identity that was not taken before.
-    mutating func take(_ row: Value, of rows: [Value]) -> Int? {
-        let hash = Identity.hash(row)
+    /// The first row of this identity that was not taken before, and whether it says the same.
+    mutating func take(_ row: KeptRow, of rows: [KeptRow]) -> (place: Int, likeness: Likeness)? {
+        let hash = Likeness.hash(row)
         var index = first[hash] ?? -1
         let isFirst = index
         while index >= 0 {
             let place = index - range.lowerBound
-            if !isTaken[place], Identity.isSame(rows[index], row) {
-                isTaken[place] = true
-                // Taken rows at the front are not looked at again.
-                if index == isFirst { first[hash] = next[place] }
-                return index
+            if !isTaken[place] {
+                let likeness = Likeness(rows[index], row)
+                if likeness != .other {
+                    isTaken[place] = true
+                    // Taken rows at the front are not looked at again.
+                    if index == isFirst { first[hash] = next[place] }
+                    return (index, likeness)
+                }
             }
             index = next[place]
         }

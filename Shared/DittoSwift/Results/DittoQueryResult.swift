@@ -13,14 +13,14 @@ public final class DittoQueryResult: Sendable {
     private let mutated: [DocumentID]
 
     init(_ outcome: StatementOutcome) {
-        items = outcome.rows.map(DittoQueryResultItem.init)
+        items = outcome.kept.map { DittoQueryResultItem($0) }
         mutated = outcome.mutatedDocumentIDs
         commit = outcome.kind == .select ? nil : CommitNumber(outcome.commit)
     }
 
     /// The result of a statement in a transaction, whose commit is still to come.
     init(_ outcome: StatementOutcome, commit: CommitNumber) {
-        items = outcome.rows.map(DittoQueryResultItem.init)
+        items = outcome.kept.map { DittoQueryResultItem($0) }
         mutated = outcome.mutatedDocumentIDs
         self.commit = outcome.kind == .select ? nil : commit
     }

@@ -4,111 +4,238 @@ import Foundation
 /// Turns the dictionaries applications pass as arguments into values.
 ///
 /// Taken are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`,
-/// `NSNumber`, and arrays and dictionaries with text keys of these. An `NSNumber` keeps the type it was
-/// made of.
+/// `DittoAttachment`, `NSNumber`, and arrays and dictionaries with text keys of these. An `NSNumber` keeps
+/// the type it was made of.
+///
+/// Every type says itself what it becomes (`Argument`): to ask an `Any` which of many types it is takes
+/// longer than to write the document. Where something cannot be taken, its path is put together on the way
+/// out.
 enum Arguments {
     /// The arguments as an object.
     /// - Throws: `SDK-0201` to `SDK-0203`, with the path of what cannot be taken.
     static func object(_ arguments: [String: Any?]?) throws(SDKError) -> ObjectValue {
-        var object = ObjectValue()
-        for (name, argument) in arguments ?? [:] {
-            object[name] = try value(argument as Any, path: name, depth: 0)
+        guard let arguments, !arguments.isEmpty else { return ObjectValue() }
+        var entries: [ObjectValue.Entry] = []
+        entries.reserveCapacity(arguments.count)
+        for (name, argument) in arguments {
+            guard let argument else {
+                entries.append((key: name, value: .null))
+                continue
+            }
+            entries.append((key: name, value: try value(argument, path: name, depth: 0)))
         }
-        return object
+        // The dictionary's keys are unique canonically, so they are bytewise.
+        return ObjectValue(unique: entries)
     }
 
     /// Any one of them.
     static func value(_ argument: Any, path: String, depth: Int) throws(SDKError) -> Value {
+        do throws(ArgumentProblem) {
+            return try converted(argument, depth)
+        } catch {
+            throw SDKError(error.code, "argument '\(path)\(error.path)' \(error.reason)")
+        }
+    }
+
+    fileprivate static func converted(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
         guard depth < CRDT.Limits.nestingDepth else {
-            throw SDKError(
-                .argumentTooDeep,
-                "argument '\(path)' is nested deeper than \(CRDT.Limits.nestingDepth) levels")
+            throw ArgumentProblem(
+                .argumentTooDeep, "is nested deeper than \(CRDT.Limits.nestingDepth) levels")
         }
-        guard let argument = unwrapped(argument) else { return .null }
-        if let number = argument as? NSNumber, type(of: argument) is NSNumber.Type {
-            return try value(ofNumber: number, path)
+        // The commonest first: to compare types costs less than to ask for a conformance.
+        let type = type(of: argument)
+        if type == String.self, let text = argument as? String { return .string(text) }
+        if type == Int.self, let number = argument as? Int { return .int(Int64(number)) }
+        if type == [String: Any?].self, let members = argument as? [String: Any?] {
+            return try object(members, depth) { $0 }
         }
-        if let simple = try scalar(argument, path) { return simple }
-        if let elements = argument as? [Any?] { return try array(elements, path, depth) }
-        if let members = argument as? [String: Any?] { return try dictionary(members, path, depth) }
-        throw SDKError(
-            .argumentTypeInvalid,
-            "argument '\(path)' is of type \(type(of: argument)), which documents cannot hold")
+        if type == [String: Any].self, let members = argument as? [String: Any] {
+            return try object(members, depth) { $0 }
+        }
+        if type == [Any?].self, let elements = argument as? [Any?] {
+            return try array(elements, depth) { $0 }
+        }
+        if type == [Any].self, let elements = argument as? [Any] { return try array(elements, depth) { $0 } }
+        if let argument = argument as? any Argument { return try argument.argument(depth) }
+        return try foreign(argument, depth)
     }
 
-    private static func scalar(_ argument: Any, _ path: String) throws(SDKError) -> Value? {
-        switch argument {
-        case let value as Bool: return .bool(value)
-        case let value as String: return .string(value)
-        case let value as Substring: return .string(String(value))
-        case let value as Double: return .double(value)
-        case let value as Float: return .double(Double(value))
-        case let value as CGFloat: return .double(Double(value))
-        case let value as Data: return .binary([UInt8](value))
-        case let value as DittoDocumentID: return value.content
-        case is NSNull: return .null
-        case let value as any BinaryInteger:
-            guard let number = Int64(exactly: value) else { throw outOfRange(path) }
-            return .int(number)
-        default: return nil
-        }
-    }
-
-    private static func array(_ elements: [Any?], _ path: String, _ depth: Int) throws(SDKError) -> Value {
+    fileprivate static func array<Element>(
+        _ elements: [Element], _ depth: Int, _ lift: (Element) -> Any?
+    ) throws(ArgumentProblem) -> Value {
         var values: [Value] = []
         values.reserveCapacity(elements.count)
-        for (index, element) in elements.enumerated() {
-            values.append(try value(element as Any, path: "\(path)[\(index)]", depth: depth + 1))
+        do throws(ArgumentProblem) {
+            for element in elements {
+                guard let element = lift(element) else {
+                    values.append(.null)
+                    continue
+                }
+                values.append(try converted(element, depth + 1))
+            }
+        } catch {
+            throw error.below("[\(values.count)]")
         }
         return .array(values)
     }
 
-    private static func dictionary(
-        _ members: [String: Any?], _ path: String, _ depth: Int
-    ) throws(SDKError) -> Value {
+    fileprivate static func object<Member>(
+        _ members: [String: Member], _ depth: Int, _ lift: (Member) -> Any?
+    ) throws(ArgumentProblem) -> Value {
         var entries: [ObjectValue.Entry] = []
         entries.reserveCapacity(members.count)
-        for (key, member) in members {
-            entries.append(
-                (key: key, value: try value(member as Any, path: "\(path).\(key)", depth: depth + 1)))
+        var current = ""
+        do throws(ArgumentProblem) {
+            for (key, member) in members {
+                current = key
+                guard let member = lift(member) else {
+                    entries.append((key: key, value: .null))
+                    continue
+                }
+                entries.append((key: key, value: try converted(member, depth + 1)))
+            }
+        } catch {
+            throw error.below("." + current)
         }
         // A dictionary has no order of its own; sorted, the same one always gives the same operation. Its
         // keys are unique canonically, so they are bytewise.
-        return .object(ObjectValue(unique: entries.sorted { utf8Precedes($0.key, $1.key) }))
+        return .object(ObjectValue(unique: ObjectValue(unique: entries).sorted))
     }
 
-    /// `NSNumber` answers to every numeric type; its encoding says which one it was made of.
-    private static func value(ofNumber number: NSNumber, _ path: String) throws(SDKError) -> Value {
-        switch String(cString: number.objCType) {
-        case "c", "B": return .bool(number.boolValue)
-        case "d", "f": return .double(number.doubleValue)
-        case "Q" where number.uint64Value > UInt64(Int64.max): throw outOfRange(path)
-        default: return .int(number.int64Value)
+    /// What only Foundation can bridge, and integers of other widths.
+    private static func foreign(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
+        switch argument {
+        case let number as any BinaryInteger: return try integer(number)
+        case let text as String: return .string(text)
+        case let data as Data: return .binary([UInt8](data))
+        case let elements as [Any?]: return try array(elements, depth) { $0 }
+        case let members as [String: Any?]: return try object(members, depth) { $0 }
+        default:
+            throw ArgumentProblem(
+                .argumentTypeInvalid, "is of type \(type(of: argument)), which documents cannot hold")
         }
     }
 
-    private static func outOfRange(_ path: String) -> SDKError {
-        SDKError(.argumentOutOfRange, "argument '\(path)' is an integer beyond 64 bits")
-    }
-
-    /// What is inside any number of optionals; nil where one of them is empty.
-    private static func unwrapped(_ argument: Any) -> Any? {
-        var current = argument
-        while let optional = current as? any OptionalArgument,
-            Mirror(reflecting: current).displayStyle == .optional
-        {
-            guard let inside = optional.inside else { return nil }
-            current = inside
+    fileprivate static func integer(_ number: some BinaryInteger) throws(ArgumentProblem) -> Value {
+        guard let exact = Int64(exactly: number) else {
+            throw ArgumentProblem(.argumentOutOfRange, "is an integer beyond 64 bits")
         }
-        return current
+        return .int(exact)
     }
 }
 
-/// Lets an `Any` that holds an optional be opened.
-private protocol OptionalArgument {
-    var inside: Any? { get }
+/// Something that cannot be taken, and where it is below the argument.
+private struct ArgumentProblem: Error {
+    let code: SDKErrorCode
+    /// For a person, after the argument's name.
+    let reason: String
+    private(set) var path = ""
+
+    init(_ code: SDKErrorCode, _ reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+
+    func below(_ step: String) -> ArgumentProblem {
+        var problem = self
+        problem.path = step + path
+        return problem
+    }
 }
 
-extension Optional: OptionalArgument {
-    fileprivate var inside: Any? { self.map { $0 as Any } }
+/// A type whose values can be arguments.
+private protocol Argument {
+    func argument(_ depth: Int) throws(ArgumentProblem) -> Value
+}
+
+extension Argument where Self: BinaryInteger {
+    func argument(_ depth: Int) throws(ArgumentProblem) -> Value { try Arguments.integer(self) }
+}
+
+extension Int: Argument {}
+extension Int8: Argument {}
+extension Int16: Argument {}
+extension Int32: Argument {}
+extension Int64: Argument {}
+extension UInt: Argument {}
+extension UInt8: Argument {}
+extension UInt16: Argument {}
+extension UInt32: Argument {}
+extension UInt64: Argument {}
+
+extension Bool: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .bool(self) }
+}
+
+extension Double: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .double(self) }
+}
+
+extension Float: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .double(Double(self)) }
+}
+
+extension CGFloat: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .double(Double(self)) }
+}
+
+extension String: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .string(self) }
+}
+
+extension Substring: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .string(String(self)) }
+}
+
+extension Data: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .binary([UInt8](self)) }
+}
+
+extension NSNull: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .null }
+}
+
+extension NSNumber: Argument {
+    /// It answers to every numeric type; its encoding says which one it was made of.
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        switch String(cString: objCType) {
+        case "c", "B": return .bool(boolValue)
+        case "d", "f": return .double(doubleValue)
+        case "Q": return try Arguments.integer(uint64Value)
+        default: return .int(int64Value)
+        }
+    }
+}
+
+extension DittoDocumentID: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { content }
+}
+
+extension DittoAttachment: Argument {
+    // Marked, so that it becomes an ATTACHMENT where no type is declared.
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { token.marked }
+}
+
+extension Optional: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        guard let inside = self else { return .null }
+        return try Arguments.converted(inside, depth)
+    }
+}
+
+extension Array: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        try Arguments.array(self, depth) { $0 }
+    }
+}
+
+extension Dictionary: Argument {
+    // Not this type's own `Value`.
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> CRDT.Value {
+        guard let members = self as? [String: Value] else {
+            throw ArgumentProblem(
+                .argumentTypeInvalid, "is of type \(Self.self), which documents cannot hold")
+        }
+        return try Arguments.object(members, depth) { $0 }
+    }
 }

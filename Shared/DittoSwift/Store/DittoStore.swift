@@ -23,6 +23,7 @@ public typealias DittoStoreObservationHandlerWithSignalNext =
 public final class DittoStore: DittoQueryExecuting, Sendable {
     let engine: Engine
     let owner = Owner()
+    let transfers = TransfersLink()
 
     /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves
     /// the main queue of a Linux process unless it calls `dispatchMain()` or `RunLoop.main.run()`.)
@@ -86,7 +87,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     /// Executes a statement with everything the command line wants to know.
     package func run(_ statement: String, arguments: ObjectValue) async throws(Failure) -> StatementOutcome {
         do {
-            return try await engine.execute(statement, arguments)
+            return try await engine.execute(statement, arguments).decoded()
         } catch {
             throw Failure(error)
         }

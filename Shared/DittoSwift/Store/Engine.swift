@@ -20,6 +20,8 @@ final class Engine: Sendable {
     let settings: StoreSettings
     /// Runs the queries of observers.
     let evaluations: EvaluationPool
+    /// The attachments on this device.
+    let attachments: AttachmentFolder
 
     private let held: Mutex<Replica?>
     private let foreign = Mutex(Foreign())
@@ -34,6 +36,8 @@ final class Engine: Sendable {
         var rows: (@Sendable (_ lastUpdate: Int64?) -> [ObjectValue])?
         /// When something of others was last stored, in milliseconds since 1970.
         var lastUpdate: Int64?
+        /// Rows of the ways to them; nil before the instance is open.
+        var transports: (@Sendable () -> [ObjectValue])?
     }
 
     init(directory: String, logger: Logger) throws {
@@ -43,6 +47,7 @@ final class Engine: Sendable {
         let observers = ObserverRegistry()
         self.logger = logger
         self.observers = observers
+        attachments = AttachmentFolder(directory: directory)
         let settings = settings
         replica.withhold(settings.parameters.withheldFromServers)
         evaluations = EvaluationPool {
@@ -84,6 +89,14 @@ final class Engine: Sendable {
         let foreign = foreign.withLock { $0 }
         return foreign.rows?(foreign.lastUpdate) ?? []
     }
+
+    /// Says how the ways to others stand.
+    func setTransportInformation(_ rows: @escaping @Sendable () -> [ObjectValue]) {
+        foreign.withLock { $0.transports = rows }
+    }
+
+    /// The rows of `system:transports_info`.
+    func transportInformation() -> [ObjectValue] { foreign.withLock { $0.transports }?() ?? [] }
 
     private func noteForeignUpdate() {
         let now = Int64(clamping: environment.wallMilliseconds())
@@ -147,7 +160,7 @@ final class Engine: Sendable {
         replica.withhold(settings.parameters.withheldFromServers)
         if before.strictReads != options.strictReads { observers.evaluateAll() }
         return StatementOutcome(
-            kind: statement.kind, rows: [.object(result.row)], mutatedDocumentIDs: [],
+            kind: statement.kind, kept: [KeptRow(.object(result.row))], mutatedDocumentIDs: [],
             warnings: result.warnings.map(StatementWarning.init), commit: replica.head)
     }
 
@@ -182,12 +195,13 @@ final class Engine: Sendable {
             let outcome = try request.read(from: transaction, transaction.collectionNames)
                 .with(oversized: [], commit: try transaction.head())
             guard let query else { return (outcome, nil) }
-            let ids =
-                query.rowsAreDocuments
-                ? outcome.rows.compactMap { row in row["_id"].flatMap { try? DocumentID($0) } }
-                : try query.matchingIDs(in: transaction, options: request.options)
-            guard ids.count <= Limits.observedDocuments else { return (outcome, nil) }
-            return (outcome, ids.map(ObserverGate.hash).sorted())
+            guard query.rowsAreDocuments else {
+                let ids = try query.matchingIDs(in: transaction, options: request.options)
+                guard ids.count <= Limits.observedDocuments else { return (outcome, nil) }
+                return (outcome, ids.map(ObserverGate.hash).sorted())
+            }
+            guard outcome.kept.count <= Limits.observedDocuments else { return (outcome, nil) }
+            return (outcome, outcome.kept.compactMap(ObserverGate.hash).sorted())
         }
     }
 
@@ -229,8 +243,10 @@ final class Engine: Sendable {
 package struct StatementOutcome: Sendable {
     /// What the statement did.
     package let kind: StatementKind
+    /// The rows of a SELECT, whole documents as they are stored.
+    let kept: [KeptRow]
     /// The rows of a SELECT.
-    package let rows: [Value]
+    package var rows: [Value] { kept.map(\.decoded) }
     /// The documents a writing statement wrote.
     package let mutatedDocumentIDs: [DocumentID]
     /// What is probably not meant.

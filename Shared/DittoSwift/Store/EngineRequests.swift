@@ -18,7 +18,7 @@ extension Engine {
             } onCancel: {
                 running.cancel()
             }
-            end(running, .completed(max(outcome.rows.count, outcome.mutatedDocumentIDs.count)))
+            end(running, .completed(max(outcome.kept.count, outcome.mutatedDocumentIDs.count)))
             return outcome
         } catch {
             end(running, .failed(Failure(error).code))
@@ -43,15 +43,15 @@ extension Engine {
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
         _ running: RequestRegistry.Request
     ) throws -> StatementOutcome {
-        var rows: [Value] = []
+        var rows: [KeptRow] = []
         if let change = statement.indexChange(settings.parameters) {
             // A time-out is for statements that answer; building an index takes as long as it takes.
             try replica.change(change) { running.isCancelled ? .cancelled : nil }
         } else {
-            rows = [try provision(statement, arguments, replica, running)]
+            rows = [KeptRow(try provision(statement, arguments, replica, running))]
         }
         return StatementOutcome(
-            kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
+            kind: statement.kind, kept: rows, mutatedDocumentIDs: [],
             warnings: statement.warnings.map(StatementWarning.init), commit: replica.head)
     }
 

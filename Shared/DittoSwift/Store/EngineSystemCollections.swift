@@ -26,7 +26,8 @@ struct EngineSystemCollections: SystemCollections {
         case .indexes: indexes
         case .activeRequests: engine.settings.requests.activeRows(nanoseconds: Engine.nanoseconds())
         case .requestHistory: engine.settings.requests.historyRows
-        case .vitals, .metrics, .transportsInfo: nil
+        case .transportsInfo: engine.transportInformation()
+        case .vitals, .metrics: nil
         }
     }
 

@@ -26,7 +26,8 @@ struct StatementRequest: Sendable {
             in: transaction, arguments: arguments, options: options(transaction.collectionNames),
             idGenerator: generateID)
         return StatementOutcome(
-            kind: statement.kind, rows: result.rows, mutatedDocumentIDs: result.mutatedDocumentIDs,
+            kind: statement.kind, kept: result.rows.map { KeptRow($0) },
+            mutatedDocumentIDs: result.mutatedDocumentIDs,
             warnings: result.warnings.map(StatementWarning.init), commit: 0)
     }
 
@@ -34,15 +35,15 @@ struct StatementRequest: Sendable {
     func read(
         from source: some DocumentSource, _ collectionNames: () throws -> [String]
     ) throws -> StatementOutcome {
-        var rows: [Value] = []
-        let warnings = try statement.forEachRow(
+        var rows: [KeptRow] = []
+        let warnings = try statement.forEachResult(
             in: source, arguments: arguments, options: options(collectionNames)
         ) { row in
-            rows.append(row)
+            rows.append(row.kept)
             return true
         }
         return StatementOutcome(
-            kind: statement.kind, rows: rows, mutatedDocumentIDs: [],
+            kind: statement.kind, kept: rows, mutatedDocumentIDs: [],
             warnings: warnings.map(StatementWarning.init), commit: 0)
     }
 
@@ -63,10 +64,17 @@ extension PreparedStatement {
 }
 
 extension StatementOutcome {
+    /// The same with every row decoded. Throws `unreadableDocument`.
+    func decoded() throws -> StatementOutcome {
+        StatementOutcome(
+            kind: kind, kept: try kept.map { KeptRow(try $0.value) }, mutatedDocumentIDs: mutatedDocumentIDs,
+            warnings: warnings, commit: commit)
+    }
+
     /// The same, in a commit, with warnings about documents that became large.
     func with(oversized: [String], commit: UInt64) -> StatementOutcome {
         StatementOutcome(
-            kind: kind, rows: rows, mutatedDocumentIDs: mutatedDocumentIDs,
+            kind: kind, kept: kept, mutatedDocumentIDs: mutatedDocumentIDs,
             warnings: warnings
                 + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
             commit: commit)

@@ -27,6 +27,8 @@ public final class DittoSync: Sendable {
     private let state = Mutex(State())
     /// Advances with each status, acknowledgement and report.
     private let changes: ChangeSignal
+    /// Called when the connection stands otherwise.
+    private let statusListener = Mutex<(@Sendable () -> Void)?>(nil)
     let owner = Owner()
 
     /// Sync with nobody: subscriptions are kept, and that is all.
@@ -206,7 +208,13 @@ public final class DittoSync: Sendable {
         ]
     }
 
+    /// Says whom to tell when the connection stands otherwise.
+    func onStatus(_ listener: @escaping @Sendable () -> Void) {
+        statusListener.withLock { $0 = listener }
+    }
+
     private func heard(_ notice: PeerSync.Notice) {
+        if case .status = notice { statusListener.withLock { $0 }?() }
         guard case .report(let report) = notice else { return }
         switch report {
         case .subscriptionRefused(let key, let error):

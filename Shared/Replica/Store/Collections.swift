@@ -80,6 +80,8 @@ enum TableStatement: Int, CaseIterable {
     /// The state of an id, a tombstone's too.
     case state
     case insertion
+    /// Nothing where the document is there.
+    case addition
     case replacement
 
     func text(of table: DocumentTable) -> String {
@@ -92,6 +94,7 @@ enum TableStatement: Int, CaseIterable {
         case .liveness: "SELECT live FROM \(name) WHERE id = ?"
         case .state: "SELECT state FROM \(name) WHERE id = ?"
         case .insertion: insertion
+        case .addition: insertion + " ON CONFLICT (id) DO NOTHING"
         case .replacement:
             insertion + " ON CONFLICT (id) DO UPDATE SET live = ?2, position = ?3, state = ?4"
         }

@@ -27,6 +27,32 @@ enum DocumentRows {
         return try statement.step() ? statement.bits(0) : nil
     }
 
+    /// Writes the state of a live document unless the table holds the document, be it as a tombstone.
+    /// - Returns: whether it was written.
+    static func add(
+        _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: [UInt8], _ database: Database
+    ) throws -> Bool {
+        let statement = try table.statement(.addition, database)
+        statement.bind(1, id.bytes)
+        statement.bind(2, 1)
+        statement.bind(3, bits: position)
+        statement.bind(4, state)
+        try statement.run()
+        guard database.changesCount > 0 else { return false }
+        let indexes = try table.indexes(database)
+        guard !indexes.isEmpty else { return true }
+        let number = database.lastInsertedRowID
+        try state.withUnsafeBytes { bytes in
+            let document = try DocumentReader(bytes)
+            for index in indexes {
+                if let entry = try index.entry(of: document) {
+                    try index.insert(entry, of: number, database)
+                }
+            }
+        }
+        return true
+    }
+
     /// Writes a document's state. `isNew`: the table is known not to hold the document.
     static func put(
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],

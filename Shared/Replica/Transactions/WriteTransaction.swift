@@ -36,23 +36,6 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
-    /// What the transaction did to documents, in the order in which it first touched them.
-    private struct PendingDocuments {
-        private(set) var all: [(key: DocumentKey, written: Written)] = []
-        private var places: [DocumentKey: Int] = [:]
-
-        subscript(key: DocumentKey) -> Written? { places[key].map { all[$0].written } }
-
-        mutating func update(_ written: Written, _ key: DocumentKey) {
-            if let place = places.updateValue(all.count, forKey: key) {
-                places[key] = place
-                all[place].written = written
-            } else {
-                all.append((key, written))
-            }
-        }
-    }
-
     /// Documents that were looked for and found absent. Mostly the one looked for last is written next.
     private struct AbsentDocuments {
         private var last: DocumentKey?
@@ -64,32 +47,12 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
 
         /// Whether it was there.
+        @discardableResult
         mutating func remove(_ key: DocumentKey) -> Bool {
             guard last == key else { return !others.isEmpty && others.remove(key) != nil }
             last = nil
             if !others.isEmpty { others.remove(key) }
             return true
-        }
-    }
-
-    /// What the transaction did to a document.
-    private enum Written {
-        case edited(DocumentEditor.Pending)
-        /// Inserted where there was none, and not edited since.
-        case inserted(FreshDocument)
-
-        var edits: DocumentEditor.Pending {
-            switch self {
-            case .edited(let pending): pending
-            case .inserted(let document): document.pending
-            }
-        }
-
-        func delta(_ stamp: Stamp) -> [UInt8]? {
-            switch self {
-            case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
-            case .inserted(let document): document.delta
-            }
         }
     }
 
@@ -157,37 +120,42 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
-        pending.update(.edited(editor.pending), key)
+        pending.update(key, .edited(editor.pending))
     }
 
-    /// See `DocumentWriter`. A document that the tables do not hold, as `exists` has just found, is written
-    /// without the detour through an editor.
+    /// See `DocumentWriter`. A document that the tables do not hold is written without the detour through an
+    /// editor, and without a look at the tables before.
     public func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
-    ) throws {
+    ) throws -> Bool {
         let key = DocumentKey(collection: collection, id: id)
-        guard declared.children.isEmpty, withdrawn.isEmpty, absent.remove(key), pending[key] == nil,
+        if declared.children.isEmpty, withdrawn.isEmpty,
             let fresh = try FreshDocument(
                 fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp(for: key))
-        else {
-            return try edit(collection, id) { editor in
-                try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+        {
+            let table = try collections.requireNumber(of: collection, database)
+            try checkSize(fresh.state.count, key, grows: true)
+            if try DocumentRows.add(table, id, position: state.head + 1, state: fresh.state, database) {
+                absent.remove(key)
+                try checkEviction(key)
+                pending.append(key, .inserted(fresh))
+                return true
             }
         }
-        let table = try collections.requireNumber(of: collection, database)
-        try checkEviction(key)
-        try checkSize(fresh.state.count, key, grows: true)
-        try DocumentRows.put(
-            table, id, live: true, position: state.head + 1, state: fresh.state, isNew: true, database)
-        pending.update(.inserted(fresh), key)
+        guard try !exists(collection, id) else { return false }
+        try edit(collection, id) { editor in
+            try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+        }
+        return true
     }
 
     /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
     /// undone, and the transaction can go on.
     public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
-        let before = (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn)
+        let before = (collections, state, stamp, warnings, evicted, wanted, withdrawn)
         let authors = withheldAuthors
+        let mark = pending.begin()
         var result: Result?
         do {
             try database.inPart {
@@ -195,12 +163,14 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
                 return true
             }
         } catch {
-            (collections, pending, state, stamp, warnings, evicted, wanted, withdrawn) = before
+            (collections, state, stamp, warnings, evicted, wanted, withdrawn) = before
             withheldAuthors = authors
+            pending.undo(to: mark)
             absent = AbsentDocuments()
             hasEvictions = nil
             throw error
         }
+        pending.end(mark)
         guard let result else { preconditionFailure("a committed savepoint left no result") }
         return result
     }
@@ -261,7 +231,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// Everything edited so far; nil when nothing was.
     func made() throws -> Made? {
-        guard let stamp, !pending.all.isEmpty else { return nil }
+        guard let stamp, !pending.isEmpty else { return nil }
         var made = Made()
         var open: [Operation.Change] = []
         var others: [ActorID: [Operation.Change]] = [:]

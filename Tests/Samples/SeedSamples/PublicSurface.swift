@@ -10,6 +10,7 @@ final class SurfaceApplication {
     nonisolated(unsafe) var observer: DittoStoreObserver?  // one thread at a time: the test's
     nonisolated(unsafe) var subscription: DittoSyncSubscription?  // as above
     var statusObserver: DittoObserver?
+    var presenceObserver: DittoObserver?
     var usage: DiskUsageObserverHandle?
 
     init(_ ditto: Ditto) { self.ditto = ditto }
@@ -129,6 +130,115 @@ final class SurfaceApplication {
         for subscription in known { subscription.cancel() }
         ditto.sync.stop()
         return ["\(all.count)", "\(known.count)", "\(subscription?.isCancelled ?? false)"]
+    }
+
+    /// Section 9: presence.
+    func presence() throws -> [String] {
+        let presence: DittoPresence = ditto.presence
+        presenceObserver = presence.observe { graph in
+            let _: DittoPresenceGraph = graph
+        }
+        presenceObserver?.stop()
+        presenceObserver = presence.observe(didChangeHandler: { graph in print(graph.remotePeers.count) })
+        presenceObserver?.cancel()
+        let metadata: [String: Any?] = ["role": "till", "n": 1]
+        try presence.setPeerMetadata(metadata)
+        try presence.setPeerMetadataJSONData(presence.peerMetadataJSONData)
+        presence.connectionRequestHandler = { request in
+            let _: (String, [String: Any?], Data) = (
+                request.peerKeyString, request.peerMetadata, request.peerMetadataJSONData
+            )
+            let _: ([String: Any?], Data) = (
+                request.identityServiceMetadata, request.identityServiceMetadataJSONData
+            )
+            return request.connectionType == .bluetooth ? .deny : .allow
+        }
+        presence.connectionRequestHandler = nil
+        let graph: DittoPresenceGraph = presence.graph
+        let peers: [DittoPeer] = [graph.localPeer] + graph.remotePeers
+        var names: [String] = []
+        for peer in peers {
+            let _: (String, String, String) = (peer.peerKey, peer.peerKeyString, peer.deviceName)
+            let _: (Bool, Bool) = (peer.isConnectedToDittoCloud, peer.isConnectedToDittoServer)
+            let _: (DittoPeerOS?, DittoPeerOS?) = (peer.os, peer.osV2)
+            let _: (String?, Bool?, UInt8) = (
+                peer.dittoSDKVersion, peer.isCompatible, peer.queryOverlapGroup
+            )
+            let _: DittoAddress = peer.address
+            names.append("\(peer.os?.stringValue ?? "") \(peer.peerMetadata.compactMapValues { $0 }.count)")
+            names.append("\(peer.identityServiceMetadata.count)")
+            for connection in peer.connections {
+                let _: (String, String, String) = (connection.id, connection.peer1, connection.peer2)
+                let _: (String, String) = (connection.peerKeyString1, connection.peerKeyString2)
+                let _: Double? = connection.approximateDistanceInMeters
+                switch connection.type {
+                case .bluetooth, .accessPoint, .p2pWiFi, .webSocket: names.append(connection.type.rawValue)
+                @unknown default: break
+                }
+            }
+        }
+        let data = try JSONEncoder().encode(graph)
+        let same = try JSONDecoder().decode(DittoPresenceGraph.self, from: data) == graph
+        return names + ["\(same)", "\(Set(DittoConnectionType.allCases).count)"]
+    }
+
+    /// Section 10: transports.
+    func transports() -> [String] {
+        ditto.transportConfig.peerToPeer.lan.isEnabled.toggle()
+        ditto.updateTransportConfig { config in
+            config.peerToPeer.bluetoothLE.isEnabled = false
+            config.peerToPeer.awdl.isEnabled = false
+            config.peerToPeer.wifiAware.isEnabled = false
+            config.connect.webSocketURLs.insert("wss://example.com")
+            config.connect.tcpServers = ["host:4040"]
+            config.global.syncGroup = 1
+            config.global.routingHint = 2
+        }
+        ditto.updateTransportConfig(block: { $0.connect.webSocketURLs.removeAll() })
+        var config = DittoTransportConfig()
+        config.enableAllPeerToPeer()
+        config.setAllPeerToPeer(enabled: false)
+        config.listen.tcp.isEnabled = false
+        let _: (String, UInt16) = (config.listen.tcp.interfaceIP, config.listen.http.port)
+        let _: (String?, Bool) = (config.listen.http.tlsKeyPath, config.listen.http.webSocketSync)
+        let _: TimeInterval = config.connect.retryInterval
+        let condition = DittoTransportCondition.NoBleHardware
+        return [
+            "\(ditto.transportConfig.peerToPeer.lan.isEnabled)", "\(condition)",
+            "\(DittoConditionSource.Bluetooth)", "\(config == DittoTransportConfig())",
+        ]
+    }
+
+    /// Section 11: attachments.
+    func attachments(path: String) async throws -> [String] {
+        let attachment: DittoAttachment = try await ditto.store.newAttachment(
+            path: path, metadata: ["name": "x"])
+        try await ditto.store.execute(
+            query: "INSERT INTO COLLECTION files (file ATTACHMENT) DOCUMENTS (:new)",
+            arguments: ["new": ["_id": "1", "file": attachment] as [String: Any?]])
+        let items = try await ditto.store.execute(query: "SELECT * FROM files").items
+        let token = items.first?.value["file"] as? [String: Any] ?? [:]
+        let lengths: [String] = try await withCheckedThrowingContinuation { continuation in
+            do {
+                let fetcher: DittoAttachmentFetcher = try ditto.store.fetchAttachment(token: token) { event in
+                    switch event {
+                    case .completed(let attachment):
+                        let data = (try? attachment.data()) ?? Data()
+                        continuation.resume(returning: ["\(data.count)", "\(attachment.len)"])
+                    case .progress(let downloadedBytes, let totalBytes):
+                        let _: (UInt64, UInt64) = (downloadedBytes, totalBytes)
+                    case .deleted: break
+                    @unknown default: break
+                    }
+                }
+                let _: Set<DittoAttachmentFetcher> = [fetcher]
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+        let _: Set<DittoAttachmentFetcher> = ditto.store.attachmentFetchers
+        let all: Set<DittoAttachment> = [attachment]
+        return lengths + ["\(attachment.metadata["name"] ?? "")", "\(all.count)"]
     }
 
     /// Sections 12 and 13: differ, disk usage, small peer info, logger.

@@ -1,0 +1,85 @@
+import Attachments
+import CRDT
+import Foundation
+import Replica
+import Synchronization
+
+/// The attachments on this device, in `ditto_attachments` of the persistence directory; and which of them the
+/// server has not got yet, as empty files in `outgoing` there.
+///
+/// Everything blocks for the disk: it runs on `disk`.
+final class AttachmentFolder: Sendable {
+    static let disk = BlockingExecutor(label: "ditto.attachments", isSerial: false)
+
+    private let folder: String
+    private let opened = Mutex<BlobStore?>(nil)
+
+    init(directory: String) { folder = directory + "/ditto_attachments" }
+
+    /// The store, made when it is first needed.
+    /// - Throws: `AttachmentError`.
+    func store() throws -> BlobStore {
+        try opened.withLock { opened in
+            if let opened { return opened }
+            let store = try BlobStore(folder: folder)
+            opened = store
+            return store
+        }
+    }
+
+    /// Copies a file into the store, for the server to get, too.
+    /// - Throws: `SDK-0701` to `SDK-0703`, `AttachmentError`.
+    func take(_ path: String, _ metadata: [(key: String, value: String)]) throws -> AttachmentToken {
+        let handle: FileHandle
+        do {
+            handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        } catch {
+            throw Self.failure(error, path)
+        }
+        defer { try? handle.close() }
+        let writer = try store().writer()
+        while true {
+            let chunk: Data?
+            do {
+                chunk = try handle.read(upToCount: Attachments.Limits.readChunkBytes)
+            } catch {
+                throw Self.failure(error, path)
+            }
+            guard let chunk, !chunk.isEmpty else { break }
+            try writer.write(chunk)
+        }
+        let info = try writer.finish()
+        try outgoing(info.id.text).replace(with: Data())
+        guard let token = AttachmentToken(id: info.id.text, length: info.length, metadata: metadata) else {
+            preconditionFailure("a stored blob has an id and a length")
+        }
+        return token
+    }
+
+    /// Whether an attachment is here.
+    func holds(_ id: BlobID) throws -> Bool { try store().info(id) != nil }
+
+    /// The attachments that the server has not got yet.
+    var waiting: [BlobID] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + "/outgoing")) ?? []
+        return names.sorted().compactMap { try? BlobID($0) }
+    }
+
+    /// The server has it.
+    func wasSent(_ id: BlobID) { outgoing(id.text).remove() }
+
+    private func outgoing(_ name: String) -> ProtectedFile {
+        ProtectedFile(url: URL(fileURLWithPath: folder + "/outgoing/" + name))
+    }
+
+    /// What a file that cannot be read comes to.
+    static func failure(_ error: any Error, _ path: String) -> SDKError {
+        switch (error as? CocoaError)?.code {
+        case .fileReadNoSuchFile?, .fileNoSuchFile?:
+            SDKError(.attachmentFileMissing, "there is no file \(path)")
+        case .fileReadNoPermission?: SDKError(.attachmentFileForbidden, "\(path) may not be read")
+        default:
+            SDKError(.attachmentFileUnusable, "\(path) cannot be read: \(error.localizedDescription)")
+        }
+    }
+}

@@ -1,0 +1,267 @@
+import AsyncHTTPClient
+import Attachments
+import CRDT
+import Foundation
+import Logging
+import Synchronization
+
+/// Brings attachments from the server, and sends it those that were made here, while sync has a connection.
+///
+/// A download that breaks off goes on from where it was, as long as the fetcher lives; its bytes are
+/// compared with the token's id before anybody sees them. An upload begins anew. Both try again until they
+/// succeed, with growing pauses; `signal` advances when there is something new to try.
+///
+/// `state` guards the fetchers and the one task that sends.
+final class AttachmentTransfers: Sendable {
+    private struct State {
+        var fetchers: Set<DittoAttachmentFetcher> = []
+        var sending: Task<Void, Never>?
+        /// Something may have come while the task was ending.
+        var isCalled = false
+        var isShutDown = false
+    }
+
+    private let folder: AttachmentFolder
+    private let server: URL?
+    private let authenticator: DittoAuthenticator?
+    private let logger: Logger
+    private let isConnected: @Sendable () -> Bool
+    private let signal = ChangeSignal()
+    private let state = Mutex(State())
+
+    init(
+        _ folder: AttachmentFolder, server: ServerAddresses?, authenticator: DittoAuthenticator?,
+        logger: Logger, isConnected: @escaping @Sendable () -> Bool
+    ) {
+        self.folder = folder
+        self.server = server?.attachments
+        self.authenticator = authenticator
+        self.logger = logger
+        self.isConnected = isConnected
+    }
+
+    var fetchers: Set<DittoAttachmentFetcher> { state.withLock { $0.fetchers } }
+
+    func add(_ fetcher: DittoAttachmentFetcher) {
+        state.withLock { _ = $0.fetchers.insert(fetcher) }
+        fetcher.begin { [weak self] in await self?.fetch(fetcher) }
+    }
+
+    func remove(_ fetcher: DittoAttachmentFetcher) {
+        state.withLock { _ = $0.fetchers.remove(fetcher) }
+    }
+
+    /// The connection stands otherwise, or there is something to send.
+    func wake() {
+        signal.advance()
+        guard server != nil, isConnected() else { return }
+        state.withLock { state in
+            state.isCalled = true
+            guard state.sending == nil, !state.isShutDown else { return }
+            state.sending = Task { [weak self] in await self?.send() }
+        }
+    }
+
+    /// Ends everything.
+    func shutDown() {
+        let (fetchers, sending) = state.withLock { state in
+            state.isShutDown = true
+            return (state.fetchers, state.sending)
+        }
+        sending?.cancel()
+        for fetcher in fetchers { fetcher.stop() }
+    }
+
+    /// One request to the server, by the session that sync is connected with.
+    private func request(_ path: String) async throws -> HTTPClientRequest? {
+        guard let server, let authenticator, isConnected() else { return nil }
+        var request = HTTPClientRequest(url: server.appendingPathComponent(path).absoluteString)
+        request.headers.add(name: "Authorization", value: "Bearer \(try await authenticator.token())")
+        return request
+    }
+
+    /// Waits until there is something new to try, or the pause is over; the next pause.
+    private func rest(after version: UInt64, _ pause: Duration) async -> Duration {
+        await signal.wait(after: version, atMost: isConnected() ? pause : .seconds(3_600))
+        return min(pause * 2, Limits.longestTransferPause)
+    }
+}
+
+// MARK: - Downloads
+
+extension AttachmentTransfers {
+    /// What has come of an attachment.
+    ///
+    /// Unchecked: belongs to one task, which waits for each of its steps.
+    private final class Incoming: @unchecked Sendable {
+        private var writer: BlobWriter?
+        var told: Int64 = 0
+        var length: Int64 { writer?.length ?? 0 }
+
+        func begin(_ folder: AttachmentFolder) throws {
+            writer = try folder.store().writer()
+            told = 0
+        }
+        func write(_ bytes: [UInt8]) throws { try writer?.write(bytes) }
+        func finish(_ id: BlobID) throws {
+            _ = try writer?.finish(expected: id)
+            writer = nil
+        }
+        func drop() { writer = nil }
+    }
+
+    private func fetch(_ fetcher: DittoAttachmentFetcher) async {
+        let incoming = Incoming()
+        var pause = Limits.firstTransferPause
+        while !Task.isCancelled {
+            let version = signal.version
+            do {
+                if try await isHere(fetcher) { return fetcher.complete() }
+                let before = incoming.length
+                if try await download(fetcher, incoming) { return fetcher.complete() }
+                if incoming.length > before { pause = Limits.firstTransferPause }
+            } catch let error as AttachmentError {
+                // Other bytes than were asked for, or a full disk: what has come is worth nothing.
+                incoming.drop()
+                logger.warning("an attachment cannot be fetched", metadata: ["error": "\(error)"])
+            } catch {
+                logger.debug("a download broke off", metadata: ["error": "\(error)"])
+            }
+            pause = await rest(after: version, pause)
+        }
+    }
+
+    private func isHere(_ fetcher: DittoAttachmentFetcher) async throws -> Bool {
+        let (folder, id) = (folder, fetcher.id)
+        return try await AttachmentFolder.disk.run { try folder.holds(id) }
+    }
+
+    /// One attempt. False where the server has nothing, or there is no connection.
+    private func download(_ fetcher: DittoAttachmentFetcher, _ incoming: Incoming) async throws -> Bool {
+        guard var request = try await request(fetcher.id.text) else { return false }
+        let total = Int64(fetcher.attachment.len)
+        if incoming.length > 0 { request.headers.add(name: "Range", value: "bytes=\(incoming.length)-") }
+        let response = try await HTTPConnections.client.execute(
+            request, timeout: .hours(Limits.transferTimeoutHours))
+        let folder = folder
+        switch response.status.code {
+        case 200: try await AttachmentFolder.disk.run { try incoming.begin(folder) }
+        case 206 where incoming.length > 0: break
+        default:
+            logger.debug(
+                "the server has no attachment for this peer",
+                metadata: ["id": "\(fetcher.id)", "status": "\(response.status.code)"])
+            return false
+        }
+        let step = max(Limits.progressBytes, total / 100)
+        for try await buffer in response.body {
+            let bytes = Array(buffer.readableBytesView)
+            try await AttachmentFolder.disk.run { try incoming.write(bytes) }
+            guard incoming.length <= total else {
+                throw AttachmentError(.digestMismatch, "more came than the token says")
+            }
+            if incoming.length - incoming.told >= step || incoming.length == total {
+                incoming.told = incoming.length
+                fetcher.report(incoming.length)
+            }
+        }
+        try await AttachmentFolder.disk.run {
+            try incoming.finish(fetcher.id)
+        }
+        return true
+    }
+}
+
+// MARK: - Uploads
+
+extension AttachmentTransfers {
+    private func send() async {
+        var pause = Limits.firstTransferPause
+        while !Task.isCancelled {
+            let version = signal.version
+            state.withLock { $0.isCalled = false }
+            let (folder, waiting) = (folder, folder.waiting)
+            var sent = 0
+            for id in waiting {
+                do {
+                    guard try await upload(id) else { break }
+                    try await AttachmentFolder.disk.run { folder.wasSent(id) }
+                    sent += 1
+                } catch {
+                    logger.debug("an upload broke off", metadata: ["error": "\(error)"])
+                    break
+                }
+            }
+            if sent == waiting.count || !isConnected() {
+                let isDone = state.withLock { state in
+                    guard !state.isCalled || state.isShutDown else { return false }
+                    state.sending = nil
+                    return true
+                }
+                if isDone { return }
+            } else {
+                pause = await rest(after: version, sent > 0 ? Limits.firstTransferPause : pause)
+            }
+        }
+    }
+
+    /// One attempt. False where the server does not take it, or there is no connection.
+    private func upload(_ id: BlobID) async throws -> Bool {
+        guard var request = try await request("upload") else { return false }
+        let folder = folder
+        let reader = try await AttachmentFolder.disk.run { try folder.store().reader(id) }
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/octet-stream")
+        request.body = .stream(BlobBytes(reader: reader), length: .known(reader.length))
+        let response = try await HTTPConnections.client.execute(
+            request, timeout: .hours(Limits.transferTimeoutHours))
+        let answer = Array(try await response.body.collect(upTo: Limits.uploadAnswerBytes).readableBytesView)
+        guard response.status.code == 200,
+            (try? JSONText.parse(answer))?["id"]?.stringValue == id.text
+        else {
+            logger.warning(
+                "the server does not take an attachment",
+                metadata: ["id": "\(id)", "status": "\(response.status.code)"])
+            return false
+        }
+        return true
+    }
+}
+
+/// The bytes of a blob, read a chunk at a time.
+private struct BlobBytes: AsyncSequence, Sendable {
+    typealias Element = UInt8
+    let reader: BlobReader
+
+    func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let reader: BlobReader
+        private var chunk: [UInt8] = []
+        private var next = 0
+        private var offset: Int64 = 0
+
+        init(reader: BlobReader) { self.reader = reader }
+
+        mutating func next() async throws -> UInt8? {
+            if next == chunk.count {
+                guard offset < reader.length else { return nil }
+                let (reader, place) = (reader, offset)
+                chunk = try await AttachmentFolder.disk.run { try reader.read(at: place) }
+                guard !chunk.isEmpty else { return nil }
+                offset += Int64(chunk.count)
+                next = 0
+            }
+            defer { next += 1 }
+            return chunk[next]
+        }
+    }
+}
+
+/// What a store fetches and sends attachments with, which exists only after it.
+final class TransfersLink: Sendable {
+    private let transfers = Mutex<AttachmentTransfers?>(nil)
+
+    var current: AttachmentTransfers? { transfers.withLock { $0 } }
+    func connect(_ made: AttachmentTransfers) { transfers.withLock { $0 = made } }
+}

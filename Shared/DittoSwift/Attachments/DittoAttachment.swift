@@ -1,0 +1,153 @@
+import Attachments
+import CRDT
+import Foundation
+
+/// A file beside the documents: a document holds its token, and this is the file on this device.
+///
+/// As a value in a statement's arguments it is the token, an ATTACHMENT.
+public final class DittoAttachment: Hashable, Sendable {
+    let token: AttachmentToken
+    private let folder: AttachmentFolder
+
+    init(_ token: AttachmentToken, _ folder: AttachmentFolder) {
+        self.token = token
+        self.folder = folder
+    }
+
+    /// Names its bytes: the same bytes have the same id everywhere.
+    public var id: String { token.id }
+    /// Its length in bytes.
+    public var len: Int { Int(token.length) }
+    /// What the application said about it.
+    public var metadata: [String: String] {
+        Dictionary(token.metadata.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    }
+
+    /// All its bytes. Waits for the disk.
+    /// - Throws: `storeError`: `.attachmentNotFound` when it is not here any more,
+    ///   `.failedToFetchAttachment` when it cannot be read.
+    public func data() throws -> Data {
+        var data = Data()
+        try forEachChunk { data.append(contentsOf: $0) }
+        return data
+    }
+
+    /// The name of `data()` up to 4.x.
+    public func getData() throws -> Data { try data() }
+
+    /// Copies it to a file that does not exist yet. Waits for the disk.
+    /// - Throws: `ioError`: `.alreadyExists`, `.operationFailed`; and what `data()` throws.
+    public func copy(toPath path: String) throws {
+        do {
+            guard !FileManager.default.fileExists(atPath: path) else {
+                throw SDKError(.attachmentCopyExists, "\(path) is there already")
+            }
+            func failure(_ reason: String) -> SDKError {
+                SDKError(.attachmentCopyFailed, "\(path) cannot be written: \(reason)")
+            }
+            guard FileManager.default.createFile(atPath: path, contents: nil),
+                let handle = FileHandle(forWritingAtPath: path)
+            else { throw failure("it cannot be made") }
+            do {
+                try forEachChunk { chunk in
+                    do {
+                        try handle.write(contentsOf: chunk)
+                    } catch {
+                        throw failure(error.localizedDescription)
+                    }
+                }
+                try handle.close()
+            } catch {
+                // No half a file stays.
+                try? FileManager.default.removeItem(atPath: path)
+                throw error
+            }
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    private func forEachChunk(_ body: ([UInt8]) throws -> Void) throws {
+        do {
+            let reader = try folder.store().reader(BlobID(token.id))
+            var offset: Int64 = 0
+            while offset < reader.length {
+                let chunk = try reader.read(at: offset)
+                guard !chunk.isEmpty else {
+                    throw AttachmentError(.corrupt, "the file of \(token.id) has become shorter")
+                }
+                try body(chunk)
+                offset += Int64(chunk.count)
+            }
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Same bytes and same metadata.
+    public static func == (left: DittoAttachment, right: DittoAttachment) -> Bool {
+        left.token == right.token
+    }
+    /// By id.
+    public func hash(into hasher: inout Hasher) { hasher.combine(token.id) }
+}
+
+/// What a fetch comes to. At most one of `completed` and `deleted` comes, and nothing after it.
+public enum DittoAttachmentFetchEvent: Sendable {
+    /// The attachment is on this device.
+    case completed(DittoAttachment)
+    /// So much of it has come.
+    case progress(downloadedBytes: UInt64, totalBytes: UInt64)
+    /// It is gone everywhere. Servers of this version never say so.
+    case deleted
+}
+
+extension DittoStore {
+    /// Makes an attachment of a file, which is copied. It is sent to the server as soon as sync has a
+    /// connection.
+    /// - Throws: `storeError`: `.attachmentFileNotFound`, `.attachmentFilePermissionDenied`,
+    ///   `.failedToCreateAttachment`.
+    public func newAttachment(
+        path: String, metadata: [String: String] = [:]
+    ) async throws -> DittoAttachment {
+        do {
+            _ = try engine.replica()
+            let folder = engine.attachments
+            let texts = metadata.map { (key: $0.key, value: $0.value) }
+            let token = try await AttachmentFolder.disk.run { try folder.take(path, texts) }
+            transfers.current?.wake()
+            return DittoAttachment(token, folder)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Fetches an attachment by the token that a document holds, from this device or from the server. Goes on
+    /// over lost connections, from where it was, until it has come or the fetcher is stopped.
+    /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is no token.
+    @discardableResult @preconcurrency
+    public func fetchAttachment(
+        token: [String: Any?], deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
+        onFetchEvent: @escaping @Sendable (DittoAttachmentFetchEvent) -> Void
+    ) throws -> DittoAttachmentFetcher {
+        do {
+            _ = try engine.replica()
+            guard let transfers = transfers.current,
+                let token = AttachmentToken(try Arguments.value(token, path: "token", depth: 0))
+            else {
+                throw SDKError(
+                    .attachmentTokenInvalid, "an attachment token is a dictionary of id, len and metadata")
+            }
+            let id = try BlobID(token.id)
+            let fetcher = DittoAttachmentFetcher(
+                id, DittoAttachment(token, engine.attachments), transfers, queue, onFetchEvent)
+            transfers.add(fetcher)
+            return fetcher
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// The fetchers that are under way.
+    public var attachmentFetchers: Set<DittoAttachmentFetcher> { transfers.current?.fetchers ?? [] }
+}

@@ -1,0 +1,128 @@
+import CRDT
+import DQL
+import Foundation
+import Logging
+import Replica
+import Synchronization
+
+/// Tells about this small peer: a document of the collection `__small_peer_info` under the peer's key, which
+/// sync brings to the server like any other.
+///
+/// Told while there is a connection, every `small_peer_info_publish_interval_secs`, and as soon as the
+/// application has said something new. `signal` advances when there may be something to tell.
+final class SmallPeerReport: Sendable {
+    /// What is known of this peer elsewhere.
+    struct Source: Sendable {
+        var peerKey: @Sendable () -> String
+        var deviceName: @Sendable () -> String
+        var isConnected: @Sendable () -> Bool
+        /// The queries of the subscriptions.
+        var subscriptions: @Sendable () -> [String]
+    }
+
+    private struct State {
+        var task: Task<Void, Never>?
+        var isShutDown = false
+    }
+
+    /// Where it is told.
+    static let collection = "__small_peer_info"
+    private let engine: Engine
+    private let info: DittoSmallPeerInfo
+    private let source: Source
+    private let signal = ChangeSignal()
+    private let state = Mutex(State())
+
+    init(_ engine: Engine, _ info: DittoSmallPeerInfo, _ source: Source) {
+        self.engine = engine
+        self.info = info
+        self.source = source
+    }
+
+    /// The connection stands otherwise, or the application has said something new.
+    func wake() {
+        signal.advance()
+        guard source.isConnected() else { return }
+        state.withLock { state in
+            guard state.task == nil, !state.isShutDown else { return }
+            state.task = Task { [weak self] in await self?.run() }
+        }
+    }
+
+    func shutDown() {
+        let task = state.withLock { state in
+            state.isShutDown = true
+            return state.task
+        }
+        task?.cancel()
+    }
+
+    private func run() async {
+        var told = ContinuousClock.now
+        while !Task.isCancelled {
+            let version = signal.version
+            let interval = engine.settings.parameters.smallPeerInfoInterval
+            let isDue = info.hasNews || (interval > .zero && told.duration(to: .now) >= interval)
+            if isDue, source.isConnected(), info.isEnabled, info.syncScope == .bigPeerOnly {
+                told = .now
+                do {
+                    info.wasTold()
+                    try await tell()
+                } catch {
+                    engine.logger.debug(
+                        "what this peer tells about itself cannot be written", metadata: ["error": "\(error)"]
+                    )
+                }
+            }
+            let left = interval - told.duration(to: .now)
+            await signal.wait(
+                after: version, atMost: interval > .zero ? max(left, .seconds(1)) : .seconds(3_600))
+        }
+    }
+
+    /// Not by a statement: those may not write to the system's collections. Each field is a REGISTER.
+    private func tell() async throws {
+        let fields = try await document()
+        let id = try DocumentID(.string(source.peerKey()))
+        let replica = try engine.replica()
+        try await engine.writer.run {
+            _ = try replica.write { transaction in
+                try transaction.edit(Self.collection, id) { editor in
+                    if !editor.exists { editor.create() }
+                    for field in fields.entries {
+                        try editor.set([field.key], field.value, objectsAreRegisters: true)
+                    }
+                }
+            }
+        }
+    }
+
+    private func document() async throws -> ObjectValue {
+        let parameters = engine.settings.parameters
+        let now = Int64(clamping: engine.environment.wallMilliseconds())
+        let queries = source.subscriptions().sorted().prefix(parameters.smallPeerInfoSubscriptions)
+        let collections = try await counts(parameters.smallPeerInfoCollections)
+        return ObjectValue(unique: [
+            (key: "device_name", value: .string(source.deviceName())),
+            (key: "os", value: .string(DittoPeerOS.current.stringValue)),
+            (key: "sdk", value: ["language": "Swift", "version": .string(Ditto.version)]),
+            (key: "last_update", value: .int(now)),
+            (key: "local_subscriptions", value: .array(queries.map { .string($0) })),
+            (key: "collections", value: .object(collections)),
+            (key: "metadata", value: .object(info.told)),
+        ])
+    }
+
+    /// How many documents the first collections hold.
+    private func counts(_ limit: Int) async throws -> ObjectValue {
+        let replica = try engine.replica()
+        let names = try await engine.readers.run { try replica.read { try $0.collectionNames() } }
+        var counts: [ObjectValue.Entry] = []
+        for name in names.sorted(by: utf8Precedes).prefix(limit) {
+            let quoted = name.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
+            let rows = try await engine.execute("SELECT COUNT(*) AS n FROM `\(quoted)`", ObjectValue()).rows
+            counts.append((key: name, value: rows.first?["n"] ?? .int(0)))
+        }
+        return ObjectValue(unique: counts)
+    }
+}

@@ -1,0 +1,211 @@
+import Attachments
+import Foundation
+import Mimeo
+import TestSupport
+import Testing
+
+@testable import DittoSwift
+
+@Suite("Attachments")
+struct AttachmentTests {
+    /// A file of so many bytes, no two places of which look alike.
+    private func file(_ directory: URL, _ count: Int, seed: UInt64 = 1) throws -> (url: URL, data: Data) {
+        var dice = SplitMix64(seed: seed)
+        let words = (0..<(count / 8 + 1)).map { _ in dice.next() }
+        let data = words.withUnsafeBytes { Data($0.prefix(count)) }
+        let url = directory.appendingPathComponent("file-\(seed)-\(count)")
+        try data.write(to: url)
+        return (url, data)
+    }
+
+    private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
+        let ditto = try await Ditto.open(
+            config: DittoConfig(
+                databaseID: server.databaseID, connect: .server(url: server.url),
+                persistenceDirectory: directory.appendingPathComponent(name)))
+        ditto.auth?.expirationHandler = { ditto, _ in
+            _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+        }
+        return ditto
+    }
+
+    /// The kind of an error about attachments, and our code.
+    private func failure(_ body: () async throws -> Void) async -> [String] {
+        do {
+            try await body()
+            return []
+        } catch {
+            let code = error.localizedDescription.prefix { $0 != ":" }
+            if case DittoSwiftError.ioError(let reason) = error {
+                return [Mirror(reflecting: reason).children.first?.label ?? "", String(code)]
+            }
+            return [storeReason(error) ?? "\(error)", String(code)]
+        }
+    }
+
+    @Test("a file becomes an attachment, its token stands in a document, and it is fetched where it is")
+    func local() async throws {
+        try await withTemporaryDirectory { directory in
+            let (url, data) = try file(directory, 600_000)
+            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let made = try await ditto.store.newAttachment(path: url.path, metadata: ["name": "x.bin"])
+            #expect(made.len == 600_000 && made.metadata == ["name": "x.bin"])
+            #expect(try made.data() == data && made.getData() == data)
+            // A copy: the file may go.
+            try FileManager.default.removeItem(at: url)
+            try await ditto.store.execute(
+                query: "INSERT INTO cars DOCUMENTS (:car)",
+                arguments: ["car": ["_id": 1, "photo": made] as [String: Any?]])
+            let car = try await ditto.store.execute(query: "SELECT * FROM cars").items.first?.value
+            let token = try #require(car?["photo"] as? [String: Any?])
+            #expect(token["id"] as? String == made.id && token["len"] as? Int == 600_000)
+            // It is an ATTACHMENT, not an object that looks like one.
+            let kept = try await ditto.store.execute(
+                query: "SELECT * FROM COLLECTION cars (photo ATTACHMENT) WHERE photo IS NOT MISSING")
+            #expect(kept.items.count == 1)
+            let events = Collected<DittoAttachmentFetchEvent>()
+            let fetcher = try ditto.store.fetchAttachment(token: token) { events.add($0) }
+            let all = await events.wait { !$0.isEmpty }
+            guard case .completed(let fetched)? = all.first else {
+                Issue.record("\(all)")
+                return
+            }
+            #expect(fetched == made && fetched.hashValue == made.hashValue)
+            #expect(await eventually { ditto.store.attachmentFetchers.isEmpty })
+            fetcher.stop()
+            let copy = directory.appendingPathComponent("copy").path
+            try fetched.copy(toPath: copy)
+            #expect(FileManager.default.contents(atPath: copy) == data)
+            #expect(await failure { try fetched.copy(toPath: copy) } == ["alreadyExists", "SDK-0705"])
+            let nowhere = directory.appendingPathComponent("none/copy").path
+            #expect(await failure { try fetched.copy(toPath: nowhere) } == ["operationFailed", "SDK-0706"])
+            await ditto.close()
+        }
+    }
+
+    @Test("what is no file and what is no token is refused by the case an application catches")
+    func refused() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let store = ditto.store
+            let none = directory.appendingPathComponent("none").path
+            #expect(
+                await failure { _ = try await store.newAttachment(path: none) }
+                    == ["attachmentFileNotFound", "SDK-0701"])
+            #expect(
+                await failure { _ = try await store.newAttachment(path: directory.path) }
+                    == ["failedToCreateAttachment", "SDK-0703"])
+            let forbidden = Failure(
+                AttachmentFolder.failure(CocoaError(.fileReadNoPermission), "/x")
+            ).publicError
+            #expect(
+                await failure { throw forbidden } == ["attachmentFilePermissionDenied", "SDK-0702"])
+            let tokens: [[String: Any?]] = [[:], ["id": 1, "len": 2], ["id": "x"], ["a": Date()]]
+            for token in tokens {
+                #expect(
+                    await failure { try store.fetchAttachment(token: token) { _ in } }.first?.hasSuffix(
+                        "Invalid")
+                        == true, "\(token)")
+            }
+            #expect(
+                await failure { try store.fetchAttachment(token: ["id": "../x", "len": 2]) { _ in } }
+                    == ["attachmentTokenInvalid", "BLOB-0101"])
+            #expect(store.attachmentFetchers.isEmpty)
+            // Of an attachment that is here no more.
+            let (url, _) = try file(directory, 10)
+            let made = try await store.newAttachment(path: url.path)
+            try FileManager.default.removeItem(
+                at: directory.appendingPathComponent("store/ditto_attachments/\(made.id.prefix(2))"))
+            #expect(await failure { _ = try made.data() } == ["attachmentNotFound", "BLOB-0102"])
+            await ditto.close()
+            #expect(
+                await failure { _ = try await store.newAttachment(path: url.path) }
+                    == ["backendError", "SDK-0402"])
+        }
+    }
+
+    @Test(
+        "an attachment that was made offline reaches another peer over the server, whole, with its progress")
+    func overTheServer() async throws {
+        try await withTemporaryDirectory { directory in
+            let (url, data) = try file(directory, 3_000_000)
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                // Made, and the application ended, before there was a connection.
+                let first = try await open(server, directory, "a")
+                let made = try await first.store.newAttachment(path: url.path, metadata: ["name": "x"])
+                try await first.store.execute(
+                    query: "INSERT INTO cars DOCUMENTS (:car)",
+                    arguments: ["car": ["_id": 1, "photo": made] as [String: Any?]])
+                await first.close()
+                let b = try await open(server, directory, "b")
+                try b.sync.registerSubscription(query: "SELECT * FROM cars")
+                try b.sync.start()
+                let a = try await open(server, directory, "a")
+                try a.sync.start()
+                let outgoing = directory.appendingPathComponent("a/ditto_attachments/outgoing").path
+                #expect(
+                    try await eventually {
+                        try await b.store.execute(query: "SELECT * FROM cars").items.count == 1
+                    })
+                let car = try await b.store.execute(query: "SELECT * FROM cars").items.first?.value
+                let token = try #require(car?["photo"] as? [String: Any?])
+                let progress = Collected<[UInt64]>()
+                let came = Collected<DittoAttachment>()
+                try b.store.fetchAttachment(token: token) { event in
+                    switch event {
+                    case .progress(let bytes, let total): progress.add([bytes, total])
+                    case .completed(let attachment): came.add(attachment)
+                    case .deleted: Issue.record("deleted")
+                    }
+                }
+                let attachment = try #require(await came.wait { !$0.isEmpty }.first)
+                #expect(try attachment.data() == data)
+                #expect(attachment.metadata == ["name": "x"] && attachment.id == made.id)
+                #expect(progress.all.last == [3_000_000, 3_000_000])
+                #expect(progress.all.allSatisfy { $0[1] == 3_000_000 })
+                #expect(progress.all.map { $0[0] } == progress.all.map { $0[0] }.sorted())
+                #expect(
+                    await eventually {
+                        (try? FileManager.default.contentsOfDirectory(atPath: outgoing))?.isEmpty ?? false
+                    })
+                // What was fetched is here, and nobody sends it back.
+                #expect(b.store.attachmentFetchers.isEmpty)
+                #expect(
+                    !FileManager.default.fileExists(
+                        atPath: directory.appendingPathComponent("b/ditto_attachments/outgoing").path))
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("a fetcher waits for what nobody has yet; stopped, it is told nothing more")
+    func waiting() async throws {
+        try await withTemporaryDirectory { directory in
+            let (url, data) = try file(directory, 100_000)
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let (a, b) = (
+                    try await open(server, directory, "a"), try await open(server, directory, "b")
+                )
+                for ditto in [a, b] { try ditto.sync.start() }
+                let probe = try await Ditto.open(config: .local(directory.appendingPathComponent("probe")))
+                let known = try await probe.store.newAttachment(path: url.path)
+                await probe.close()
+                let token: [String: Any?] = ["id": known.id, "len": known.len, "metadata": [String: Any?]()]
+                let (kept, stopped) = (Collected<String>(), Collected<String>())
+                try b.store.fetchAttachment(token: token) { kept.add("\($0)") }
+                let fetcher = try b.store.fetchAttachment(token: token) { stopped.add("\($0)") }
+                #expect(b.store.attachmentFetchers.count == 2)
+                fetcher.stop()
+                #expect(b.store.attachmentFetchers.count == 1)
+                _ = try await a.store.newAttachment(path: url.path)
+                #expect(await kept.wait { $0.last?.hasPrefix("completed") ?? false }.count >= 1)
+                let last = try await b.store.newAttachment(path: url.path)
+                #expect(try last.data() == data)
+                #expect(stopped.all.isEmpty)
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+}
