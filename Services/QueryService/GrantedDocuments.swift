@@ -136,9 +136,9 @@ struct GrantedWriter: DocumentWriter {
     func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
-    ) throws {
+    ) throws -> Bool {
         try check(collection, id)
-        try base.insert(
+        return try base.insert(
             collection, id, fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
     }
 
