@@ -12,7 +12,8 @@ enum HeldReader {
     ) throws -> HeldAnswer {
         let range = HeldRange(
             documents: try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) },
-            after: page.after, isLast: page.isLast, bytes: Limits.pageBytes, rows: Limits.pageDocuments)
+            after: page.after, isLast: page.isLast, bytes: min(Limits.pageBytes, page.maxBytes),
+            rows: Limits.pageDocuments)
         return try replica.read { transaction in
             let found = try transaction.compare(range, of: query, mayWrite: { mayWrite.allows($0) }) {
                 access.allows($0)

@@ -175,6 +175,7 @@ public final class ReplicatorPart: ServicePart {
             if let access { pump.deliver(.grantChanged(access)) }
         }
         await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        let kept = await hub.partial(of: identity.peerKey)
         // Revoked since its token was looked at: from here on the watch tells.
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
@@ -183,7 +184,7 @@ public final class ReplicatorPart: ServicePart {
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.rights)))
+                access: ReadAccess(identity.rights), kept: kept))
         return await pump.run(session, over: connection)
     }
 

@@ -42,6 +42,7 @@ let package = Package(
             "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
+                "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),
         module(
