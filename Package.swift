@@ -34,6 +34,8 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let certificates = Target.Dependency.product(name: "X509", package: "swift-certificates")
+let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
@@ -41,6 +43,7 @@ let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swif
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -50,7 +53,7 @@ let shared: [Target] = [
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", grdb, sqlite, logging]),
-    module("Identity", ["CRDT", jwt, crypto]),
+    module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
     module(
@@ -67,9 +70,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "Identity", "OperationLog", "Postgres", "Replica", hummingbird, httpClient, nioCore,
-            nioPosix,
-            nioHTTP, nioWebSocket,
+            "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
+            nioCore, nioPosix, nioHTTP, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -86,7 +88,11 @@ let shared: [Target] = [
 let services: [Target] =
     service(
         "AuthGateway",
-        ["ServiceKit", "CRDT", "Identity", hummingbird, httpClient, crypto, nioCore, logging, arguments])
+        [
+            "ServiceKit", "CRDT", "OperationLog", "Identity", hummingbird, httpClient, crypto, nioCore,
+            logging,
+            arguments,
+        ])
     + service(
         "Replicator",
         [
@@ -102,7 +108,10 @@ let services: [Target] =
             arguments,
         ])
     + service(
-        "AttachmentStore", ["ServiceKit", "Attachments", "Identity", hummingbird, nioCore, arguments])
+        "AttachmentStore",
+        [
+            "ServiceKit", "Attachments", "OperationLog", "Identity", hummingbird, nioCore, logging, arguments,
+        ])
     + service(
         "Mimeo",
         [
@@ -144,7 +153,7 @@ let checks: [Target] = [
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("IdentityTests", ["Identity", crypto]),
+    tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(
         "ServiceKitTests",
@@ -155,7 +164,10 @@ let checks: [Target] = [
         ]),
     tests(
         "AuthGatewayTests",
-        ["AuthGateway", "ServiceKit", "Identity", hummingbird, httpClient, crypto, nioCore, logging]),
+        [
+            "AuthGateway", "ServiceKit", "OperationLog", "Identity", "CRDT", hummingbird, httpClient, crypto,
+            nioCore, logging,
+        ]),
     tests(
         "AttachmentStoreTests",
         [
@@ -172,14 +184,21 @@ let checks: [Target] = [
     tests(
         "QueryServiceTests",
         [
-            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "CRDT", "LogDoubles",
-            httpClient, logging,
+            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
+            "LogDoubles", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",
-        ["DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport"],
+        [
+            "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport",
+            httpClient, nioCore,
+        ],
         exclude: ["Fixtures"]),
-    tests("MimeoTests", ["Mimeo", "DittoSwift", "ServiceKit", "CRDT", "TestSupport", logging]),
+    tests(
+        "MimeoTests",
+        [
+            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
+        ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.
     .executableTarget(
@@ -216,6 +235,8 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),

@@ -39,7 +39,7 @@ public final class AttachmentStore: ServicePart {
         for version in ["v4", "v5"] {
             mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
                 let identity = try await self.authenticator.identity(for: request)
-                guard identity.grant.allowsWritingAnything else {
+                guard identity.rights.write.allowsAnything else {
                     throw IdentityError.notPermitted("write attachments")
                 }
                 return try await UploadRoute(store: self.store(of: identity), maximumBytes: self.maximumBytes)
@@ -48,7 +48,7 @@ public final class AttachmentStore: ServicePart {
             for method in [HTTPRequest.Method.get, .head] {
                 mount.on(method, "/api/\(version)/attachments/:id") { request, context in
                     let identity = try await self.authenticator.identity(for: request)
-                    guard identity.grant.allowsReadingAnything else {
+                    guard identity.rights.read.allowsAnything else {
                         throw IdentityError.notPermitted("read attachments")
                     }
                     return try await DownloadRoute(store: self.store(of: identity))

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Attachments
 import Logging
+import OperationLog
 import ServiceKit
 
 /// `attachment-store`: the store in a process of its own.
@@ -23,15 +24,24 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, issuer: issuer, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
+        let log = try configuration.openLog(logger: logger)
+        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"),
-            authenticator: Authenticator(
-                source: JWKSKeySource(issuer: configuration.requiredIssuer(), logger: logger)),
+            authenticator: Authenticator(configuration, system: system, logger: logger),
             maximumBytes: maxAttachmentBytes)
-        let host = ServiceHost(parts: [store], listen: configuration.listen, logger: logger) { address in
+        let host = ServiceHost(
+            parts: [SystemDatabasePart(system), store], listen: configuration.listen, logger: logger
+        ) { address in
             ServiceMain.say("url: \(address.origin)")
         }
-        try await host.run(signals: ServiceMain.stopSignals)
+        do {
+            try await host.run(signals: ServiceMain.stopSignals)
+        } catch {
+            await log.close()
+            throw error
+        }
+        await log.close()
     }
 
     /// What `main.swift` calls.

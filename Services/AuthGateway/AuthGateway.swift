@@ -4,84 +4,188 @@ import Identity
 import Logging
 import ServiceKit
 
-/// Turns logins into access tokens, and publishes the keys that verify them.
+/// Turns logins into access tokens, publishes the keys that verify them, and keeps the list of databases.
 ///
-/// Keeps databases, development tokens and signing keys in its folder (`StateFile`). On start it registers
-/// every database with the operation log, which is where the other services learn that it exists.
+/// Everything it knows is in the system database on the log (`SystemDatabase`), which the other services
+/// follow; what is secret there is sealed under a key of its folder. On start every database is registered
+/// with the operation log.
 public struct AuthGateway: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4001
     /// `auth-gateway`.
     public let name = "auth-gateway"
-    /// The database of the first start; the same after every restart.
-    public let development: DevelopmentDatabase
 
-    private let registry: DatabaseRegistry
+    /// What a deployment may choose.
+    public struct Options: Sendable {
+        /// Path of the file that says who may log in to which databases, see `ProvidersFile`; its databases
+        /// are made if need be.
+        public var providers: String?
+        /// Path of the file with the key that secrets are sealed under; nil makes one in the folder.
+        public var secretsKey: String?
+        /// Path of the file with the admin credential; nil makes one in the folder.
+        public var adminCredential: String?
+        /// Whether the last address of `X-Forwarded-For` is believed: behind a proxy, and only there.
+        public var trustsProxy = false
+        /// How long a token of the development provider lasts.
+        public var session: Duration = Limits.developmentSession
+
+        /// Nothing chosen.
+        public init() {}
+    }
+
+    private let state: GatewayState
+    private let legacy: LegacyStateFile
+    private let key: SecretFile
     private let providers: ProvidersFile
     private let registerDatabase: @Sendable (String) async throws -> Void
     private let session: Duration
     private let nowSeconds: @Sendable () -> Int64
     private let logger: Logger
+    private let limiter: AttemptLimiter
+    private let admin: AdminRoutes
+    private let trustsProxy: Bool
+    private let authenticator: Authenticator
 
-    /// Opens the state, and makes the development database on the very first start.
+    /// Reads its files, and makes the secrets that are not there.
     /// - Parameters:
     ///   - folder: `DATA/auth`; made with mode 0700.
-    ///   - providers: path of the file that says who may log in to which databases beside the development
-    ///     provider's users, see `ProvidersFile`; its databases are made if need be.
-    ///   - session: how long a token of the development provider lasts.
+    ///   - system: must be open before the gateway starts (`SystemDatabasePart`).
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
+    ///   - attemptClock: what the limits of attempts are measured by.
     ///   - registerDatabase: makes a database known to the operation log; called for each on every start.
-    /// - Throws: `AUTH-0501` to `AUTH-0503`.
+    /// - Throws: `AUTH-0501` to `AUTH-0504`.
     public init(
-        folder: String, providers: String? = nil, session: Duration = Limits.developmentSession,
+        folder: String, system: SystemDatabase, options: Options = Options(),
         nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        attemptClock: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         logger: Logger = Logger(label: "auth-gateway"),
         registerDatabase: @escaping @Sendable (String) async throws -> Void
     ) throws {
-        self.providers = try providers.map { try ProvidersFile(path: $0, logger: logger) } ?? .empty
-        registry = try DatabaseRegistry(folder: folder)
-        development = try registry.loadOrCreateDevelopment()
-        try registry.ensure(self.providers.databases.keys.sorted())
-        self.session = session
+        providers = try options.providers.map { try ProvidersFile(path: $0, logger: logger) } ?? .empty
+        try SecretFile.makeFolder(folder)
+        legacy = LegacyStateFile(folder: folder)
+        if let found = try legacy.read() { try GatewayState.validate(found) }
+        key = SecretFile(
+            path: options.secretsKey ?? "\(folder)/secrets.key", isOwn: options.secretsKey == nil)
+        if key.exists { _ = try key.text(logger: logger) }
+        let credential = SecretFile(
+            path: options.adminCredential ?? "\(folder)/admin.token", isOwn: options.adminCredential == nil)
+        state = GatewayState(system: system, logger: logger, nowSeconds: nowSeconds)
+        limiter = AttemptLimiter(now: attemptClock)
+        authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
+        admin = AdminRoutes(
+            state: state, credential: try credential.text(logger: logger), limiter: limiter,
+            trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, registerDatabase: registerDatabase)
+        trustsProxy = options.trustsProxy
+        session = options.session
         self.nowSeconds = nowSeconds
         self.logger = logger
         self.registerDatabase = registerDatabase
     }
 
-    /// The keys that verify this gateway's tokens, for services in the same process.
-    public var keySource: InMemoryKeySource { registry.publicKeys }
+    /// The system database, for services of the same process.
+    public var systemDatabase: SystemDatabase { state.system }
 
-    /// Registers every database with the log.
-    public func start() async throws {
-        for id in registry.databaseIDs { try await registerDatabase(id) }
+    /// The database of the first start; the same after every restart. To be asked after the start.
+    public var development: DevelopmentDatabase {
+        guard let first = state.first, let token = try? state.developmentToken(of: first.id) else {
+            preconditionFailure("a gateway that has started has its first database")
+        }
+        return DevelopmentDatabase(id: first.id, token: token)
     }
 
-    /// `POST /_ditto/auth/login` and `GET /_ditto/auth/jwks.json`.
+    /// Takes over what an earlier version kept, makes the first database, and registers all with the log.
+    public func start() async throws {
+        // First of all the key, on everything that is sealed: with another one nothing is to be changed.
+        if state.hasSealed, !key.exists {
+            throw AuthGatewayError(
+                .secretSealed,
+                "the log holds secrets, and the key they are sealed under is not in \(key.path)")
+        }
+        try state.use(SecretBox(secret: try key.text(logger: logger)))
+        let found = try legacy.read()
+        try await state.prepare(found, configured: providers.databases.keys.sorted())
+        if let found {
+            // With what is in the log now: the file is the only other copy.
+            guard state.hasTakenOver(found) else {
+                throw AuthGatewayError(.stateUnusable, "the state file was not taken over whole")
+            }
+            try legacy.remove()
+        }
+        for id in state.databaseIDs { try await registerDatabase(id) }
+    }
+
+    /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
     public func mount(on mount: inout ServiceMount) {
-        mount.on(.post, "/_ditto/auth/login") { request, _ in
+        mount.on(.post, "/_ditto/auth/login") { request, context in
             let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
-            return try await login(LoginRequest(json: body.readableBytesView))
+            return try await login(
+                LoginRequest(json: body.readableBytesView),
+                from: request.source(context, trustsProxy: trustsProxy))
         }
         mount.on(.get, "/_ditto/auth/jwks.json") { _, _ in
-            .json(registry.publicKeys.current.json())
+            .json(state.keySet(nowSeconds: nowSeconds()).json())
         }
+        mount.on(.post, "/_ditto/auth/cert") { request, _ in
+            let identity = try await authenticator.identity(for: request)
+            let body = try await AdminBody(request, known: ["request"])
+            guard let text = try body.text("request") else { throw AdminBody.missing("request") }
+            return try await certify(identity, text)
+        }
+        admin.mount(on: &mount)
     }
 
-    private func login(_ request: LoginRequest) async throws -> Response {
-        let provider = try provider(for: request)
+    /// The peer's certificate, and those of the authorities that count now.
+    private func certify(_ identity: Identity, _ request: String) async throws -> Response {
+        let key = try await state.signingKey(of: identity.databaseID)
         let now = nowSeconds()
-        switch try await provider.answer(request, nowSeconds: now) {
+        let certificate = try PeerCertificate.issue(
+            to: identity, request: request, with: key, nowSeconds: now)
+        let authorities = try state.authorities(of: identity.databaseID, nowSeconds: now)
+        let body: Value = [
+            "certificate": .string(certificate.pem), "authorities": .array(authorities.map { .string($0) }),
+        ]
+        return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
+    }
+
+    private func login(_ request: LoginRequest, from address: String) async throws -> Response {
+        let from = AttemptLimiter.Source.address(address)
+        let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
+        try limiter.admit(from, to)
+        let provider = try await knownProvider(for: request, from)
+        let now = nowSeconds()
+        let answer: ProviderAnswer
+        do {
+            answer = try await provider.answer(request, nowSeconds: now)
+        } catch {
+            limiter.failed(from)
+            throw error
+        }
+        switch answer {
         case .refused(let clientInfo):
+            limiter.failed(from, to)
             logger.info(
                 "login refused",
                 metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
             return LoginRefusal(clientInfo: clientInfo).response
         case .accepted(let login):
+            let lifted = try checkRevocations(of: request, login.userID)
+            // What is issued in the second of a lift must not look older than it.
+            let issued = max(now, lifted + 1)
             let identity = Identity(
                 userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
-                grant: login.grant, expiresAtSeconds: now + login.seconds)
-            let key = try registry.signingKey(of: request.databaseID)
-            let token = AccessToken.issue(identity, with: key, nowSeconds: now)
+                grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: issued,
+                tokenID: AccessToken.newID(), metadata: login.metadata)
+            let key = try await state.signingKey(of: request.databaseID)
+            let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
+            guard token.utf8.count <= AccessToken.maximumBytes else {
+                logger.warning(
+                    "a provider gives more permissions than a token holds",
+                    metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
+                throw AuthGatewayError(
+                    .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
+            }
+            state.noteEnd(now + login.seconds, in: request.databaseID)
             return LoginAnswer(
                 accessToken: token, expiresIn: login.seconds, userID: login.userID,
                 clientInfo: login.clientInfo
@@ -89,22 +193,58 @@ public struct AuthGateway: ServicePart {
         }
     }
 
-    /// - Throws: `AUTH-0402`, `AUTH-0403`.
-    private func provider(for request: LoginRequest) throws(AuthGatewayError) -> Provider {
-        guard let secret = registry.developmentToken(of: request.databaseID) else {
-            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+    /// As `provider(for:)`. Another gateway may have made database or provider a moment ago; and names are
+    /// guessed like secrets.
+    private func knownProvider(
+        for request: LoginRequest, _ from: AttemptLimiter.Source
+    ) async throws -> Provider {
+        if let provider = try? provider(for: request) { return provider }
+        try? await state.system.refresh()
+        do {
+            return try provider(for: request)
+        } catch {
+            limiter.failed(from)
+            throw error
         }
+    }
+
+    /// When the latest revocation was lifted of who logs in; 0 where there was none.
+    /// - Throws: `AUTH-0408`.
+    private func checkRevocations(
+        of request: LoginRequest, _ userID: String
+    ) throws(AuthGatewayError) -> Int64 {
+        let directory = state.system.directory
+        let names: [(Revocation.Subject, String?)] = [(.user, userID), (.peer, request.peerKey)]
+        var latest: Int64 = 0
+        for case (let subject, let name?) in names {
+            guard let found = directory.revocation(of: subject, name, in: request.databaseID) else {
+                continue
+            }
+            guard let lifted = found.liftedAtSeconds else {
+                throw AuthGatewayError(.loginRevoked, "this \(subject.rawValue) was revoked")
+            }
+            latest = max(latest, lifted)
+        }
+        return latest
+    }
+
+    /// - Throws: `AUTH-0402`, `AUTH-0403`, `AUTH-0505`.
+    private func provider(for request: LoginRequest) throws(AuthGatewayError) -> Provider {
+        let secret = try state.developmentToken(of: request.databaseID)
         let configured = providers.databases[request.databaseID]
-        if DevelopmentProvider.names.contains(request.provider), configured?.allowsDevelopment ?? true {
+        if DevelopmentProvider.names.contains(request.provider), configured?.allowsDevelopment ?? true,
+            let secret
+        {
             return .anonymous(
                 AnonymousProvider(
                     sharedToken: secret, grant: .everything, seconds: session.components.seconds,
                     userID: DevelopmentProvider.userID))
         }
         // Names are ASCII: whatever else would be equal to one in Swift is another name.
-        guard request.provider.utf8.allSatisfy({ $0 < 0x80 }),
-            let provider = configured?.providers[request.provider]
-        else { throw AuthGatewayError(.providerUnknown, "the database has no provider of this name") }
-        return provider
+        if request.provider.utf8.allSatisfy({ $0 < 0x80 }) {
+            if let provider = configured?.providers[request.provider] { return provider }
+            if let provider = try state.provider(request.provider, of: request.databaseID) { return provider }
+        }
+        throw AuthGatewayError(.providerUnknown, "the database has no provider of this name")
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import OperationLog
 import ServiceKit
 
 /// `auth-gateway`: the gateway in a process of its own.
@@ -21,12 +22,11 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
             options, providers: providers, port: AuthGateway.defaultPort)
         let logger = Logger(label: "auth-gateway")
         let log = try configuration.openLog(logger: logger)
-        let gateway = try AuthGateway(
-            folder: configuration.folder("auth"), providers: configuration.providers, logger: logger
-        ) { id in
-            _ = try await log.createDatabase(id)
-        }
-        let host = ServiceHost(parts: [gateway], listen: configuration.listen, logger: logger) { address in
+        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
+        let host = ServiceHost(
+            parts: [SystemDatabasePart(system), gateway], listen: configuration.listen, logger: logger
+        ) { address in
             ServiceMain.say(
                 "url: \(address.origin)", "database: \(gateway.development.id)",
                 "token: \(gateway.development.token)")
@@ -42,4 +42,22 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
 
     /// What `main.swift` calls.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
+}
+
+extension AuthGateway {
+    /// The gateway that flags and files describe.
+    public init(
+        _ configuration: ServiceConfiguration, log: any OperationLog, system: SystemDatabase, logger: Logger
+    ) throws {
+        var options = Options()
+        options.providers = configuration.providers
+        options.secretsKey = configuration.secretsKey
+        options.adminCredential = configuration.adminToken
+        options.trustsProxy = configuration.behindProxy
+        try self.init(
+            folder: configuration.folder("auth"), system: system, options: options, logger: logger
+        ) { id in
+            _ = try await log.createDatabase(id)
+        }
+    }
 }

@@ -15,12 +15,26 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case providerUnavailable = "AUTH-0405"
     /// 502: the provider's webhook answered what cannot be used.
     case providerAnswerInvalid = "AUTH-0406"
+    /// 401: the admin credential is missing or another one.
+    case adminRefused = "AUTH-0407"
+    /// 401: the user or the peer was revoked.
+    case loginRevoked = "AUTH-0408"
+    /// 409: there is one already.
+    case exists = "AUTH-0409"
+    /// 429: too many logins failed; `Retry-After` says when to come back.
+    case tooManyAttempts = "AUTH-0410"
+    /// 404: there is no such provider, key or revocation to change.
+    case recordUnknown = "AUTH-0411"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
     case stateUnreadable = "AUTH-0502"
     /// The file of `--providers` cannot be read, or is not of the documented shape.
     case providersUnreadable = "AUTH-0503"
+    /// A file with a secret may be read by others, or is too short.
+    case secretUnsafe = "AUTH-0504"
+    /// A secret in the system database was sealed under another key.
+    case secretSealed = "AUTH-0505"
 }
 
 /// What this service throws. Holds no token and no key.
@@ -30,25 +44,35 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
     /// For a person.
     public let message: String
 
-    init(_ code: AuthGatewayErrorCode, _ message: String) {
+    /// When to come back, in seconds, where that is known.
+    let retryAfterSeconds: Int64?
+
+    init(_ code: AuthGatewayErrorCode, _ message: String, retryAfterSeconds: Int64? = nil) {
         self.code = code
         self.message = message
+        self.retryAfterSeconds = retryAfterSeconds
     }
 
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .requestMalformed: .badRequest
-        case .databaseUnknown, .providerUnknown: .notFound
-        case .loginRefused: .unauthorized
+        case .databaseUnknown, .providerUnknown, .recordUnknown: .notFound
+        case .loginRefused, .loginRevoked, .adminRefused: .unauthorized
+        case .exists: .conflict
+        case .tooManyAttempts: .tooManyRequests
         case .providerUnavailable: .serviceUnavailable
         case .providerAnswerInvalid: .badGateway
-        case .stateUnusable, .stateUnreadable, .providersUnreadable: .internalServerError
+        case .stateUnusable, .stateUnreadable, .providersUnreadable, .secretUnsafe, .secretSealed:
+            .internalServerError
         }
     }
 
     /// When to come back, where that may help.
-    public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
+    public var httpHeaders: HTTPFields {
+        if let retryAfterSeconds { return [.retryAfter: "\(retryAfterSeconds)"] }
+        return httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
+    }
 
     /// The stable code as text.
     public var publicCode: String { code.rawValue }

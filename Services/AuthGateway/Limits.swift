@@ -5,8 +5,6 @@ public enum Limits {
     /// How long a session of the development provider lasts: a day, so that a developer logs in about once
     /// per working day and a token that leaks into a terminal's history is soon worthless.
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)
-    /// 256 bits, as much as the hash behind every comparison.
-    public static let developmentTokenBytes = 32
     /// One attempt at a webhook: a person waits for it.
     static let webhookTimeout: Duration = .seconds(5)
     /// A server that does not take a connection by then is not there.
@@ -31,4 +29,22 @@ public enum Limits {
     static let sharedTokenBytes = 16
     /// The least length of a signing secret: as much as the hash that it keys.
     static let signingSecretBytes = 32
+    /// A secret in a file has 256 bits, in hexadecimal or base64.
+    static let secretCharacters = 32
+    /// An admin request names one thing; a provider with its secrets is the largest.
+    static let adminBodyBytes = 64 * 1024
+    /// The longest an API key lasts.
+    static let apiKeyLifeSeconds: Int64 = 366 * 24 * 60 * 60
+    /// What a person calls a key.
+    static let nameBytes = 256
+    /// Failed logins after which an address waits, within `attemptWindow`: a person mistypes some times.
+    static let failuresPerAddress = 20
+    /// The same for all that log in to one provider: many people, some of whom mistype.
+    static let failuresPerProvider = 600
+    /// Failures are counted over so long, and forgotten after it.
+    static let attemptWindow: Duration = .seconds(60)
+    /// Addresses and providers that are counted at a time; the oldest are forgotten first.
+    static let countedSources = 16_384
+    /// What an identity shows to every peer: it stands in every token and certificate.
+    static let metadataBytes = 4_096
 }

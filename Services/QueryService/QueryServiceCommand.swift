@@ -20,12 +20,14 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, projection: projection, issuer: issuer, port: QueryServicePart.defaultPort)
         let logger = Logger(label: "query-service")
-        let keys = JWKSKeySource(issuer: try configuration.requiredIssuer(), logger: logger)
         let log = try configuration.openLog(logger: logger)
+        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = QueryServicePart(
-            log: log, authenticator: Authenticator(source: keys),
+            log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), logger: logger)
-        let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
+        let host = ServiceHost(
+            parts: [SystemDatabasePart(system), part], listen: configuration.listen, logger: logger
+        ) { address in
             ServiceMain.say("url: \(address.origin)")
         }
         do {

@@ -21,7 +21,7 @@ struct UnfoldedAppend: Sendable {
 /// nobody has touched that since, and what was moved on the condition that no copy of it has come since.
 struct AdmissionCheck {
     let replica: Replica
-    let grant: Grant
+    let grant: CompiledGrant
     let wallMilliseconds: UInt64
     /// What was appended here and is not folded, in order.
     let unfolded: [UnfoldedAppend]
@@ -93,7 +93,7 @@ struct AdmissionCheck {
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
         guard
             let change = operation.changes.first(where: {
-                !grant.allowsWriting(collection: $0.collection)
+                !grant.write.allows($0.collection, $0.id)
             })
         else { return nil }
         return refusal(of: operation, .writeNotGranted, "no right to write \(change.collection)")
@@ -143,7 +143,7 @@ struct AdmissionCheck {
         if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
         var reads: [Touch] = []
         for (change, delta) in zip(operation.changes, deltas) {
-            guard grant.allowsWriting(collection: change.collection) else {
+            guard grant.write.allows(change.collection, change.id) else {
                 return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
             }
             let key = DocumentKey(collection: change.collection, id: change.id)

@@ -18,15 +18,18 @@ struct CatchUpReader {
     private var gone: [Frame.Candidate] = []
     private var size = 0
     private var visited = 0
+    /// About how many bytes of documents the page holds.
+    private let bytes: Int
     private var last: UInt64
 
     static func page(
         of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: UInt64,
-        namesAfter: UInt64, start: LogPosition
+        namesAfter: UInt64, start: LogPosition, maxBytes: Int
     ) throws -> CatchUpPage {
         try replica.read { transaction in
             var reader = CatchUpReader(
-                query: query, access: access, namesAfter: namesAfter, after: offset)
+                query: query, access: access, namesAfter: namesAfter, after: offset,
+                bytes: min(Limits.pageBytes, maxBytes))
             var isComplete = true
             try transaction.changes(in: query.collection, after: offset) { document in
                 guard !reader.isFull || document.position == reader.last else {
@@ -45,7 +48,10 @@ struct CatchUpReader {
         }
     }
 
-    private init(query: SubscriptionQuery, access: ReadAccess, namesAfter: UInt64, after offset: UInt64) {
+    private init(
+        query: SubscriptionQuery, access: ReadAccess, namesAfter: UInt64, after offset: UInt64, bytes: Int
+    ) {
+        self.bytes = bytes
         self.query = query
         self.access = access
         self.namesAfter = namesAfter
@@ -53,7 +59,7 @@ struct CatchUpReader {
     }
 
     private var isFull: Bool {
-        visited >= Limits.pageDocuments || size >= Limits.pageBytes
+        visited >= Limits.pageDocuments || size >= bytes
             || candidates.count + gone.count >= Limits.pageCandidates
     }
 

@@ -38,6 +38,8 @@ package actor DatabaseHub {
     private(set) var sessions = 0
     /// The running sessions: whose each is, and how it is told something.
     private var running: [UInt64: (rights: SessionRights, end: @Sendable (SyncError) -> Void)] = [:]
+    /// What broken connections have brought of large uploads, by peer key; the latest last.
+    private var partials: [(key: String, message: PartialMessage)] = []
     private var follower: Task<Void, Never>?
     private let whenLost: @Sendable (DatabaseHub) -> Void
     /// Whether it is being closed: sessions find another one.
@@ -127,6 +129,21 @@ package actor DatabaseHub {
         _ session: UInt64, _ rights: SessionRights, end: @escaping @Sendable (SyncError) -> Void
     ) {
         running[session] = (rights, end)
+    }
+
+    /// Keeps what has come of a peer's message for its next session; nil when it is complete. In memory, so
+    /// it is a matter of this instance and this run, and bounded: the oldest go first.
+    package func keep(_ partial: PartialMessage?, of peerKey: String?) {
+        guard let peerKey, !peerKey.isEmpty else { return }
+        partials.removeAll { utf8Equal($0.key, peerKey) }
+        guard let partial else { return }
+        partials.append((peerKey, partial))
+        while partials.reduce(0, { $0 + $1.message.count }) > Limits.partialBytes { partials.removeFirst() }
+    }
+
+    /// What was kept for a peer.
+    package func partial(of peerKey: String?) -> PartialMessage? {
+        partials.first { utf8Equal($0.key, peerKey ?? "") }?.message
     }
 
     /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of it.

@@ -1,19 +1,23 @@
 import CRDT
 import DQL
+import Identity
 import Replica
 import Sync
 
 /// Answers a page of what a subscriber holds from a materialization, in one short snapshot.
 enum HeldReader {
     static func answer(
-        _ page: HeldPage, of query: SubscriptionQuery, _ access: ReadAccess, mayWrite: Bool,
+        _ page: HeldPage, of query: SubscriptionQuery, _ access: ReadAccess, mayWrite: CompiledRules,
         in replica: Replica
     ) throws -> HeldAnswer {
         let range = HeldRange(
             documents: try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) },
-            after: page.after, isLast: page.isLast, bytes: Limits.pageBytes, rows: Limits.pageDocuments)
+            after: page.after, isLast: page.isLast, bytes: min(Limits.pageBytes, page.maxBytes),
+            rows: Limits.pageDocuments)
         return try replica.read { transaction in
-            let found = try transaction.compare(range, of: query, mayWrite: mayWrite) { access.allows($0) }
+            let found = try transaction.compare(range, of: query, mayWrite: { mayWrite.allows($0) }) {
+                access.allows($0)
+            }
             func key(_ id: DocumentID) -> DocumentKey { DocumentKey(collection: query.collection, id: id) }
             var answer = HeldAnswer()
             answer.documents = found.documents.map {

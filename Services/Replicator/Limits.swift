@@ -11,6 +11,8 @@ public enum Limits {
     public static let liveBatchOperations = 512
     /// The longest single sleep until a token expires, in seconds.
     public static let longestExpirySleepSeconds: Int64 = 86_400
+    /// Bytes of unfinished uploads that are kept for the next session of their peers.
+    public static let partialBytes = 64 * 1_048_576
     /// Sessions one database may have at once in this process.
     public static let sessionsPerDatabase = 20_000
     /// The most encoded bytes a document may come to by uploads. Local writes stop at 5 MiB; concurrent
@@ -51,4 +53,7 @@ public enum Limits {
     public static let housekeepingInterval = Duration.seconds(60)
     /// The least time that a lease for it lasts: many times what one step takes on a busy machine.
     static let shortestHousekeepingLease = Duration.seconds(10)
+    /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
+    /// that signed its token.
+    static let rightsLook: Duration = .seconds(30)
 }

@@ -20,13 +20,15 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, issuer: issuer, port: ReplicatorPart.defaultPort)
         let logger = Logger(label: "replicator")
-        let keys = JWKSKeySource(issuer: try configuration.requiredIssuer(), logger: logger)
         let log = try configuration.openLog(logger: logger)
+        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = ReplicatorPart(
-            log: log, authenticator: Authenticator(source: keys),
+            log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             folder: try configuration.folder("replicator"), housekeeping: housekeeping.options,
             logger: logger)
-        let host = ServiceHost(parts: [part], listen: configuration.listen, logger: logger) { address in
+        let host = ServiceHost(
+            parts: [SystemDatabasePart(system), part], listen: configuration.listen, logger: logger
+        ) { address in
             ServiceMain.say("url: \(address.origin)")
         }
         do {

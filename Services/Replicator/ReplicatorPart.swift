@@ -60,6 +60,14 @@ public final class ReplicatorPart: ServicePart {
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
+        mount.background("revocations") { [self] in await followRevocations() }
+        // A signing key retires at a time, without a change of the system database.
+        mount.background("rights") { [self] in
+            while true {
+                try await Task.sleep(for: Limits.rightsLook)
+                await judgeSessions()
+            }
+        }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
@@ -86,6 +94,20 @@ public final class ReplicatorPart: ServicePart {
         in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
     ) async {
         for hub in hubs.all where utf8Equal(hub.database, database) { await hub.changeRights(judge) }
+    }
+
+    /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
+    private func followRevocations() async {
+        guard let changes = authenticator.changes else { return }
+        for await _ in changes { await judgeSessions() }
+    }
+
+    private func judgeSessions() async {
+        for hub in hubs.all {
+            await hub.changeRights { [authenticator] identity in
+                authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
+            }
+        }
     }
 
     /// Failing while the log takes no writes or a database cannot be folded.
@@ -153,11 +175,16 @@ public final class ReplicatorPart: ServicePart {
             if let access { pump.deliver(.grantChanged(access)) }
         }
         await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        let kept = await hub.partial(of: identity.peerKey)
+        // Revoked since its token was looked at: from here on the watch tells.
+        if let refusal = authenticator.refusal(of: identity) {
+            pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
+        }
         let session = Session(
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.grant)))
+                access: ReadAccess(identity.rights), kept: kept))
         return await pump.run(session, over: connection)
     }
 

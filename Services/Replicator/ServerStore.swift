@@ -55,8 +55,8 @@ package struct ServerStore: SessionStore {
             return .frontier(
                 heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, registered),
                 hashes: try await hub.hashes(for: hello, known))
-        case .readPage(let subscription, let query, let access, let start):
-            guard let page = try await page(query, access, start) else {
+        case .readPage(let subscription, let query, let access, let start, let maxBytes):
+            guard let page = try await page(query, access, start, maxBytes) else {
                 return .unknownPlace(subscription: subscription)
             }
             return .page(subscription: subscription, page)
@@ -93,6 +93,9 @@ package struct ServerStore: SessionStore {
         }
     }
 
+    /// See `SessionStore`.
+    package func keep(_ partial: PartialMessage?) async { await hub.keep(partial, of: identity.peerKey) }
+
     /// Goes on under a newer token. While tokens cannot be checked the earlier one counts, to its end.
     private func renew(_ token: String) async -> Event {
         do {
@@ -125,7 +128,7 @@ package struct ServerStore: SessionStore {
     /// Reads a page; nil for a place that the log does not have, or behind which something was reaped
     /// (rules 14 and 18). A materialization that is behind the place folds up to it first.
     private func page(
-        _ query: SubscriptionQuery, _ access: ReadAccess, _ start: PageStart
+        _ query: SubscriptionQuery, _ access: ReadAccess, _ start: PageStart, _ maxBytes: Int
     ) async throws -> CatchUpPage? {
         guard let beginning = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
@@ -147,7 +150,7 @@ package struct ServerStore: SessionStore {
         var page = try await hub.materializer.executor.run {
             try CatchUpReader.page(
                 of: replica, query: query, access: access, after: offset, namesAfter: namesFrom,
-                start: beginning)
+                start: beginning, maxBytes: maxBytes)
         }
         if page.head == nil { page.reached = try await log.position(at: page.offset, in: database) }
         return page
@@ -167,9 +170,9 @@ package struct ServerStore: SessionStore {
     ) async throws -> HeldAnswer {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
-        let mayWrite = identity.grant.allowsWriting(collection: query.collection)
+        let rules = identity.rights.write
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, mayWrite: mayWrite, in: replica)
+            try HeldReader.answer(page, of: query, access, mayWrite: rules, in: replica)
         }
     }
 }

@@ -18,7 +18,7 @@ extension DatabaseHub {
         return try await materializer.executor.run {
             try replica.read { transaction in
                 try candidates.filter { candidate in
-                    guard identity.grant.allowsWriting(collection: candidate.key.collection) else {
+                    guard identity.rights.write.allows(candidate.key) else {
                         return false
                     }
                     let vector = try VersionVector(decoding: candidate.vector)
@@ -93,7 +93,7 @@ extension DatabaseHub {
                 var changes: [Operation.Change] = []
                 var size = 0
                 for item in states {
-                    guard identity.grant.allowsWriting(collection: item.key.collection),
+                    guard identity.rights.write.allows(item.key),
                         let held = try? Document(decoding: item.state)
                     else { continue }
                     let document = try Self.withoutReaped(held, item.key, transaction)

@@ -76,7 +76,7 @@ extension DatabaseHub {
         _ uploads: [[UInt8]], _ identity: Identity, behind unfolded: [UnfoldedAppend]
     ) async throws -> (verdicts: [AdmissionCheck.Verdict], vectors: [DocumentKey: VersionVector]) {
         let check = AdmissionCheck(
-            replica: materializer.replica, grant: identity.grant,
+            replica: materializer.replica, grant: identity.rights,
             wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded)
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.peerKey ?? "")

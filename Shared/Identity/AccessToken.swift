@@ -6,10 +6,20 @@ import JWTKit
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
 /// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
-/// (peer key), `grant`, `iat`, `nbf`?, `exp`. Times are whole seconds since 1970.
+/// (peer key), `grant`, `jti` (token id), `meta`? (what peers are shown), `iat`, `nbf`?, `exp`. Times are
+/// whole seconds since 1970.
 public enum AccessToken {
     /// The `iss` of every token: names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
+
+    /// The longest token that anybody takes.
+    public static let maximumBytes = Limits.tokenBytes
+
+    /// An id for a token that is to be issued: 128 random bits.
+    public static func newID() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return Base64URL.encode((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+    }
 
     /// Makes a token that is valid from `nowSeconds` on.
     /// - Parameters:
@@ -21,8 +31,8 @@ public enum AccessToken {
             identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
         let claims = Claims(
             iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey,
-            grant: identity.grant,
-            iat: nowSeconds, nbf: nil, exp: identity.expiresAtSeconds)
+            grant: identity.grant, jti: identity.tokenID, meta: identity.metadata, iat: nowSeconds, nbf: nil,
+            exp: identity.expiresAtSeconds)
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
     }
 
@@ -79,10 +89,10 @@ public enum AccessToken {
             throw .refused(.tokenNotYetValid)
         }
         guard !claims.sub.isEmpty else { throw .refused(.tokenMalformed) }
-        try claims.grant.requireEnforceable()
         return Identity(
-            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk, grant: claims.grant,
-            expiresAtSeconds: claims.exp)
+            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk,
+            rights: try CompiledGrant(claims.grant), expiresAtSeconds: claims.exp,
+            issuedAtSeconds: claims.iat, tokenID: claims.jti, signedBy: keyID, metadata: claims.meta)
     }
 
     /// Separate from `issue` so that tests can forge what no honest issuer makes.
@@ -114,6 +124,8 @@ struct Claims: JWTPayload {
     var db: String
     var pk: String?
     var grant: Grant
+    var jti: String?
+    var meta: String?
     var iat: Int64
     var nbf: Int64?
     var exp: Int64

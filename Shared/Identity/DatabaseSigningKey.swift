@@ -43,6 +43,23 @@ public struct DatabasePublicKey: Sendable, Hashable {
     public let keyID: KeyID
     let key: P256.Signing.PublicKey
 
+    init(keyID: KeyID, key: P256.Signing.PublicKey) {
+        self.keyID = keyID
+        self.key = key
+    }
+
+    /// - Parameter text: the compressed point in base64url, as `compressedPoint` gives it.
+    /// - Throws: `AUTH-0303` when it is none.
+    public init(keyID: KeyID, compressedPoint text: String) throws(IdentityError) {
+        guard let bytes = Base64URL.decode(text),
+            let key = try? P256.Signing.PublicKey(compressedRepresentation: bytes)
+        else { throw IdentityError(.keySetInvalid, "the key \(keyID) is no P-256 point") }
+        self.init(keyID: keyID, key: key)
+    }
+
+    /// The compressed point in base64url.
+    public var compressedPoint: String { Base64URL.encode(key.compressedRepresentation) }
+
     /// Equal when id and point are.
     public static func == (left: DatabasePublicKey, right: DatabasePublicKey) -> Bool {
         left.keyID == right.keyID && left.key.rawRepresentation == right.key.rawRepresentation
@@ -50,33 +67,4 @@ public struct DatabasePublicKey: Sendable, Hashable {
 
     /// Hashes the id: no set holds many keys of one id.
     public func hash(into hasher: inout Hasher) { hasher.combine(keyID) }
-}
-
-/// The id of a signing key: `<database>.<number>`. A database id has no dot, so there is one way to read it.
-public struct KeyID: Sendable, Hashable, CustomStringConvertible {
-    /// The database whose tokens the key signs.
-    public let databaseID: String
-    /// Counts the database's keys from 1.
-    public let number: Int
-
-    /// - Throws: `AUTH-0304` for an id that is no database id, `AUTH-0301` for a number below 1.
-    public init(databaseID: String, number: Int) throws(IdentityError) {
-        try DatabaseID.validate(databaseID)
-        guard number >= 1 else { throw IdentityError(.signingKeyInvalid, "key numbers count from 1") }
-        self.databaseID = databaseID
-        self.number = number
-    }
-
-    /// Reads `<database>.<number>`; nil for anything else, and for a number with a sign or a leading zero.
-    public init?(_ text: String) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, DatabaseID.isValid(parts[0]), let number = Int(parts[1]), number >= 1,
-            String(number) == parts[1]
-        else { return nil }
-        databaseID = String(parts[0])
-        self.number = number
-    }
-
-    /// `<database>.<number>`.
-    public var description: String { "\(databaseID).\(number)" }
 }

@@ -1,6 +1,6 @@
 /// Every code this module raises. A code never changes its meaning and is never used again for another one.
 ///
-/// The codes 0101 to 0110 differ so that an operator can tell them apart; the message that goes with them is
+/// The codes 0101 to 0112 differ so that an operator can tell them apart; the message that goes with them is
 /// the same for all, because a person who forges tokens reads messages too.
 public enum IdentityErrorCode: String, Sendable, CaseIterable {
     /// The text is not three base64url parts of JSON with the claims we require.
@@ -23,6 +23,10 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case tokenMissing = "AUTH-0109"
     /// The text is longer than `Limits.tokenBytes`.
     case tokenTooLarge = "AUTH-0110"
+    /// There is no such API key, or its secret is another.
+    case apiKeyRefused = "AUTH-0111"
+    /// The user, the peer or the token was revoked.
+    case revoked = "AUTH-0112"
     /// The grant holds a permission query that this version cannot enforce, so it is refused as a whole.
     case grantNotEnforceable = "AUTH-0201"
     /// The grant is not of the documented shape.
@@ -35,6 +39,10 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case peerKeyInvalid = "AUTH-0302"
     /// A key set (JWKS) cannot be read.
     case keySetInvalid = "AUTH-0303"
+    /// A certificate signing request cannot be read, or is not signed by the peer key of the token.
+    case requestRefused = "AUTH-0305"
+    /// A peer's certificate is none, or not of this database's authority.
+    case certificateRefused = "AUTH-0306"
     /// A database id is not 1 to 128 of `[A-Za-z0-9_-]`.
     case databaseIDInvalid = "AUTH-0304"
 }
@@ -60,6 +68,32 @@ public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible
     /// A token that was refused, whatever the reason: the message does not say which check failed.
     static func refused(_ code: IdentityErrorCode) -> IdentityError {
         IdentityError(code, "the access token was not accepted; log in again")
+    }
+
+    /// The database that the token is of is not there any more.
+    public static var databaseGone: IdentityError { refused(.tokenDatabase) }
+    /// The key that signed the token counts no more.
+    public static var keyRetired: IdentityError { refused(.tokenKeyUnknown) }
+    /// The token's time is over.
+    public static var expired: IdentityError { refused(.tokenExpired) }
+    /// The token's user, its peer or itself was revoked.
+    public static var revoked: IdentityError { refused(.revoked) }
+    /// A certificate signing request that proves nothing.
+    static var requestRefused: IdentityError {
+        IdentityError(
+            .requestRefused, "a certificate takes a PKCS#10 request in PEM, signed by the token's peer key")
+    }
+    /// A certificate that is not believed, whatever the reason.
+    static var certificateRefused: IdentityError {
+        IdentityError(.certificateRefused, "the peer's certificate was not accepted")
+    }
+    /// No such API key, or another secret: which of the two is not said.
+    public static var apiKeyRefused: IdentityError {
+        IdentityError(.apiKeyRefused, "the API key was not accepted")
+    }
+    /// An API key whose time is over.
+    public static var apiKeyExpired: IdentityError {
+        IdentityError(.tokenExpired, "the API key has expired")
     }
 
     /// No token where one is needed.

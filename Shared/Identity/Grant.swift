@@ -5,8 +5,9 @@ import CRDT
 /// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery":
 /// Bool, "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
 ///
-/// This version enforces `everything` and whole collections (the query `true`). A grant with any other query
-/// is refused by `requireEnforceable()`: half a right is worse than none.
+/// A query is a condition over `_id` alone, in the legacy language (`qlVersion` 0) or in DQL (1); `true` is
+/// the whole collection. A grant with any other query is refused as a whole (`requireEnforceable()`): half a
+/// right is worse than none. `CompiledGrant` is what is asked about documents.
 public struct Grant: Sendable, Hashable {
     /// What may be read.
     public var read: AccessRules
@@ -48,15 +49,8 @@ public struct Grant: Sendable, Hashable {
     /// Whether something at all may be written.
     public var allowsWritingAnything: Bool { write.allowsAnything }
 
-    /// - Throws: `AUTH-0201` when the grant holds a query other than `true`, `AUTH-0202` when it holds more
-    ///   than `Limits.queriesPerGrant` queries or names an unknown query language.
-    public func requireEnforceable() throws(IdentityError) {
-        guard queryLanguage == 0 || queryLanguage == 1 else {
-            throw IdentityError(.grantMalformed, "qlVersion is 0 or 1, not \(queryLanguage)")
-        }
-        try read.requireEnforceable(side: "read")
-        try write.requireEnforceable(side: "write")
-    }
+    /// - Throws: as `CompiledGrant`.
+    public func requireEnforceable() throws(IdentityError) { _ = try CompiledGrant(self) }
 }
 
 /// One side of a grant.
@@ -88,22 +82,6 @@ public struct AccessRules: Sendable, Hashable {
     }
 
     var allowsAnything: Bool { everything || queriesByCollection.contains { !$0.value.isEmpty } }
-
-    func requireEnforceable(side: String) throws(IdentityError) {
-        var count = 0
-        for (collection, queries) in queriesByCollection {
-            count += queries.count
-            guard count <= Limits.queriesPerGrant else {
-                throw IdentityError(
-                    .grantMalformed, "the grant has more than \(Limits.queriesPerGrant) queries for \(side)")
-            }
-            guard queries.allSatisfy({ $0 == Self.wholeCollection }) else {
-                throw IdentityError(
-                    .grantNotEnforceable,
-                    "the \(side) query for collection '\(collection)' is not supported yet; only \"true\" is")
-            }
-        }
-    }
 }
 
 extension Grant: Codable {

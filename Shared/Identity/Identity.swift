@@ -1,30 +1,63 @@
-/// Who is at the other end, for one database, until a given time. What a verified access token says.
+/// Who is at the other end, for one database, until a given time. What a verified access token says, or the
+/// record of an API key.
 public struct Identity: Sendable, Hashable {
-    /// The provider's name for the user.
+    /// The provider's name for the user; of an API key the key's.
     public let userID: String
     /// The one database this identity is for.
     public let databaseID: String
     /// The public key of the peer that logged in (`pk…`), when it sent one.
     public let peerKey: String?
-    /// What may be read and written.
-    public let grant: Grant
+    /// What may be read and written, ready to be asked about documents.
+    public let rights: CompiledGrant
     /// Seconds since 1970 (UTC) from which on the identity is no longer valid.
     public let expiresAtSeconds: Int64
+    /// Seconds since 1970 when the token was issued.
+    public let issuedAtSeconds: Int64
+    /// What the token is revoked by; of an API key its public part.
+    public let tokenID: String?
+    /// The key that signed the token; nil for an identity that comes from no token.
+    public let signedBy: KeyID?
+    /// What the provider shows of the user to every peer: JSON text of an object.
+    public let metadata: String?
 
-    /// An identity of the given parts.
-    public init(userID: String, databaseID: String, peerKey: String?, grant: Grant, expiresAtSeconds: Int64) {
+    /// What may be read and written.
+    public var grant: Grant { rights.grant }
+
+    /// An identity of the given parts. A grant that cannot be enforced grants nothing.
+    public init(
+        userID: String, databaseID: String, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
+        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
+    ) {
+        self.init(
+            userID: userID, databaseID: databaseID, peerKey: peerKey,
+            rights: (try? CompiledGrant(grant)) ?? CompiledGrant(refusing: grant),
+            expiresAtSeconds: expiresAtSeconds,
+            issuedAtSeconds: issuedAtSeconds, tokenID: tokenID, signedBy: signedBy,
+            metadata: metadata)
+    }
+
+    /// An identity whose grant was compiled before.
+    public init(
+        userID: String, databaseID: String, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
+        issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
+    ) {
+        self.signedBy = signedBy
+        self.metadata = metadata
         self.userID = userID
         self.databaseID = databaseID
         self.peerKey = peerKey
-        self.grant = grant
+        self.rights = rights
         self.expiresAtSeconds = expiresAtSeconds
+        self.issuedAtSeconds = issuedAtSeconds
+        self.tokenID = tokenID
     }
 
     /// The same with another grant.
     public func with(_ grant: Grant) -> Identity {
         Identity(
             userID: userID, databaseID: databaseID, peerKey: peerKey, grant: grant,
-            expiresAtSeconds: expiresAtSeconds)
+            expiresAtSeconds: expiresAtSeconds, issuedAtSeconds: issuedAtSeconds, tokenID: tokenID,
+            signedBy: signedBy, metadata: metadata)
     }
 }
 

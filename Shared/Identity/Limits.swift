@@ -14,4 +14,11 @@ public enum Limits {
     public static let queriesPerGrant = 1024
     /// Length of a database id; it is also a folder name.
     public static let databaseIDBytes = 128
+    /// How long a peer's certificate lasts at most: so long do two peers authenticate each other without a
+    /// server.
+    public static let certificateLife: Duration = .seconds(7 * 24 * 60 * 60)
+    /// How long an authority's certificate lasts; rotation comes first.
+    static let authorityLife: Duration = .seconds(10 * 365 * 24 * 60 * 60)
+    /// A certificate with a grant of hundreds of queries, or a request for one.
+    public static let certificateBytes = 32 * 1024
 }

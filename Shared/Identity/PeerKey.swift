@@ -3,7 +3,7 @@ import Foundation
 
 /// A peer's key pair, made once and kept with its store. Its public half is the peer's name everywhere.
 public struct PeerKey: Sendable {
-    private let privateKey: P256.Signing.PrivateKey
+    let privateKey: P256.Signing.PrivateKey
 
     /// A new random key.
     public init() { privateKey = P256.Signing.PrivateKey() }

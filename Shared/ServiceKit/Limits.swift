@@ -33,4 +33,6 @@ public enum Limits {
     /// How long a service's actor stays its own without a sign of life: a process that was killed leaves a
     /// slot taken for so long.
     public static let actorLease: Duration = .seconds(60)
+    /// How often a write of the system database is tried against those of other gateways: people write it.
+    static let systemWriteAttempts = 16
 }

@@ -16,6 +16,9 @@ public enum Limits {
     public static let creditBytes = 4 * 1_048_576
     /// About how large a data frame becomes before the next one is begun.
     public static let batchBytes = 262_144
+    /// About how large a session's first messages are, and the chunks of those that are larger: what a link
+    /// of 20 KB/s carries in two seconds. Grows with each credit that comes back.
+    public static let firstBurstBytes = 32_768
     /// About how many bytes of what waits are stored, or appended, in one transaction: a part of the credit,
     /// so that more comes while the disk is waited for.
     public static let joinedBytes = 1_048_576

@@ -4,33 +4,56 @@ import Foundation
 import Identity
 import Logging
 import NIOCore
+import OperationLog
 import ServiceKit
 import Synchronization
 
-/// A state folder that lives as long as a test.
+/// A folder of a gateway and its log, which live as long as a test.
 final class GatewayFixture: Sendable {
     static let now: Int64 = 1_800_000_000
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("auth-\(UUID().uuidString)")
-        .path
+    private let root = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "auth-\(UUID().uuidString)"
+    ).path
+    /// Attempts are all made at one moment, however long a test takes.
+    private let started = ContinuousClock.now
     private let names = Mutex<[String]>([])
+    private let logs = Mutex<[ObjectIdentifier: SQLiteOperationLog]>([:])
 
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
+    deinit { try? FileManager.default.removeItem(atPath: root) }
+
+    /// The gateway's own folder.
+    var folder: String { "\(root)/auth" }
+    var logPath: String { "\(root)/log.sqlite" }
 
     /// The databases that were registered, in order.
     var registered: [String] { names.withLock { $0 } }
 
+    /// A gateway over the log of this fixture, to be served.
     /// - Parameter providers: the text of the file of providers.
     func gateway(
-        providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet
+        providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet,
+        now: @escaping @Sendable () -> Int64 = { GatewayFixture.now }, folder: String? = nil,
+        choosing choose: (inout AuthGateway.Options) -> Void = { _ in }
     ) throws -> AuthGateway {
-        let path = "\(folder).providers.json"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        var options = AuthGateway.Options()
+        options.session = session
+        let path = "\(root)/providers.json"
         defer { try? FileManager.default.removeItem(atPath: path) }
-        if let providers { try Data(providers.utf8).write(to: URL(fileURLWithPath: path)) }
+        if let providers {
+            try Data(providers.utf8).write(to: URL(fileURLWithPath: path))
+            options.providers = path
+        }
+        choose(&options)
+        let log = try SQLiteOperationLog(path: logPath, logger: Self.quiet)
+        let system = SystemDatabase(log: log, folder: "\(root)/system", logger: Self.quiet)
+        logs.withLock { $0[ObjectIdentifier(system)] = log }
         return try AuthGateway(
-            folder: folder, providers: providers == nil ? nil : path, session: session,
-            nowSeconds: { Self.now }, logger: logger
+            folder: folder ?? self.folder, system: system, options: options, nowSeconds: now,
+            attemptClock: { [started] in started }, logger: logger
         ) { id in
             self.names.withLock { $0.append(id) }
+            try await log.createDatabase(id)
         }
     }
 
@@ -40,10 +63,23 @@ final class GatewayFixture: Sendable {
         return logger
     }
 
+    /// Serves a gateway once, and closes its log.
     func serving<Result: Sendable>(
-        _ gateway: AuthGateway, _ body: @escaping @Sendable (ListenAddress) async throws -> Result
+        _ gateway: AuthGateway, logger: Logger = GatewayFixture.quiet,
+        _ body: @escaping @Sendable (ListenAddress) async throws -> Result
     ) async throws -> Result {
-        try await ServiceHost(parts: [gateway], listen: .anyLoopbackPort, logger: Self.quiet).run(while: body)
+        let system = gateway.systemDatabase
+        let parts: [any ServicePart] = [SystemDatabasePart(system), gateway]
+        let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger)
+        let log = logs.withLock { $0.removeValue(forKey: ObjectIdentifier(system)) }
+        do {
+            let result = try await host.run(while: body)
+            await log?.close()
+            return result
+        } catch {
+            await log?.close()
+            throw error
+        }
     }
 }
 
@@ -75,9 +111,10 @@ extension DevelopmentDatabase {
     }
 }
 
-func login(_ address: ListenAddress, _ body: String) async throws -> Answer {
+func login(_ address: ListenAddress, _ body: String, from origin: String? = nil) async throws -> Answer {
     var request = HTTPClientRequest(url: "\(address.origin)/_ditto/auth/login")
     request.method = .POST
+    if let origin { request.headers.add(name: "X-Forwarded-For", value: origin) }
     request.body = .bytes(Array(body.utf8))
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
     return Answer(

@@ -34,10 +34,11 @@ struct LoginTests {
         }
     }
 
-    @Test("the keys are there in memory too, for services of the same process")
+    @Test("the keys are on the log too, for the other services")
     func inMemory() async throws {
         let gateway = try fixture.gateway()
-        let authenticator = Authenticator(source: gateway.keySource, nowSeconds: { GatewayFixture.now })
+        let authenticator = Authenticator(
+            system: gateway.systemDatabase, nowSeconds: { GatewayFixture.now })
         try await fixture.serving(gateway) { address async throws in
             let database = gateway.development
             let answer = try await login(

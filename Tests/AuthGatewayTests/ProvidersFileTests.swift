@@ -24,7 +24,7 @@ struct ProvidersFileTests {
                 let answer = try await login(
                     address, #"{"databaseID":"fleet","provider":"\#(provider)","token":"\#(token)"}"#)
                 return try await Authenticator(
-                    source: gateway.keySource, nowSeconds: { GatewayFixture.now }
+                    system: gateway.systemDatabase, nowSeconds: { GatewayFixture.now }
                 ).identity(token: answer.object["accessToken"] ?? "")
             }
             let kiosk = try await grant("kiosk", "0123456789abcdef")
@@ -47,26 +47,27 @@ struct ProvidersFileTests {
     func development() async throws {
         let gateway = try fixture.gateway(
             providers: #"{"databases": {"fleet": {"development": false}, "yard": {}}}"#)
-        func state() throws -> String {
-            try String(contentsOfFile: "\(fixture.folder)/state.json", encoding: .utf8)
-        }
-        struct State: Decodable {
-            struct Database: Decodable { var id, developmentToken: String }
-            var databases: [Database]
-        }
-        let databases = try JSONDecoder().decode(State.self, from: Data(state().utf8)).databases
-        try await fixture.serving(gateway) { address async throws in
+        let tokens = try await fixture.serving(gateway) { address async throws in
+            let admin = try Admin(address, self.fixture)
+            var tokens: [String: String] = [:]
             for (id, status) in [("fleet", 404), ("yard", 200)] {
-                let token = try #require(databases.first { $0.id == id }?.developmentToken)
+                let token = try await admin.get("databases/\(id)").object["developmentToken"] ?? ""
+                #expect(token.count == 43)
+                tokens[id] = token
                 let answer = try await login(
                     address, #"{"databaseID":"\#(id)","provider":"development","token":"\#(token)"}"#)
                 #expect(answer.status == status)
             }
+            return tokens
         }
         // Opened again it makes nothing anew.
-        let before = try state()
-        _ = try fixture.gateway(providers: #"{"databases": {"fleet": {}, "yard": {}}}"#)
-        #expect(try state() == before)
+        let again = try fixture.gateway(providers: #"{"databases": {"fleet": {}, "yard": {}}}"#)
+        try await fixture.serving(again) { address async throws in
+            let admin = try Admin(address, self.fixture)
+            for (id, token) in tokens {
+                #expect(try await admin.get("databases/\(id)").object["developmentToken"] == token)
+            }
+        }
     }
 
     @Test(
@@ -119,7 +120,7 @@ struct ProvidersFileTests {
     @Test("a file that is not there ends the start")
     func missing() {
         let error = #expect(throws: AuthGatewayError.self) {
-            try AuthGateway(folder: fixture.folder, providers: "\(fixture.folder)/none.json") { _ in }
+            try fixture.gateway(choosing: { $0.providers = "/nowhere/none.json" })
         }
         #expect(error?.code == .providersUnreadable)
     }

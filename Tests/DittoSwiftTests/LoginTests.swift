@@ -1,7 +1,9 @@
+import AsyncHTTPClient
 import CRDT
 import Foundation
 import Identity
 import Mimeo
+import NIOCore
 import Synchronization
 import TestSupport
 import Testing
@@ -233,39 +235,47 @@ struct LoginTests {
         }
     }
 
-    /// A token of the server's, for the store "peer", that lasts for an hour.
+    /// A token of the server's, for the store "peer", that lasts for an hour: of a provider that gives this
+    /// right, made as an operator makes one.
     private func token(
         _ server: EmbeddedServer, _ directory: URL, _ grant: Grant
     ) async throws -> String {
         let ditto = try await Ditto.open(config: config(server, directory))
         let peerKey = try #require(ditto.auth?.peerKey)
-        // The key is made for the first login.
-        try await ditto.auth?.login(token: server.token, provider: .development)
         await ditto.close()
-        let key = try signingKey(server, directory)
-        let now = Int64(Date().timeIntervalSince1970)
-        return AccessToken.issue(
-            Identity(
-                userID: "hand-made", databaseID: server.databaseID, peerKey: peerKey, grant: grant,
-                expiresAtSeconds: now + 3_600), with: key, nowSeconds: now)
-    }
-
-    /// The key that the server signs the database's tokens with.
-    private func signingKey(_ server: EmbeddedServer, _ directory: URL) throws -> DatabaseSigningKey {
-        struct State: Decodable {
-            struct Database: Decodable {
-                struct Key: Decodable { var number: Int, pem: String }
-                var id: String, keys: [Key]
-            }
-            var databases: [Database]
-        }
         let found = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
         let file = try #require(
-            found?.compactMap { $0 as? URL }.first { $0.lastPathComponent == "state.json" })
-        let state = try JSONDecoder().decode(State.self, from: Data(contentsOf: file))
-        let key = try #require(state.databases.first { $0.id == server.databaseID }?.keys.last)
-        return try DatabaseSigningKey(
-            keyID: KeyID(databaseID: server.databaseID, number: key.number), pem: key.pem)
+            found?.compactMap { $0 as? URL }.first { $0.lastPathComponent == "admin.token" })
+        let credential = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(
+            in: .whitespacesAndNewlines)
+        let name = "hand-made-\(UUID().uuidString)"
+        let permissions = try JSONText.parse(Array(try JSONEncoder().encode(grant)))
+        _ = try await post(
+            server, "/admin/auth/databases/\(server.databaseID)/providers", credential,
+            [
+                "name": .string(name),
+                "anonymous": [
+                    "sharedToken": "0123456789abcdef", "sessionLength": 3600, "permissions": permissions,
+                ],
+            ])
+        let answer = try await post(
+            server, "/_ditto/auth/login", nil,
+            [
+                "databaseID": .string(server.databaseID), "provider": .string(name),
+                "token": "0123456789abcdef", "peerKey": .string(peerKey),
+            ])
+        return try #require(answer["accessToken"]?.stringValue)
+    }
+
+    private func post(
+        _ server: EmbeddedServer, _ path: String, _ credential: String?, _ body: Value
+    ) async throws -> Value {
+        var request = HTTPClientRequest(url: server.url + path)
+        request.method = .POST
+        if let credential { request.headers.add(name: "Authorization", value: "Bearer \(credential)") }
+        request.body = .bytes(Array(JSONText.print(body).utf8))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+        return try JSONText.parse(Array(buffer: try await response.body.collect(upTo: 1_000_000)))
     }
 
     @Test("a token that the server does not take is forgotten, and a login asked for")
@@ -291,6 +301,27 @@ struct LoginTests {
             try await leaveSession(server, directory) { $0.databaseID = "other" }
             let ditto = try await Ditto.open(config: config(server, directory))
             #expect(ditto.auth?.status.isAuthenticated == false)
+            await ditto.close()
+        }
+    }
+
+    @Test("a login brings a certificate of the store's own key, which a logout removes")
+    func certificate() async throws {
+        try await withServer { server, directory in
+            let ditto = try await Ditto.open(config: config(server, directory))
+            try await ditto.auth?.login(token: server.token, provider: .development)
+            let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
+            let kept = try #require(files.certificate())
+            #expect(kept.authorities.count == 1)
+            let keys = try await HTTPClient.shared.execute(
+                HTTPClientRequest(url: server.url + "/_ditto/auth/jwks.json"), timeout: .seconds(30))
+            let set = try KeySet(json: Array(buffer: try await keys.body.collect(upTo: 1_000_000)))
+            let identity = try PeerCertificate.verify(
+                PeerCertificate.der(pem: kept.certificate), authorities: set, databaseID: server.databaseID,
+                nowSeconds: Int64(Date().timeIntervalSince1970))
+            #expect(identity.peerKey == ditto.auth?.peerKey && identity.grant == .everything)
+            ditto.auth?.logout()
+            #expect(files.certificate() == nil)
             await ditto.close()
         }
     }

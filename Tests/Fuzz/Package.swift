@@ -16,7 +16,10 @@ let package = Package(
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
             name: "Identity", dependencies: ["CRDT", "DQL"], path: "Shared/Identity",
-            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"],
+            sources: [
+                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
+                "Limits.swift",
+            ],
             swiftSettings: strict),
         .target(
             name: "Sync", dependencies: ["CRDT", "DQL", "Identity"], path: "Shared/Sync",

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Testing
 
@@ -22,7 +23,8 @@ struct AccessTokenTests {
     func roundTrip() throws {
         let identity = Identity(
             userID: "ada", databaseID: "cars", peerKey: PeerKey().publicKeyString, grant: .readOnly,
-            expiresAtSeconds: Fixture.now + 60)
+            expiresAtSeconds: Fixture.now + 60, issuedAtSeconds: Fixture.now, tokenID: AccessToken.newID(),
+            signedBy: fixture.key.keyID)
         let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
         #expect(try fixture.verify(token) == identity)
         #expect(try fixture.verify(token, databaseID: "cars") == identity)
@@ -72,6 +74,65 @@ struct AccessTokenTests {
         arguments: ["cars.2", "boats.1", nil, "", "../cars.1", "cars.01", "cars.1.1"])
     func keyID(text: String?) {
         #expect(code { _ = try fixture.verify(forged(keyID: text)) } == .tokenKeyUnknown)
+    }
+
+    @Test("the public key is no secret that signs: HMAC with any form of it is refused by its algorithm")
+    func keyConfusion() throws {
+        let parts = forged().split(separator: ".")
+        let header = Base64URL.encode(Array(#"{"alg":"HS256","kid":"cars.1","typ":"JWT"}"#.utf8))
+        let key = try P256.Signing.PublicKey(
+            compressedRepresentation: Base64URL.decode(fixture.key.publicKey.compressedPoint) ?? [])
+        for secret in [
+            Data(key.pemRepresentation.utf8), key.derRepresentation, key.rawRepresentation,
+            key.x963Representation, Data(fixture.keys.json()),
+        ] {
+            let signed = Data("\(header).\(parts[1])".utf8)
+            let tag = Array(
+                HMAC<SHA256>.authenticationCode(for: signed, using: SymmetricKey(data: secret)))
+            for text in [header, String(parts[0])] {
+                let token = "\(text).\(parts[1]).\(Base64URL.encode(tag))"
+                #expect([.tokenAlgorithm, .tokenSignature].contains(refusal(of: token)))
+            }
+        }
+    }
+
+    private func refusal(of token: String) -> IdentityErrorCode? {
+        code { _ = try fixture.verify(token) }
+    }
+
+    @Test("a signature on another curve is refused, whatever the header says of it")
+    func wrongCurve() throws {
+        let parts = forged().split(separator: ".")
+        let key = P384.Signing.PrivateKey()
+        for (name, expected) in [("ES384", IdentityErrorCode.tokenAlgorithm), ("ES256", .tokenSignature)] {
+            let header = Base64URL.encode(Array(#"{"alg":"\#(name)","kid":"cars.1"}"#.utf8))
+            let signature = try key.signature(for: Data("\(header).\(parts[1])".utf8))
+            for bytes in [signature.rawRepresentation, signature.rawRepresentation.prefix(64)] {
+                let token = "\(header).\(parts[1]).\(Base64URL.encode(Array(bytes)))"
+                #expect(refusal(of: token) == expected)
+            }
+        }
+        // DER instead of the raw form is another spelling of a good signature, and none of ours.
+        let signed = "\(parts[0]).\(parts[1])"
+        let good = try fixture.key.privateKey.signature(for: Data(signed.utf8))
+        let der = Base64URL.encode(Array(good.derRepresentation))
+        #expect(refusal(of: "\(signed).\(der)") == .tokenSignature)
+    }
+
+    @Test(
+        "a header cannot bring its own key, name two, or be read in two ways",
+        arguments: [
+            #"{"alg":"ES256","kid":"cars.1","jwk":{"kty":"EC"}}"#, #"{"alg":"ES256","kid":["cars.1"]}"#,
+            #"{"alg":"ES256","kid":"cars.1\u0000"}"#, #"{"alg":["ES256"],"kid":"cars.1"}"#,
+            #"{"alg":"ES256","kid":"https://evil.example/cars.1"}"#, #"{"alg":"ES256","jku":"https://x"}"#,
+        ])
+    func headers(header: String) throws {
+        // Signed by a stranger's key: nothing in the header makes it be believed.
+        let stranger = try DatabaseSigningKey(databaseID: "cars", number: 1)
+        let body = "\(Base64URL.encode(Array(header.utf8))).\(forged().split(separator: ".")[1])"
+        let signature = try stranger.privateKey.signature(for: Data(body.utf8)).rawRepresentation
+        let found = refusal(of: "\(body).\(Base64URL.encode(Array(signature)))")
+        #expect([.tokenSignature, .tokenKeyUnknown, .tokenMalformed].contains(found))
     }
 
     @Test("another key's signature is refused")
@@ -124,7 +185,7 @@ struct AccessTokenTests {
 
     @Test("a grant that cannot be enforced makes the token useless")
     func grant() {
-        let partial = Grant(read: AccessRules(queriesByCollection: ["cars": ["_id == 'x'"]]))
+        let partial = Grant(read: AccessRules(queriesByCollection: ["cars": ["color == 'x'"]]))
         #expect(code { _ = try fixture.verify(forged { $0.grant = partial }) } == .grantNotEnforceable)
     }
 

@@ -23,7 +23,7 @@ struct Fixture {
     func claims() -> Claims {
         Claims(
             iss: AccessToken.issuer, sub: "ada", db: key.keyID.databaseID, pk: nil, grant: .everything,
-            iat: Self.now, nbf: nil, exp: Self.now + 3600)
+            jti: nil, meta: nil, iat: Self.now, nbf: nil, exp: Self.now + 3600)
     }
 
     func verify(_ token: String, databaseID: String? = nil, at time: Int64 = now) throws -> Identity {

@@ -207,7 +207,7 @@ struct HeldTests {
             isLast: isLast, bytes: 1_000_000, rows: rows)
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
         return try fold.read {
-            try $0.compare(range, of: query, mayWrite: mayWrite, mayRead: mayRead)
+            try $0.compare(range, of: query, mayWrite: { _ in mayWrite }, mayRead: mayRead)
         }
     }
 

@@ -123,6 +123,27 @@ struct WithheldTests {
         }
     }
 
+    @Test("a document that came back without what was withheld is asked for again when that is uploaded")
+    func cameBack() throws {
+        try withPeer { replica, _ in
+            let query = try SubscriptionQuery(statement: "SELECT * FROM mine")
+            replica.setLiveQueries([query])
+            let base = try document("a", 1, by: 5, at: 10)
+            let update = DocumentUpdate(key: try key("mine", 1), content: .state(base.encoded()))
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            replica.withhold(["mine"])
+            try replica.execute("UPDATE mine SET b = 2")
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 2})")
+            try replica.execute("EVICT FROM mine WHERE _id = 1")
+            let settles = [try key("mine", 1)]
+            #expect(try replica.receive(Reception(updates: [update], settles: settles)) == .stored)
+            #expect(try replica.wanted(limit: 10).isEmpty)
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 2)
+            #expect(try replica.wanted(limit: 10) == settles)
+        }
+    }
+
     @Test("what came before the scope is uploaded before what rests on it, and the server ends as the peer")
     func order() throws {
         for seed in 1...60 as ClosedRange<UInt64> {

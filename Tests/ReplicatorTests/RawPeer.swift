@@ -17,13 +17,13 @@ extension TestBench {
 
     /// A token for any database, grant and peer, signed with this bench's key.
     func token(
-        database: String = TestBench.database, grant: Grant, peerKey: String? = nil
+        database: String = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil
     ) -> String {
         let now = Authenticator.systemSeconds()
         return AccessToken.issue(
             Identity(
                 userID: "tester", databaseID: database, peerKey: peerKey, grant: grant,
-                expiresAtSeconds: now + 3_600), with: key, nowSeconds: now)
+                expiresAtSeconds: now + 3_600, tokenID: tokenID), with: key, nowSeconds: now)
     }
 
     /// Sends messages after a hello and returns every frame that came until the server closed or refused an

@@ -63,7 +63,7 @@ struct AuthenticatorTests {
     @Test("a grant that cannot be enforced is a 403")
     func forbidden() async throws {
         let now = now
-        let grant = Grant(read: AccessRules(queriesByCollection: ["cars": ["_id == 1"]]))
+        let grant = Grant(read: AccessRules(queriesByCollection: ["cars": ["color == 1"]]))
         let token = AccessToken.issue(
             Identity(
                 userID: "ada", databaseID: "cars", peerKey: nil, grant: grant, expiresAtSeconds: now + 100),

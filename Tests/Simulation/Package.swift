@@ -33,12 +33,16 @@ let package = Package(
         module("Shared/OperationLog", ["CRDT", grdb, sqlite, logging], exclude: ["README.md"]),
         module(
             "Shared/Identity", ["CRDT", "DQL"],
-            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"]),
+            sources: [
+                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
+                "Limits.swift",
+            ]),
         module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
         module(
             "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
+                "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),
         module(

@@ -31,7 +31,9 @@ enum Exemplars {
 
     /// What the third version added.
     static let third: [(name: String, frame: Frame)] = [
-        ("renewal", .renewal(token: "eyJ.eyJ.c2ln"))
+        ("renewal", .renewal(token: "eyJ.eyJ.c2ln")),
+        ("chunk-named", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
+        ("hello-kept", .hello(keeping)),
     ]
 
     /// What the second version added.
@@ -69,6 +71,13 @@ enum Exemplars {
         ("held-last", .held(id: 5, [], isLast: true)),
         ("granted", .granted),
     ]
+
+    private static let keeping: Frame.Hello = {
+        var hello = Frame.Hello(
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
+        hello.kept = Frame.Kept(hash: 0x0102_0304_0506_0708, count: 65_536)
+        return hello
+    }()
 
     private static func page(_ body: (inout Frame.CatchUp) -> Void) -> Frame.CatchUp {
         var page = Frame.CatchUp(id: 5, documents: [state])

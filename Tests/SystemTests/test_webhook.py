@@ -12,6 +12,8 @@ USERS = {
                 "write": {"everything": True, "queriesByCollection": {}}},
     "clerk": {"read": {"everything": False, "queriesByCollection": {"orders": ["true"], "docs": ["true"]}},
               "write": {"everything": False, "queriesByCollection": {"orders": ["true"]}}},
+    "owner": {"read": {"everything": False, "queriesByCollection": {"docs": ["_id.userID == 'owner-1'"]}},
+              "write": {"everything": False, "queriesByCollection": {"docs": ["_id.userID == 'owner-1'"]}}},
 }
 
 

@@ -73,7 +73,9 @@ struct ImportTable {
             ]),
             "Shared/DittoSwift": domain.subtracting(["Postgres"]).union(platform).union(["AsyncHTTPClient"]),
             "Shared/ServiceKit": platform.union(hummingbird).union(nio).union([
-                "CRDT", "Identity", "OperationLog", "Postgres", "Replica", "AsyncHTTPClient", "Metrics",
+                // Decision 0024: every service follows the system database, whose documents are read by DQL.
+                "CRDT", "DQL", "Crypto",
+                "Identity", "OperationLog", "Postgres", "Replica", "AsyncHTTPClient", "Metrics",
                 "CoreMetrics", "Configuration", "ServiceLifecycle", "UnixSignals", "ArgumentParser",
             ]),
             // Asks webhooks, and signs what it asks.

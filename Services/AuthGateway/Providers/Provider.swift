@@ -8,6 +8,14 @@ enum Provider: Sendable {
     /// Somebody's HTTP server is asked.
     case webhook(WebhookProvider)
 
+    /// What may be shown of it: its kind, and of a webhook where it is.
+    var summary: (kind: String, summary: String) {
+        switch self {
+        case .anonymous(let provider): ("anonymous", "sessions of \(provider.seconds) s")
+        case .webhook(let provider): ("webhook", provider.publicURL)
+        }
+    }
+
     /// Asks the provider.
     /// - Throws: `AUTH-0405` when it cannot be asked, `AUTH-0406` when what it says cannot be used.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
@@ -33,6 +41,8 @@ struct AcceptedLogin: Sendable, Equatable {
     var grant: Grant
     /// What the provider has for the application.
     var clientInfo: Value?
+    /// What every peer is shown: JSON text of an object.
+    var metadata: String?
 }
 
 /// Whoever has the shared token has the right; `development` is one of these.
@@ -47,17 +57,5 @@ struct AnonymousProvider: Sendable {
     func answer(_ login: LoginRequest) -> ProviderAnswer {
         guard ConstantTime.equal(login.token, sharedToken) else { return .refused(clientInfo: nil) }
         return .accepted(AcceptedLogin(userID: userID, seconds: seconds, grant: grant))
-    }
-}
-
-/// Comparing what nobody may guess.
-enum ConstantTime {
-    /// Compares in a time that depends on the length of what was sent and on nothing else.
-    static func equal(_ sent: String, _ kept: String) -> Bool {
-        let (sent, kept) = (Array(sent.utf8), Array(kept.utf8))
-        guard !kept.isEmpty else { return false }
-        var difference = UInt64(truncatingIfNeeded: sent.count ^ kept.count)
-        for index in sent.indices { difference |= UInt64(sent[index] ^ kept[index % kept.count]) }
-        return difference == 0
     }
 }

@@ -68,6 +68,29 @@ struct ProvidersFile: Sendable {
         }
     }
 
+    /// One provider, as the admin API takes it: the same members as in the file.
+    /// - Throws: `AUTH-0401`, naming the place.
+    static func provider(name: String, json: [UInt8], logger: Logger) throws(AuthGatewayError) -> Provider {
+        do throws(AuthGatewayError) {
+            guard isName(name) else {
+                throw AuthGatewayError(.providersUnreadable, "'\(name)' is no name for a provider")
+            }
+            guard let value = try? JSONText.parse(json) else {
+                throw AuthGatewayError(.providersUnreadable, "the provider is no JSON")
+            }
+            return try provider(name, value, "provider", logger)
+        } catch {
+            throw AuthGatewayError(.requestMalformed, error.message)
+        }
+    }
+
+    /// Visible ASCII without '/', and not the development provider's.
+    static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= Limits.providerNameBytes
+            && name.utf8.allSatisfy { 0x21...0x7e ~= $0 && $0 != UInt8(ascii: "/") }
+            && !DevelopmentProvider.names.contains(name)
+    }
+
     private static func database(
         _ value: Value, _ place: String, _ logger: Logger
     ) throws(AuthGatewayError) -> Database {
@@ -80,9 +103,7 @@ struct ProvidersFile: Sendable {
         guard let providers = members.values["providers"] else { return database }
         guard let providers = providers.objectValue else { throw members.wrong("providers") }
         for (name, value) in providers.entries {
-            guard !name.isEmpty, name.utf8.count <= Limits.providerNameBytes,
-                name.utf8.allSatisfy({ 0x21...0x7e ~= $0 }), !DevelopmentProvider.names.contains(name)
-            else {
+            guard isName(name) else {
                 throw AuthGatewayError(
                     .providersUnreadable, "\(place).providers: '\(name)' is no name for a provider")
             }

@@ -31,7 +31,7 @@ enum WebhookAnswer {
         return .accepted(
             AcceptedLogin(
                 userID: try userID(members), seconds: try seconds(members), grant: try grant(members),
-                clientInfo: clientInfo))
+                clientInfo: clientInfo, metadata: try metadata(members)))
     }
 
     /// For the operator.
@@ -59,6 +59,17 @@ enum WebhookAnswer {
             throw Unusable("expirationSeconds is no whole number from 1 to \(UInt32.max)")
         }
         return seconds
+    }
+
+    /// What is signed into the identity, for every peer to see.
+    private static func metadata(_ members: ObjectValue) throws(Unusable) -> String? {
+        guard let value = members["identityServiceMetadata"], value != .null else { return nil }
+        let text = JSONText.print(value, sortedKeys: true)
+        guard value.objectValue != nil, text.utf8.count <= Limits.metadataBytes else {
+            throw Unusable(
+                "identityServiceMetadata is no object of at most \(Limits.metadataBytes) bytes")
+        }
+        return text
     }
 
     /// Nothing is granted where nothing is said.

@@ -51,6 +51,13 @@ final class WebhookProvider: Sendable {
         self.timeout = timeout
     }
 
+    /// On which server it is; the rest of its URL may be a secret.
+    var publicURL: String {
+        guard let parts = URLComponents(string: url), let scheme = parts.scheme, let host = parts.host
+        else { return "" }
+        return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
+    }
+
     /// Asks.
     /// - Throws: `AUTH-0405`, `AUTH-0406`.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {

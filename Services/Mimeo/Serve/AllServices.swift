@@ -6,15 +6,15 @@ import QueryService
 import Replicator
 import ServiceKit
 
-/// The four services over one log, as `mimeo serve` runs them: keys are handed over in memory.
+/// The four services over one log, as `mimeo serve` runs them: one system database tells all of them who
+/// counts.
 public struct AllServices: Sendable {
     /// The port of `mimeo serve`.
     public static let defaultPort = 4000
 
     /// What a `ServiceHost` serves.
     public let parts: [any ServicePart]
-    /// The database of the first start, and the development provider's secret for it.
-    public let development: (id: String, token: String)
+    private let gateway: AuthGateway
     private let log: any OperationLog
 
     /// Opens the log and everything in the data folder.
@@ -23,13 +23,11 @@ public struct AllServices: Sendable {
         // Before the log, which is in it by default: what makes the data folder makes it private.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
-        let gateway = try AuthGateway(
-            folder: configuration.folder("auth"), providers: configuration.providers, logger: logger
-        ) { id in
-            _ = try await log.createDatabase(id)
-        }
-        let authenticator = Authenticator(source: gateway.keySource)
+        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
+        let authenticator = Authenticator(system: system)
         parts = [
+            SystemDatabasePart(system),
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
@@ -39,8 +37,15 @@ public struct AllServices: Sendable {
                 projection: try ProjectionPlace(configuration), logger: logger),
             AttachmentStore(folder: try configuration.folder("attachments"), authenticator: authenticator),
         ]
-        development = (id: gateway.development.id, token: gateway.development.token)
+        self.gateway = gateway
         self.log = log
+    }
+
+    /// The database of the first start, and the development provider's secret for it. To be asked after the
+    /// start.
+    public var development: (id: String, token: String) {
+        let development = gateway.development
+        return (id: development.id, token: development.token)
     }
 
     /// Closes the log, after the host has ended.

@@ -73,11 +73,11 @@ actor Projection {
         guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
-        where !identity.grant.allowsReading(collection: collection) {
+        where !identity.rights.read.allowsAny(of: collection) {
             guard collection.hasPrefix("system:") else { throw QueryError(.readNotGranted, collection) }
         }
         for collection in statement.collectionsWritten
-        where !identity.grant.allowsWriting(collection: collection) {
+        where !identity.rights.write.allowsAny(of: collection) {
             throw QueryError(.writeNotGranted, collection)
         }
         let head = try await log.head(of: database)
@@ -88,8 +88,10 @@ actor Projection {
             throw QueryError(.transactionNotReached)
         }
         let options = options(isStrict: isStrict)
-        guard statement.isReadOnly else { return try await write(statement, request.arguments, options) }
-        return try await read(statement, request.arguments, options, identity.grant, from: offset)
+        guard statement.isReadOnly else {
+            return try await write(statement, request.arguments, options, identity.rights)
+        }
+        return try await read(statement, request.arguments, options, identity.rights, from: offset)
     }
 
     /// What a statement that begins now is executed with.
@@ -104,14 +106,18 @@ actor Projection {
 
     private nonisolated func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ grant: Grant, from offset: UInt64
+        _ rights: CompiledGrant, from offset: UInt64
     ) async throws -> ExecuteAnswer {
-        try await store.read(from: offset) { documents in
+        let isWhole = rights.coversWhole(statement)
+        return try await store.read(from: offset) { documents in
             var options = options
-            options.system = QuerySystemCollections(names: try documents.collectionNames(), grant: grant)
+            options.system = QuerySystemCollections(
+                names: try documents.collectionNames(), rules: rights.read)
+            let readable: any DocumentSource =
+                isWhole ? documents : GrantedDocuments(base: documents, rules: rights.read)
             var rows: [Value] = []
             let warnings = try statement.forEachRow(
-                in: documents, arguments: arguments, options: options
+                in: readable, arguments: arguments, options: options
             ) { row in
                 rows.append(row)
                 return true
@@ -123,7 +129,8 @@ actor Projection {
     }
 
     private func write(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        _ rights: CompiledGrant
     ) async throws -> ExecuteAnswer {
         guard waitingWrites < bounds.waitingWrites else { throw QueryError(.overloaded) }
         waitingWrites += 1
@@ -131,7 +138,7 @@ actor Projection {
         let previous = writing
         let task = Task {
             _ = try? await previous?.value
-            return try await self.perform(statement, arguments, options)
+            return try await self.perform(statement, arguments, options, rights)
         }
         writing = task
         return try await task.value
@@ -141,7 +148,8 @@ actor Projection {
     /// under another lease when this one has run out, and once more under a new actor when the log says that
     /// somebody else wrote as this one.
     private func perform(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        _ rights: CompiledGrant
     ) async throws -> ExecuteAnswer {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
@@ -152,7 +160,7 @@ actor Projection {
                 written = max(written, try await log.head(of: database).offset)
                 try await catchUp(to: written)
             }
-            let draft = try await draft(statement, arguments, options, as: lease.actor)
+            let draft = try await draft(statement, arguments, options, rights, as: lease.actor)
             var answer = ExecuteAnswer(
                 transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
@@ -186,12 +194,14 @@ actor Projection {
     /// The sequence is what the log says, so a projection that was deleted or restored never repeats one.
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        as actor: ActorID
+        _ rights: CompiledGrant, as actor: ActorID
     ) async throws -> StatementDraft {
+        let isWhole = rights.coversWhole(statement)
         let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
         return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
             try statement.execute(
-                in: writer, arguments: arguments, options: options,
+                in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments,
+                options: options,
                 idGenerator: { Environment.system.generateDocumentID() })
         }
     }

@@ -1,7 +1,7 @@
 import CRDT
 
 /// What a statement does.
-public enum StatementKind: String, Sendable {
+public enum StatementKind: String, Sendable, CaseIterable {
     /// Reads.
     case select
     /// Adds documents.

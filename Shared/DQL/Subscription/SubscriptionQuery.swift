@@ -20,7 +20,8 @@ public struct SubscriptionQuery: Sendable {
     /// Whether ORDER BY, LIMIT or OFFSET say which documents come first. They do not change what matches.
     public let isWindowed: Bool
 
-    private let condition: BoundExpression?
+    /// What WHERE says; nil where it says nothing.
+    let condition: BoundExpression?
     private let needsMeter: Bool
     private let evaluator: Evaluator
 
@@ -43,6 +44,12 @@ public struct SubscriptionQuery: Sendable {
         let select = try LegacyQuery.select(query, from: collection)
         try self.init(
             .select(select), StatementPrinter.print(.select(select)), arguments, isRestricted: true)
+    }
+
+    /// A statement of one collection and a condition, without arguments.
+    init(condition select: SelectStatement) throws(DQLError) {
+        try self.init(
+            .select(select), StatementPrinter.print(.select(select)), ObjectValue(), isRestricted: true)
     }
 
     private init(

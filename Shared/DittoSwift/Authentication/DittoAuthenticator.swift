@@ -165,6 +165,7 @@ extension DittoAuthenticator {
                 userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
             state.withLock { $0.lastFailure = nil }
             set(session)
+            await certify(session)
             return answer.clientInfo
         } catch let error as CancellationError {
             // Sync was stopped or the instance closed: no failure, and none that would hide the last one.
@@ -173,6 +174,20 @@ extension DittoAuthenticator {
             state.withLock { $0.lastFailure = Failure(error) }
             logger.warning("login failed", metadata: ["provider": "\(provider)", "error": "\(error)"])
             throw error
+        }
+    }
+
+    /// Asks for the certificate that goes with a session. Without one the session works all the same, but not
+    /// with other peers while the server is away.
+    private func certify(_ session: StoredSession) async {
+        do {
+            let request = CertificateRequest(accessToken: session.accessToken, key: try files.peerKey())
+            let certificate = try await request.send(besides: session.login)
+            // Unless somebody has logged out, or in again, meanwhile.
+            guard state.withLock({ $0.session == session }) else { return }
+            try files.save(certificate)
+        } catch {
+            logger.notice("no certificate for this login", metadata: ["error": "\(error)"])
         }
     }
 
@@ -185,6 +200,7 @@ extension DittoAuthenticator {
     private func set(_ session: StoredSession?) {
         do {
             try files.save(session)
+            if session == nil { files.removeCertificate() }
         } catch {
             // The session works all the same, but not after a restart.
             logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])

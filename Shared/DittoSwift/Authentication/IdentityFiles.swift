@@ -3,17 +3,19 @@ import Identity
 import Synchronization
 
 /// Who this store is and whom it is logged in as, in the folder `ditto_auth` (0700) of the persistence
-/// directory: `peer-key.pem` is made once, `session.json` comes and goes with logins. Both are secrets
-/// (0600).
+/// directory: `peer-key.pem` is made once, `session.json` and `certificate.json` come and go with logins.
+/// All are secrets (0600).
 struct IdentityFiles: Sendable {
     private let keyFile: ProtectedFile
     private let sessionFile: ProtectedFile
+    private let certificateFile: ProtectedFile
 
     init(directory: String) {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
             .appendingPathComponent("ditto_auth", isDirectory: true)
         keyFile = ProtectedFile(url: folder.appendingPathComponent("peer-key.pem"))
         sessionFile = ProtectedFile(url: folder.appendingPathComponent("session.json"))
+        certificateFile = ProtectedFile(url: folder.appendingPathComponent("certificate.json"))
     }
 
     /// The store's key, made when it is first asked for.
@@ -44,6 +46,21 @@ struct IdentityFiles: Sendable {
         // Texts and numbers always encode.
         try write((try? JSONEncoder().encode(session)) ?? Data(), to: sessionFile)
     }
+
+    /// The certificate of the last login; nil when there is none.
+    func certificate() -> StoredCertificate? {
+        certificateFile.content.flatMap { try? JSONDecoder().decode(StoredCertificate.self, from: $0) }
+    }
+
+    /// Keeps a certificate.
+    /// - Throws: `SDK-0401`.
+    func save(_ certificate: StoredCertificate) throws(SDKError) {
+        // Texts always encode.
+        try write((try? JSONEncoder().encode(certificate)) ?? Data(), to: certificateFile)
+    }
+
+    /// Removes the one there is.
+    func removeCertificate() { certificateFile.remove() }
 
     private func write(_ data: Data, to file: ProtectedFile) throws(SDKError) {
         do {

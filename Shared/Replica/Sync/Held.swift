@@ -47,7 +47,8 @@ extension ReadTransaction {
     /// may not write (`mayWrite`) all that the state here does not cover is: it cannot come to the log from
     /// there.
     public func compare(
-        _ held: HeldRange, of query: SubscriptionQuery, mayWrite: Bool = true,
+        _ held: HeldRange, of query: SubscriptionQuery,
+        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
         mayRead: (DocumentKey) -> Bool
     ) throws -> HeldComparison {
         var comparer = HeldComparer(self, query, held, mayWrite: mayWrite)
@@ -81,7 +82,7 @@ private struct HeldComparer {
     private let transaction: ReadTransaction
     private let query: SubscriptionQuery
     private let held: HeldRange
-    private let mayWrite: Bool
+    private let mayWrite: (DocumentKey) -> Bool
     private(set) var result = HeldComparison()
     private var next = 0
     private var bytes = 0
@@ -89,7 +90,8 @@ private struct HeldComparer {
     private var frontier: [ActorID: Timestamp?] = [:]
 
     init(
-        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange, mayWrite: Bool
+        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange,
+        mayWrite: @escaping (DocumentKey) -> Bool
     ) {
         self.mayWrite = mayWrite
         self.transaction = transaction
@@ -118,11 +120,12 @@ private struct HeldComparer {
         while next < held.documents.count, id.map({ held.documents[next].id < $0 }) ?? true {
             let item = held.documents[next]
             next += 1
-            guard mayRead(DocumentKey(collection: query.collection, id: item.id)) else {
+            let key = DocumentKey(collection: query.collection, id: item.id)
+            guard mayRead(key) else {
                 result.hidden.append(item.id)
                 continue
             }
-            let seen = mayWrite ? try covered(item.vector) : item.vector
+            let seen = mayWrite(key) ? try covered(item.vector) : item.vector
             if item.vector.coversAny(of: seen) { result.gone.append((item.id, seen)) }
         }
     }
@@ -133,7 +136,8 @@ private struct HeldComparer {
         let isHeld = next < held.documents.count && held.documents[next].id == id
         let theirs = isHeld ? held.documents[next].vector : VersionVector()
         if isHeld { next += 1 }
-        guard mayRead(DocumentKey(collection: query.collection, id: id)) else {
+        let key = DocumentKey(collection: query.collection, id: id)
+        guard mayRead(key) else {
             if isHeld { result.hidden.append(id) }
             return
         }
@@ -148,7 +152,7 @@ private struct HeldComparer {
         // What they have beyond the state here although its writer's operations are folded: it was reaped.
         // (Or the log has lost it, and they may not give it back.)
         let extra = theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
-        let seen = mayWrite ? try covered(VersionVector(extra)) : VersionVector(extra)
+        let seen = mayWrite(key) ? try covered(VersionVector(extra)) : VersionVector(extra)
         if VersionVector(extra).coversAny(of: seen) {
             result.gone.append((id, seen.union(ours)))
             return add(id, state)

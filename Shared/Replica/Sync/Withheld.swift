@@ -158,6 +158,20 @@ extension Replica {
         }
     }
 
+    /// A document that was evicted since was asked for, and came, without what was withheld of it; and the
+    /// server sends nobody his own writes.
+    private func wantWhatIsGone(of operation: Operation, _ database: Database) throws {
+        var collections = Collections()
+        for change in operation.changes where isSubscribed(change.collection) {
+            let table = try collections.number(of: change.collection, database)
+            let state = try table.flatMap { try DocumentRows.state($0, change.id, database) }
+            let vector = try state?.withUnsafeBytes { try DocumentReader($0).vector() }
+            // (What only seeds leaves no stamp, and is asked for once too often.)
+            if vector.map({ $0.covers(operation.stamp) }) ?? false { continue }
+            try Wanted.note(DocumentKey(collection: change.collection, id: change.id), database)
+        }
+    }
+
     private func release(but asked: Set<[UInt8]>) throws -> Int {
         try committing { database, state in
             var count = 0
@@ -166,8 +180,9 @@ extension Replica {
                 for bytes in try Withheld.operations(of: collection, database) {
                     // Documents show them already; only what `.wait` waits for moves.
                     state.head += 1
-                    try OwnOperations.insert(
-                        try Operation(decoding: bytes), bytes, position: state.head, database)
+                    let operation = try Operation(decoding: bytes)
+                    try OwnOperations.insert(operation, bytes, position: state.head, database)
+                    try wantWhatIsGone(of: operation, database)
                     count += 1
                 }
                 try Withheld.remove(collection, database)

@@ -1,46 +1,85 @@
 import Foundation
 import Hummingbird
 import Identity
+import Logging
 import NIOHTTP1
 import Synchronization
 
-/// Turns the bearer token of a request into an identity. Shared by all requests of a process; the lock
-/// guards the verifier with its memory of accepted tokens and is never held across a wait.
+/// Turns the bearer text of a request into an identity: an access token or an API key. Shared by all requests
+/// of a process; the lock guards the verifier with its memory of accepted tokens and is never held across a
+/// wait.
+///
+/// With a system database every identity is held against it each time it is used: what is revoked there, or
+/// whose database or signing key is gone, counts no more as soon as this process has read of it.
 public final class Authenticator: Sendable {
     private let source: any KeySource
+    private let system: SystemDatabase?
     private let verifier: Mutex<TokenVerifier>
     private let nowSeconds: @Sendable () -> Int64
 
     /// - Parameters:
     ///   - source: where keys come from.
+    ///   - system: where revocations and API keys come from; nil knows none of either.
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
     public init(
-        source: any KeySource, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+        source: any KeySource, system: SystemDatabase? = nil,
+        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
     ) {
         self.source = source
+        self.system = system
         self.nowSeconds = nowSeconds
         verifier = Mutex(TokenVerifier())
+    }
+
+    /// One that takes keys, API keys and revocations from the system database.
+    public convenience init(
+        system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+    ) {
+        self.init(source: system, system: system, nowSeconds: nowSeconds)
+    }
+
+    /// The one of a service in a process of its own: keys from the issuer where one was named, else from the
+    /// log; API keys and revocations from the log.
+    public convenience init(_ configuration: ServiceConfiguration, system: SystemDatabase, logger: Logger) {
+        let issuer = configuration.issuer.map { JWKSKeySource(issuer: $0, logger: logger) as any KeySource }
+        self.init(source: issuer ?? system, system: system)
     }
 
     /// Seconds since 1970 by the system's clock.
     public static let systemSeconds: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
 
     /// The identity behind an HTTP request.
-    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0110`, `AUTH-0201`; `SRV-0601`.
+    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
     public func identity(for request: Request, databaseID: String? = nil) async throws -> Identity {
-        try await identity(authorization: request.headers[.authorization], databaseID: databaseID)
+        let identity = try await identity(
+            authorization: request.headers[.authorization], databaseID: databaseID)
+        try checkHost(request.head.authority, of: identity)
+        return identity
+    }
+
+    /// A host whose first label is a database's id (`fleet.example.org`) is that database's: another one's
+    /// token is not meant for it.
+    private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
+        guard let host, let system, let end = host.firstIndex(of: ".") else { return }
+        let label = String(host[..<end])
+        guard system.directory.database(label) != nil else { return }
+        guard label == identity.databaseID else { throw .databaseGone }
     }
 
     /// The identity behind a WebSocket upgrade.
     /// - Throws: as above.
     public func identity(for request: WebSocketRequest, databaseID: String? = nil) async throws -> Identity {
         let fields = request.headers["authorization"]
-        return try await identity(authorization: fields.count == 1 ? fields[0] : nil, databaseID: databaseID)
+        let identity = try await identity(
+            authorization: fields.count == 1 ? fields[0] : nil, databaseID: databaseID)
+        try checkHost(request.headers["host"].first, of: identity)
+        return identity
     }
 
-    /// The identity a token stands for.
+    /// The identity a token or an API key stands for.
     /// - Throws: as above.
     public func identity(token: String, databaseID: String? = nil) async throws -> Identity {
+        if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()
             verifier.withLock { verifier in
@@ -48,9 +87,45 @@ public final class Authenticator: Sendable {
             }
         }
         let now = nowSeconds()
-        return try verifier.withLock { verifier throws(IdentityError) in
+        let identity = try verifier.withLock { verifier throws(IdentityError) in
             try verifier.verify(token, databaseID: databaseID, nowSeconds: now)
         }
+        try system?.directory.check(identity, nowSeconds: now)
+        return identity
+    }
+
+    /// Why an identity that was accepted before counts no more; nil while it does.
+    public func refusal(of identity: Identity) -> IdentityError? {
+        let now = nowSeconds()
+        guard now < identity.expiresAtSeconds else { return .expired }
+        do throws(IdentityError) {
+            try system?.directory.check(identity, nowSeconds: now)
+            if let id = identity.tokenID, identity.signedBy == nil, let system,
+                system.directory.apiKeys[id] == nil
+            {
+                return .apiKeyRefused
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Wakes when `refusal` may say something else; nil without a system database.
+    public var changes: AsyncStream<Void>? { system?.changes }
+
+    private func identity(apiKey text: String, databaseID: String?) async throws -> Identity {
+        guard let key = APIKey(text), let system else { throw IdentityError.apiKeyRefused }
+        var found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
+        if found == nil {
+            // It may have been made a moment ago.
+            try await system.refresh()
+            found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
+        }
+        guard let found, databaseID ?? found.databaseID == found.databaseID else {
+            throw IdentityError.apiKeyRefused
+        }
+        return found
     }
 
     private func identity(authorization: String?, databaseID: String?) async throws -> Identity {

@@ -27,7 +27,7 @@ extension IdentityError: HTTPReportable {
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .notPermitted, .grantNotEnforceable: .forbidden
-        case .grantMalformed, .peerKeyInvalid, .databaseIDInvalid: .badRequest
+        case .grantMalformed, .peerKeyInvalid, .databaseIDInvalid, .requestRefused: .badRequest
         case .signingKeyInvalid, .keySetInvalid: .internalServerError
         default: .unauthorized
         }

@@ -47,7 +47,7 @@ struct HostRoutes {
         }
     }
 
-    private var ownRoutes: [ServiceMount.Route] {
+    var ownRoutes: [ServiceMount.Route] {
         let parts = parts
         var routes = [
             ServiceMount.Route(method: .get, path: "/health") { _, _ in await Self.health(parts) },

@@ -79,6 +79,15 @@ public struct ServiceMount {
 
     init() {}
 
+    /// What the parts of a host serve, as `METHOD path`: for tests that hold every route against something.
+    public static func routes(of parts: [any ServicePart]) throws -> [String] {
+        var mount = ServiceMount()
+        for part in parts { try part.mount(on: &mount) }
+        let all = mount.routes + HostRoutes(parts: parts, mount: mount).ownRoutes
+        return (all.map { "\($0.method.rawValue) \($0.path)" } + mount.webSockets.map { "GET \($0.path)" })
+            .sorted()
+    }
+
     /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Methods that
     /// nobody serves at the path are answered with 405. A `HEAD` route's body is dropped, its headers are
     /// sent.

@@ -39,11 +39,14 @@ public struct ProjectionOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
-/// For services that check access tokens another process issues.
+/// For services that check access tokens another process issues, where the keys are to be fetched from it
+/// instead of read from the log.
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
     @Option(
-        help: ArgumentHelp("Where the auth-gateway answers (http://127.0.0.1:4001).", valueName: "origin"))
+        help: ArgumentHelp(
+            "Fetch public keys from this auth-gateway instead of reading them from the log.",
+            valueName: "origin"))
     public var issuer: String?
 
     /// Empty, for the parser.
@@ -58,6 +61,27 @@ public struct ProviderOptions: ParsableArguments, Sendable {
             "JSON file that says who may log in to which databases (default: development only).",
             valueName: "file"))
     public var providers: String?
+
+    /// The file of the key that secrets are sealed under.
+    @Option(
+        help: ArgumentHelp(
+            "File with the key that the system database's secrets are sealed under "
+                + "(default DATA/auth/secrets.key, made on the first start).",
+            valueName: "file"))
+    public var secretsKey: String?
+
+    /// The file of the admin credential.
+    @Option(
+        help: ArgumentHelp(
+            "File with the credential of /admin/auth "
+                + "(default DATA/auth/admin.token, made on the first start).",
+            valueName: "file"))
+    public var adminToken: String?
+
+    /// Whether a proxy says where requests come from.
+    @Flag(
+        help: "Believe the last address of X-Forwarded-For: behind a proxy that sets it, and only there.")
+    public var behindProxy = false
 
     /// Empty, for the parser.
     public init() {}
@@ -77,6 +101,12 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var issuer: Origin?
     /// The file that says who may log in, when there is one.
     public var providers: String?
+    /// The file of the key that secrets are sealed under, when one was named.
+    public var secretsKey: String?
+    /// The file of the admin credential, when one was named.
+    public var adminToken: String?
+    /// Whether a proxy says where requests come from.
+    public var behindProxy = false
 
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
@@ -100,17 +130,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.issuer = try (issuer?.issuer ?? file?["issuer"])
             .map { text throws(ServiceError) in try Origin(text) }
         self.providers = providers?.providers ?? file?["providers"]
-    }
-
-    /// The issuer, for a service that cannot do without.
-    /// - Throws: `SRV-0105` when none was named.
-    public func requiredIssuer() throws(ServiceError) -> Origin {
-        guard let issuer else {
-            throw ServiceError(
-                .issuerInvalid,
-                "--issuer is needed: where the auth-gateway answers, like http://127.0.0.1:4001")
-        }
-        return issuer
+        secretsKey = providers?.secretsKey ?? file?["secretsKey"]
+        adminToken = providers?.adminToken ?? file?["adminToken"]
+        behindProxy = providers?.behindProxy ?? false
     }
 
     /// The path of something in the data folder, or of the data folder itself. Folders that do not exist
@@ -150,7 +172,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
 /// The JSON file of `--config`: one object, names of flags to texts.
 struct ConfigurationFile {
-    private static let names: Set<String> = ["data", "listen", "log", "projection", "issuer", "providers"]
+    private static let names: Set<String> = [
+        "data", "listen", "log", "projection", "issuer", "providers", "secretsKey", "adminToken",
+    ]
     private let values: [String: String]
 
     init(path: String) throws(ServiceError) {

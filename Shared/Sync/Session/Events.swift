@@ -150,8 +150,10 @@ public enum Action: Sendable {
     case compareHoldings([Frame.Candidate])
     /// Append full states to the log, as far as the grant lets their sender write -> `statesAdmitted`.
     case admitStates([(key: DocumentKey, state: [UInt8])])
-    /// Read a page of a subscription's documents behind a position -> `page` or `unknownPlace`.
-    case readPage(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, after: PageStart)
+    /// Read a page of a subscription's documents behind a position, about `maxBytes` of them at most ->
+    /// `page` or `unknownPlace`.
+    case readPage(
+        subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, after: PageStart, maxBytes: Int)
     /// Compare a page of what a subscriber holds with the log's fold, in one snapshot of it -> `compared`.
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
@@ -389,6 +391,8 @@ public struct HeldPage: Sendable {
     public var after: DocumentID?
     /// The range has no end; else it ends with the last candidate.
     public var isLast: Bool
+    /// About how many bytes of documents answer it at a time.
+    public var maxBytes = Int.max
 
     /// A page of these parts.
     public init(candidates: [Frame.Candidate], after: DocumentID? = nil, isLast: Bool) {

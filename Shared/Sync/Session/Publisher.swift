@@ -139,10 +139,11 @@ extension Session {
                 publisher.subscriptions[index].nextPage = nil
                 return actions.append(
                     .readPage(
-                        subscription: subscription.id, query: subscription.query, access: access, after: start
-                    ))
+                        subscription: subscription.id, query: subscription.query, access: access,
+                        after: start, maxBytes: readBytes))
             }
-            if let page = subscription.listing?.next {
+            if var page = subscription.listing?.next {
+                page.maxBytes = readBytes
                 publisher.isReadingPage = true
                 return actions.append(
                     .compareHeld(
@@ -189,7 +190,8 @@ extension Session {
         // Each of them is stored by itself, and stands for the log as far as it was read.
         frame.asOf = page.asOf ?? page.end
         var size = 0
-        let limit = configuration.batchBytes
+        let limit = readBytes
+        var isPlaceTold = false
         func makeRoom(_ next: Int) {
             if size > 0, size + next > limit {
                 send(.catchUp(frame))
@@ -210,6 +212,21 @@ extension Session {
         for document in page.documents {
             makeRoom(document.size)
             frame.documents.append(document)
+            guard version >= 3, document.size > max(limit, Limits.firstBurstBytes) else { continue }
+            // One that a later session may go on with is a message without anything that may be another
+            // then. That the log was read up to here is told before it is stored.
+            if !isPlaceTold {
+                var place = Frame.CatchUp(id: page.id)
+                place.asOf = frame.asOf
+                send(.catchUp(place))
+                isPlaceTold = true
+            }
+            let asOf = frame.asOf
+            frame.asOf = nil
+            send(.catchUp(frame))
+            frame = Frame.CatchUp(id: page.id)
+            frame.asOf = asOf
+            size = 0
         }
         for candidate in page.candidates {
             makeRoom(candidate.size)
@@ -234,7 +251,7 @@ extension Session {
             }
             let ownSize = own.reduce(0) { $0 + $1.size }
             // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
-            if let reached, size > 0, size + ownSize > configuration.batchBytes {
+            if let reached, size > 0, size + ownSize > readBytes {
                 send(.operations(Frame.Operations(position: reached, updates: updates)))
                 publisher.head = reached
                 publisher.toldThrough = reached.offset

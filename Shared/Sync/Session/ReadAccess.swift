@@ -28,9 +28,15 @@ public struct ReadAccess: Sendable {
     public static let everything = ReadAccess(collection: { _ in true })
 
     /// What a grant lets its holder read.
-    public init(_ grant: Grant) {
-        self.init(collection: { grant.allowsReading(collection: $0) })
+    public init(_ grant: CompiledGrant) {
+        let rules = grant.read
+        self.init(
+            collection: { rules.allowsAny(of: $0) }, document: { rules.allows($0) },
+            mark: { rules.mark(of: $0) })
     }
+
+    /// What a grant lets its holder read; nothing where it cannot be enforced.
+    public init(_ grant: Grant) { self.init((try? CompiledGrant(grant)) ?? .nothing) }
 
     /// Whether a document may be read.
     public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }

@@ -45,12 +45,14 @@ public struct Session: Sendable {
         public let batchBytes: Int
         /// What the other side may read to begin with (rule 24).
         public let access: ReadAccess
+        /// What an earlier session had of a message from the same side.
+        public let kept: PartialMessage?
 
         /// A configuration of these parts.
         public init(
             role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
             creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
-            access: ReadAccess
+            access: ReadAccess, kept: PartialMessage? = nil
         ) {
             self.role = role
             self.databaseID = databaseID
@@ -59,6 +61,7 @@ public struct Session: Sendable {
             self.creditBytes = creditBytes
             self.batchBytes = batchBytes
             self.access = access
+            self.kept = kept
         }
     }
 
@@ -85,7 +88,11 @@ public struct Session: Sendable {
     private(set) var outboxBytes = 0
     /// Bytes of data frames the other side may still send.
     var receiveCredit: Int
-    private(set) var assembly: [UInt8] = []
+    var assembly = Assembly()
+    /// What the other side has of a message, until that is sent.
+    var theirKept: Frame.Kept?
+    /// About how large a message becomes now; grows to `Configuration.batchBytes`.
+    var burst: Int
     var subscriber = Subscriber()
     var uploader = Uploader()
     var publisher = Publisher()
@@ -100,6 +107,10 @@ public struct Session: Sendable {
         self.configuration = configuration
         access = configuration.access
         receiveCredit = configuration.creditBytes
+        burst = min(Limits.firstBurstBytes, configuration.batchBytes)
+        if let kept = configuration.kept {
+            assembly = Assembly(message: kept, isNamed: true, isKept: true)
+        }
     }
 
     /// Whether the session has ended; later events do nothing.
@@ -177,15 +188,10 @@ public struct Session: Sendable {
             throw SyncError(.frameTooLarge, "a frame of \(bytes.count) bytes exceeds \(Limits.frameBytes)")
         }
         let frame = try Frame(decoding: bytes)
-        guard case .chunk(let isLast, let part) = frame else { return try dispatch(frame, size: bytes.count) }
-        guard phase == .open else { throw unexpected("a chunk") }
-        assembly.append(contentsOf: part)
-        guard assembly.count <= Limits.messageBytes else {
-            throw SyncError(.frameTooLarge, "a message in chunks exceeds \(Limits.messageBytes) bytes")
+        guard case .chunk(let isLast, let piece, let hash, let place) = frame else {
+            return try dispatch(frame, size: bytes.count)
         }
-        guard isLast else { return }
-        let message = assembly
-        assembly = []
+        guard let message = try take(piece, isLast: isLast, of: hash, at: place) else { return }
         let inner = try Frame(decoding: message)
         if case .chunk = inner { throw unexpected("a chunk of chunks") }
         try dispatch(inner, size: message.count)
@@ -249,6 +255,7 @@ public struct Session: Sendable {
             throw SyncError(.wrongDatabase, "the other side serves another database")
         }
         version = min(hello.version, Limits.protocolVersion)
+        theirKept = hello.kept
         sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
         switch configuration.role {
         case .peer: begin(hello)
@@ -282,10 +289,12 @@ public struct Session: Sendable {
     }
 
     private func hello(_ heads: [Frame.ActorHead], _ head: LogPosition?) -> Frame.Hello {
-        Frame.Hello(
+        var hello = Frame.Hello(
             version: Limits.protocolVersion, databaseID: configuration.databaseID,
             peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
             credit: UInt64(configuration.creditBytes), actors: heads, head: head)
+        hello.kept = keptPlace
+        return hello
     }
 }
 
@@ -302,6 +311,8 @@ extension Session {
         if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
             outbox.append((bytes, frame.isData))
             outboxBytes += bytes.count
+        } else if case .hello = frame {
+            actions.append(.send(bytes))
         } else {
             transmit(bytes, isData: frame.isData)
         }
@@ -321,17 +332,9 @@ extension Session {
         outboxBytes = 0
     }
 
-    /// Hands a frame to the transport, in chunks where it is too large for one.
     private mutating func transmit(_ bytes: [UInt8], isData: Bool) {
         if isData { sendCredit -= bytes.count }
-        guard bytes.count > Limits.frameBytes else { return actions.append(.send(bytes)) }
-        var place = 0
-        while place < bytes.count {
-            let end = min(place + Limits.chunkBytes, bytes.count)
-            actions.append(
-                .send(Frame.chunk(isLast: end == bytes.count, Array(bytes[place..<end])).encoded()))
-            place = end
-        }
+        divide(bytes)
     }
 
     /// Gives credit back for data that is stored now.
@@ -346,6 +349,7 @@ extension Session {
             throw SyncError(.malformedFrame, "more credit than a message can have")
         }
         sendCredit = min(sendCredit + Int(bytes), 2 * Limits.messageBytes)
+        grow()
         flushOutbox()
         list()
         readHeld()

@@ -17,6 +17,8 @@ struct Uploader: Sendable {
     var reads: UInt64 = 0
     /// Whether the actor being read has written since the read was asked for.
     var hasMore = false
+    /// About how many bytes the read under way was for.
+    var askedBytes: Int?
     /// Per actor the sequence up to which the server has everything durably.
     var acknowledged: [ActorID: UInt64] = [:]
     var serverMilliseconds: UInt64 = 0
@@ -151,7 +153,8 @@ extension Session {
         uploader.reads += 1
         actions.append(
             .readOwnOperations(
-                actor: actor, after: uploader.sent[actor] ?? 0, maxBytes: configuration.batchBytes))
+                actor: actor, after: uploader.sent[actor] ?? 0, maxBytes: readBytes))
+        uploader.askedBytes = readBytes
     }
 
     mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {
@@ -159,15 +162,33 @@ extension Session {
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
-            send(.upload(operations.map(\.bytes)))
+            sendUploads(operations.map(\.bytes))
         } else if !uploader.hasMore {
             uploader.pending.removeAll { $0 == actor }
         }
-        if operations.reduce(0, { $0 + $1.bytes.count }) < configuration.batchBytes {
+        if operations.reduce(0, { $0 + $1.bytes.count }) < uploader.askedBytes ?? configuration.batchBytes {
             passBarriers(actor)
         }
         resumeUpload()
         resumeAsking()
+    }
+
+    /// A large operation is a message of its own: a later session may go on behind what came of it.
+    private mutating func sendUploads(_ operations: [[UInt8]]) {
+        var together: [[UInt8]] = []
+        for bytes in operations {
+            let isLarge = bytes.count > Limits.firstBurstBytes
+            if isLarge, !together.isEmpty {
+                send(.upload(together))
+                together = []
+            }
+            together.append(bytes)
+            if isLarge {
+                send(.upload(together))
+                together = []
+            }
+        }
+        if !together.isEmpty { send(.upload(together)) }
     }
 
     mutating func acknowledged(_ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64) {

@@ -34,8 +34,9 @@ public enum Frame: Sendable, Equatable {
     case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false)
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
-    /// A part of a message that is larger than a frame.
-    case chunk(isLast: Bool, [UInt8])
+    /// A part of a message that is larger than a frame. Since version 3 with the message's checksum and the
+    /// place in it.
+    case chunk(isLast: Bool, [UInt8], of: UInt64? = nil, at: UInt64 = 0)
     /// An operation was refused and will not enter the log.
     case refused(Refusal)
     /// The last frame: why the session ends.
@@ -78,6 +79,16 @@ public enum Frame: Sendable, Equatable {
         /// A server's: of the peer's actors the checksums of operations that are not acknowledged there,
         /// where its head alone does not show that it has what the peer has written.
         public var hashes: [OperationHashes] = []
+        /// What an earlier session has brought of a message in chunks. Since version 3.
+        public var kept: Kept?
+    }
+
+    /// What one side has of a message in chunks.
+    public struct Kept: Sendable, Equatable {
+        /// `hash64` of the whole message.
+        public var hash: UInt64
+        /// How many bytes, from its beginning.
+        public var count: UInt64
     }
 
     /// How far an actor's operations are known: the last sequence and the checksum of that operation (rule

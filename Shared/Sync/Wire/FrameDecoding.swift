@@ -50,6 +50,7 @@ private struct FrameFields {
     var value: Value?
     var actors: [Frame.ActorHead]?
     var hashes: [OperationHashes]?
+    var kept: Frame.Kept?
     var updates: [DocumentUpdate]?
     var candidates: [Frame.Candidate]?
     var gone: [Frame.Candidate]?
@@ -63,7 +64,8 @@ private struct FrameFields {
         switch (type, key) {
         case (.hello, 1), (.hello, 4), (.hello, 5), (.subscribe, 1), (.unsubscribe, 1),
             (.subscriptionRefused, 1),
-            (.catchUp, 1), (.credit, 1), (.refused, 2), (.list, 1), (.held, 1), (.acknowledged, 2):
+            (.catchUp, 1), (.credit, 1), (.refused, 2), (.list, 1), (.held, 1), (.acknowledged, 2),
+            (.chunk, 4):
             numbers[key] = try decoder.unsigned()
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2), (.renewal, 1):
@@ -71,7 +73,7 @@ private struct FrameFields {
         case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.catchUp, 9), (.operations, 1), (.progress, 1),
             (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
-        case (.refused, 1): numbers[key] = try decoder.fixed64()
+        case (.refused, 1), (.chunk, 3): numbers[key] = try decoder.fixed64()
         case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8):
             binaries[key] = try decoder.token()
         case (.catchUp, 5): gone = try decoder.list { try $0.candidate() }
@@ -80,6 +82,7 @@ private struct FrameFields {
             second = try decoder.bool()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.hello, 10): hashes = try decoder.list { try $0.operationHashes() }
+        case (.hello, 11): kept = try decoder.kept()
         case (.subscribe, 3): value = try decoder.value()
         case (.catchUp, 2): updates = try decoder.list { try $0.state() }
         case (.operations, 2): updates = try decoder.list { try $0.update() }
@@ -117,7 +120,10 @@ private struct FrameFields {
         case .want: return .want(try required(keys))
         case .states: return .states(try required(states), at: positions[2], isPart: second ?? false)
         case .credit: return .credit(try required(numbers[1]))
-        case .chunk: return .chunk(isLast: try required(flag), try required(binaries[2]))
+        case .chunk:
+            return .chunk(
+                isLast: try required(flag), try required(binaries[2]), of: numbers[3],
+                at: numbers[4] ?? 0)
         case .refused:
             return .refused(
                 Frame.Refusal(
@@ -160,12 +166,14 @@ private struct FrameFields {
     }
 
     private func hello() throws -> Frame.Hello {
-        Frame.Hello(
+        var hello = Frame.Hello(
             version: try required(numbers[1]), databaseID: try required(texts[2]), peerKey: texts[3] ?? "",
             wallMilliseconds: try required(numbers[4]), credit: try required(numbers[5]),
             actors: actors ?? [],
             head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [],
             hashes: hashes ?? [])
+        hello.kept = kept
+        return hello
     }
 
     private func error(from key: UInt64) throws -> SyncError {
@@ -210,6 +218,11 @@ extension CBORDecoder {
             bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
         }
         return OperationHashes(actor: actor, first: first, hashes: hashes)
+    }
+
+    fileprivate mutating func kept() throws -> Frame.Kept {
+        try tuple(2)
+        return Frame.Kept(hash: try fixed64(), count: try unsigned())
     }
 
     /// What one side keeps for the other without looking into it.

@@ -80,10 +80,13 @@ extension Frame {
         case .credit(let bytes):
             writer.begin(.credit, fields: 1)
             writer.field(1) { $0.unsigned(bytes) }
-        case .chunk(let isLast, let bytes):
-            writer.begin(.chunk, fields: 2)
+        case .chunk(let isLast, let bytes, let hash, let place):
+            writer.begin(.chunk, fields: hash == nil ? 2 : 4)
             writer.field(1) { $0.bool(isLast) }
             writer.field(2) { $0.binary(bytes) }
+            guard let hash else { break }
+            writer.field(3) { $0.fixed64(hash) }
+            writer.field(4) { $0.unsigned(place) }
         case .refused(let refusal):
             writer.begin(.refused, fields: refusal.documents.isEmpty ? 4 : 5)
             writer.field(1) { $0.fixed64(refusal.actor.rawValue) }
@@ -203,6 +206,7 @@ extension CBORWriter {
     fileprivate mutating func hello(_ hello: Frame.Hello) {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
+            hello.kept != nil,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -221,9 +225,18 @@ extension CBORWriter {
         if let head = hello.head { field(7) { $0.position(head) } }
         if hello.isBehind { field(8) { $0.bool(true) } }
         if !hello.acknowledged.isEmpty { acknowledgements(hello.acknowledged, at: 9) }
-        guard !hello.hashes.isEmpty else { return }
+        if !hello.hashes.isEmpty { hashes(hello.hashes) }
+        guard let kept = hello.kept else { return }
+        field(11) {
+            $0.array(count: 2)
+            $0.fixed64(kept.hash)
+            $0.unsigned(kept.count)
+        }
+    }
+
+    private mutating func hashes(_ hashes: [OperationHashes]) {
         field(10) {
-            $0.list(hello.hashes) { writer, part in
+            $0.list(hashes) { writer, part in
                 writer.array(count: 3)
                 writer.fixed64(part.actor.rawValue)
                 writer.unsigned(part.first)

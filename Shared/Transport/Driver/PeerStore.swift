@@ -10,12 +10,14 @@ package struct PeerStore: SessionStore {
     let report: @Sendable (Report) -> Void
     /// Called after the server has acknowledged something new.
     let acknowledged: @Sendable () -> Void
+    private let kept: KeptMessage
 
     /// A store over this replica.
     package init(
         replica: Replica, executor: BlockingExecutor, report: @escaping @Sendable (Report) -> Void,
-        acknowledged: @escaping @Sendable () -> Void
+        acknowledged: @escaping @Sendable () -> Void, kept: KeptMessage = KeptMessage()
     ) {
+        self.kept = kept
         self.replica = replica
         self.executor = executor
         self.report = report
@@ -83,6 +85,9 @@ package struct PeerStore: SessionStore {
         default: return try await performRepair(action)
         }
     }
+
+    /// See `SessionStore`.
+    package func keep(_ partial: PartialMessage?) async { kept.message = partial }
 
     private func performRepair(_ action: Action) async throws -> Event? {
         let replica = replica

@@ -88,6 +88,7 @@ public final class PeerSync: Sendable {
     private let notify: @Sendable (Notice) -> Void
     private let executor = BlockingExecutor(label: "mimeo.peer-sync", isSerial: true)
     private let state = Mutex(State())
+    private let kept = KeptMessage()
 
     /// A stopped engine; `notify` is called from any thread and must be quick.
     public init(
@@ -264,7 +265,7 @@ public final class PeerSync: Sendable {
         let store = PeerStore(
             replica: replica, executor: executor,
             report: { [weak self] report in self?.heard(report, whenOpen) },
-            acknowledged: { [notify] in notify(.acknowledged) })
+            acknowledged: { [notify] in notify(.acknowledged) }, kept: kept)
         let pump = SessionPump(store: store, logger: logger)
         let subscriptions = state.withLock { state in
             state.pump = pump
@@ -292,7 +293,7 @@ public final class PeerSync: Sendable {
             Session.Configuration(
                 role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
                 wallMilliseconds: environment.wallMilliseconds(),
-                access: ReadAccess(collection: { _ in false })))
+                access: ReadAccess(collection: { _ in false }), kept: kept.message))
         return await pump.run(session, over: connection)
     }
 

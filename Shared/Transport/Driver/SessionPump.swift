@@ -57,10 +57,16 @@ public final class SessionPump: Sendable {
         _ start: Session, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
     ) async -> SyncError {
         var session = start
+        var kept = session.partial?.count
         var end = handle(session.receive(.opened), output, &group)
         for await item in inbox.items where end == nil {
             for event in inbox.events(of: item) where end == nil {
                 end = handle(session.receive(event), output, &group)
+            }
+            // Before the next frame is read: whenever the connection breaks, this is what there is.
+            if session.partial?.count != kept {
+                kept = session.partial?.count
+                await store.keep(session.partial)
             }
             item.release()
             if end == nil, unsent.load(ordering: .relaxed) > Limits.unsentBytes {

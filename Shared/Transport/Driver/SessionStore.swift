@@ -6,4 +6,12 @@ public protocol SessionStore: Sendable {
     /// Performs an action other than `send` and `close`; returns the event that answers it, nil where none
     /// does.
     func perform(_ action: Action) async throws -> Event?
+
+    /// Keeps what has come of a message in chunks for the next session; nil when there is none under way.
+    func keep(_ partial: PartialMessage?) async
+}
+
+extension SessionStore {
+    /// Keeps nothing: such a message begins anew with each session.
+    public func keep(_ partial: PartialMessage?) async {}
 }

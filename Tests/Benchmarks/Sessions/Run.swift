@@ -103,7 +103,7 @@ final class LiveFeed: SessionStore {
     func perform(_ action: Action) async throws -> Event? {
         switch action {
         case .readFrontier: return .frontier([], head: start, isBehind: false)
-        case .readPage(let id, _, _, _):
+        case .readPage(let id, _, _, _, _):
             return .page(
                 subscription: id,
                 CatchUpPage(documents: [], candidates: [], offset: start.offset, head: start))

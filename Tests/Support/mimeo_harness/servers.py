@@ -118,8 +118,6 @@ class FourProcesses(Client):
         port = self._ports.setdefault(label, free_port())
         arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}"]
         arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
-        if service != "auth-gateway":
-            arguments += ["--issuer", self.origin_of("auth-gateway")]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process
         return process

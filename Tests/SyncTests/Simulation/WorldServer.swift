@@ -20,7 +20,7 @@ extension World {
             }
             return .frontier(
                 heads, head: instances[index].position, isBehind: isBehind, hashes: hashes(for: hello))
-        case .readPage(let id, let query, let access, let start):
+        case .readPage(let id, let query, let access, let start, _):
             guard let page = try page(query, access, start, index) else {
                 return .unknownPlace(subscription: id)
             }

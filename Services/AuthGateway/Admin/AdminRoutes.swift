@@ -1,0 +1,347 @@
+import CRDT
+import Foundation
+import Hummingbird
+import Identity
+import ServiceKit
+
+/// `/admin/auth/…`: databases, providers, API keys, revocations and signing keys, for whoever has the admin
+/// credential. No access token and no API key opens it.
+struct AdminRoutes: Sendable {
+    let state: GatewayState
+    let credential: String
+    let limiter: AttemptLimiter
+    let trustsProxy: Bool
+    let nowSeconds: @Sendable () -> Int64
+    let registerDatabase: @Sendable (String) async throws -> Void
+
+    /// Every path and method there is, for the authorization matrix.
+    static let paths: [(method: HTTPRequest.Method, path: String)] = [
+        (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
+        (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
+        (.get, "/admin/auth/databases/:database/providers"),
+        (.post, "/admin/auth/databases/:database/providers"),
+        (.delete, "/admin/auth/databases/:database/providers/:provider"),
+        (.get, "/admin/auth/databases/:database/api-keys"),
+        (.post, "/admin/auth/databases/:database/api-keys"),
+        (.delete, "/admin/auth/databases/:database/api-keys/:key"),
+        (.get, "/admin/auth/databases/:database/revocations"),
+        (.post, "/admin/auth/databases/:database/revocations"),
+        (.delete, "/admin/auth/databases/:database/revocations/:revocation"),
+        (.get, "/admin/auth/databases/:database/keys"),
+        (.post, "/admin/auth/databases/:database/keys"),
+    ]
+
+    func mount(on mount: inout ServiceMount) {
+        for (method, path) in Self.paths {
+            mount.on(method, path) { request, context in
+                try admit(request, context)
+                return try await answer(method, path, request, context)
+            }
+        }
+    }
+
+    /// - Throws: `AUTH-0407`, `AUTH-0410`.
+    private func admit(_ request: Request, _ context: ServiceContext) throws(AuthGatewayError) {
+        let source = AttemptLimiter.Source.admin(request.source(context, trustsProxy: trustsProxy))
+        try limiter.admit(source)
+        let parts = (request.headers[.authorization] ?? "").split(separator: " ")
+        guard parts.count == 2, parts[0].lowercased() == "bearer",
+            ConstantTime.equal(String(parts[1]), credential)
+        else {
+            limiter.failed(source)
+            throw AuthGatewayError(
+                .adminRefused, "this needs the admin credential (Authorization: Bearer …)")
+        }
+    }
+
+    private func answer(
+        _ method: HTTPRequest.Method, _ path: String, _ request: Request, _ context: ServiceContext
+    ) async throws -> Response {
+        let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
+        guard let database = context.parameters.get("database") else {
+            return method == .get ? listDatabases() : try await createDatabase(request)
+        }
+        guard state.system.directory.database(database) != nil else {
+            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+        }
+        switch (method, parts.last.map(String.init)) {
+        case (.get, "databases"): return try showDatabase(database)
+        case (.delete, "databases"):
+            try await state.deleteDatabase(database)
+            return Response(status: .noContent)
+        case (.get, "providers"): return listProviders(database)
+        case (.post, "providers"): return try await createProvider(request, database)
+        case (.delete, "providers"):
+            return try await remove(
+                "\(database)/\(context.parameters.require("provider"))", ProviderRecord.self, of: database)
+        case (.get, "api-keys"): return listAPIKeys(database)
+        case (.post, "api-keys"): return try await createAPIKey(request, database)
+        case (.delete, "api-keys"):
+            return try await remove(context.parameters.require("key"), APIKeyRecord.self, of: database)
+        case (.get, "revocations"): return listRevocations(database)
+        case (.post, "revocations"): return try await revoke(request, database)
+        case (.delete, "revocations"):
+            return try await lift(context.parameters.require("revocation"), database)
+        case (.get, "keys"): return listKeys(database)
+        default: return try await rotate(request, database)
+        }
+    }
+
+    private func remove<Record: SystemRecord>(
+        _ id: String, _ type: Record.Type, of database: String
+    ) async throws -> Response {
+        try await state.system.write { writer in
+            guard let record = try writer.get(id, as: type), record.isOf(database) else {
+                throw AuthGatewayError(.recordUnknown, "there is nothing of this name")
+            }
+            try writer.remove(id, type)
+        }
+        return Response(status: .noContent)
+    }
+}
+
+// MARK: Databases and providers
+
+extension AdminRoutes {
+    private func listDatabases() -> Response {
+        let databases = state.system.directory.databases.values
+            .filter { $0.deletedAtSeconds == nil }.sorted { $0.id < $1.id }
+        return Self.list(
+            "databases",
+            databases.map {
+                [
+                    "id": .string($0.id), "createdAt": .int($0.createdAtSeconds),
+                    "development": .bool($0.sealedDevelopmentToken != nil),
+                ]
+            })
+    }
+
+    /// With the development provider's secret, which is told nowhere else.
+    private func showDatabase(_ id: String) throws -> Response {
+        let token = try state.developmentToken(of: id)
+        let body: Value = ["id": .string(id), "developmentToken": token.map { .string($0) } ?? .null]
+        return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
+    }
+
+    private func createDatabase(_ request: Request) async throws -> Response {
+        let body = try await AdminBody(request, known: ["id", "development"])
+        let id = try body.text("id") ?? UUID().uuidString.lowercased()
+        guard DatabaseID.isValid(id) else {
+            throw AuthGatewayError(
+                .requestMalformed, "a database id is 1 to 128 letters, digits, '-' or '_'")
+        }
+        let token = try await state.createDatabase(
+            id, allowsDevelopment: try body.flag("development") ?? true)
+        try await registerDatabase(id)
+        return Self.made(["id": .string(id), "developmentToken": token.map { .string($0) } ?? .null])
+    }
+
+    private func listProviders(_ database: String) -> Response {
+        let providers = state.system.directory.providers.values
+            .filter { $0.isOf(database) }.sorted { $0.name < $1.name }
+        return Self.list(
+            "providers",
+            providers.map {
+                ["name": .string($0.name), "kind": .string($0.kind), "summary": .string($0.summary)]
+            })
+    }
+
+    private func createProvider(_ request: Request, _ database: String) async throws -> Response {
+        let body = try await AdminBody(
+            request, known: ["name", "webhookUrl", "payload", "signingSecrets", "anonymous"])
+        guard let name = try body.text("name") else { throw AdminBody.missing("name") }
+        try await state.putProvider(name, of: database, configuration: body.without("name"))
+        return Self.made(["name": .string(name)])
+    }
+}
+
+// MARK: API keys, revocations, signing keys
+
+extension AdminRoutes {
+    private func listAPIKeys(_ database: String) -> Response {
+        let keys = state.system.directory.apiKeys.values
+            .filter { $0.isOf(database) }.sorted { $0.createdAtSeconds < $1.createdAtSeconds }
+        return Self.list(
+            "apiKeys",
+            keys.map {
+                [
+                    "id": .string($0.id), "name": .string($0.name), "createdAt": .int($0.createdAtSeconds),
+                    "expiresAt": .int($0.expiresAtSeconds),
+                ]
+            })
+    }
+
+    private func createAPIKey(_ request: Request, _ database: String) async throws -> Response {
+        let body = try await AdminBody(request, known: ["name", "permissions", "expiresAt"])
+        guard let name = try body.text("name"), !name.isEmpty, name.utf8.count <= Limits.nameBytes else {
+            throw AdminBody.missing("name")
+        }
+        let now = nowSeconds()
+        let expires = try body.number("expiresAt") ?? now + Limits.apiKeyLifeSeconds
+        guard expires > now, expires <= now + Limits.apiKeyLifeSeconds else {
+            throw AuthGatewayError(
+                .requestMalformed, "expiresAt is seconds since 1970, in the future and at most a year away")
+        }
+        guard let permissions = body.value("permissions") else { throw AdminBody.missing("permissions") }
+        let grant: Grant
+        do {
+            grant = try WebhookAnswer.grant(permissions)
+        } catch {
+            throw AuthGatewayError(.requestMalformed, error.reason)
+        }
+        let key = APIKey()
+        let record = APIKeyRecord(
+            id: key.id, database: database, name: name, secretHash: key.secretHash, permissions: grant,
+            createdAtSeconds: now, expiresAtSeconds: expires)
+        try await state.system.write { try $0.put(record) }
+        // Told here and never again.
+        return Self.made([
+            "id": .string(key.id), "key": .string(key.text), "expiresAt": .int(expires),
+        ])
+    }
+
+    private func listRevocations(_ database: String) -> Response {
+        let revocations = state.system.directory.revocations.values
+            .filter { $0.isOf(database) }.sorted { $0.id < $1.id }
+        return Self.list(
+            "revocations",
+            revocations.map {
+                [
+                    "id": .string($0.id), "kind": .string($0.subject.rawValue), "value": .string($0.value),
+                    "since": .int($0.sinceSeconds), "liftedAt": $0.liftedAtSeconds.map { .int($0) } ?? .null,
+                ]
+            })
+    }
+
+    private func revoke(_ request: Request, _ database: String) async throws -> Response {
+        let body = try await AdminBody(request, known: ["kind", "value"])
+        guard let kind = try body.text("kind"), let subject = Revocation.Subject(rawValue: kind) else {
+            throw AdminBody.missing("kind")
+        }
+        guard let value = try body.text("value"), !value.isEmpty, value.utf8.count <= Limits.userIDBytes
+        else { throw AdminBody.missing("value") }
+        let now = nowSeconds()
+        let revocation = Revocation(
+            database: database, subject: subject, value: value, sinceSeconds: now)
+        try await state.system.write { writer in
+            // One that was lifted holds again: written whole, so that it forgets that.
+            try writer.remove(revocation.id, Revocation.self)
+            try writer.put(revocation)
+        }
+        return Self.made(["id": .string(revocation.id)])
+    }
+
+    private func lift(_ id: String, _ database: String) async throws -> Response {
+        let now = nowSeconds()
+        try await state.system.write { writer in
+            guard var revocation = try writer.get(id, as: Revocation.self), revocation.isOf(database) else {
+                throw AuthGatewayError(.recordUnknown, "there is no such revocation")
+            }
+            revocation.liftedAtSeconds = now
+            try writer.put(revocation)
+        }
+        return Response(status: .noContent)
+    }
+
+    private func listKeys(_ database: String) -> Response {
+        Self.list(
+            "keys",
+            state.keys(of: database).map {
+                [
+                    "id": .string($0.id), "createdAt": .int($0.createdAtSeconds),
+                    "retiresAt": $0.retiresAtSeconds.map { .int($0) } ?? .null,
+                ]
+            })
+    }
+
+    private func rotate(_ request: Request, _ database: String) async throws -> Response {
+        let body = try await AdminBody(request, known: ["overlapSeconds"])
+        let overlap = try body.number("overlapSeconds") ?? state.overlapSeconds(in: database)
+        guard 0...Int64(UInt32.max) ~= overlap else { throw AdminBody.missing("overlapSeconds") }
+        let number = try await state.addKey(to: database, after: overlap)
+        return Self.made(["id": .string("\(database).\(number)")])
+    }
+
+    private static func list(_ name: String, _ items: [Value]) -> Response {
+        .json(JSONText.print(.object(ObjectValue([(key: name, value: .array(items))]))).utf8)
+    }
+
+    private static func made(_ value: Value) -> Response {
+        .json(JSONText.print(value).utf8, status: .created, headers: [.cacheControl: "no-store"])
+    }
+}
+
+/// The members of an admin request, none of them unknown.
+struct AdminBody {
+    private let members: ObjectValue
+
+    /// - Throws: `AUTH-0401`, `SRV-0413`.
+    init(_ request: Request, known: Set<String>) async throws {
+        let body = try await request.wholeBody(limitBytes: Limits.adminBodyBytes)
+        let bytes = Array(body.readableBytesView)
+        guard !bytes.isEmpty else {
+            members = ObjectValue()
+            return
+        }
+        guard let members = (try? JSONText.parse(bytes))?.objectValue else {
+            throw AuthGatewayError(.requestMalformed, "the body is no JSON object")
+        }
+        if let unknown = members.entries.first(where: { !known.contains($0.key) }) {
+            throw AuthGatewayError(.requestMalformed, "'\(unknown.key)' is no member of this request")
+        }
+        self.members = members
+    }
+
+    func value(_ name: String) -> Value? { members[name] }
+
+    func text(_ name: String) throws(AuthGatewayError) -> String? {
+        guard let value = members[name] else { return nil }
+        guard let text = value.stringValue else { throw Self.missing(name) }
+        return text
+    }
+
+    func flag(_ name: String) throws(AuthGatewayError) -> Bool? {
+        guard let value = members[name] else { return nil }
+        guard let flag = value.boolValue else { throw Self.missing(name) }
+        return flag
+    }
+
+    func number(_ name: String) throws(AuthGatewayError) -> Int64? {
+        guard let value = members[name] else { return nil }
+        guard let number = value.intValue else { throw Self.missing(name) }
+        return number
+    }
+
+    func without(_ name: String) -> Value {
+        .object(ObjectValue(members.entries.filter { !utf8Equal($0.key, name) }))
+    }
+
+    /// Names the member and no value: it may be a secret.
+    static func missing(_ name: String) -> AuthGatewayError {
+        AuthGatewayError(.requestMalformed, "\(name) is missing or not what the README says")
+    }
+}
+
+extension SystemRecord {
+    /// Whether it belongs to a database.
+    func isOf(_ database: String) -> Bool {
+        switch self {
+        case let record as ProviderRecord: utf8Equal(record.database, database)
+        case let record as APIKeyRecord: utf8Equal(record.database, database)
+        case let record as Revocation: utf8Equal(record.database, database)
+        default: false
+        }
+    }
+}
+
+extension Request {
+    /// Where a request comes from: the connection's address, or behind a proxy that is trusted to say so the
+    /// last one that it names.
+    func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
+        let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
+        if trustsProxy, let last = named?.split(separator: ",").last {
+            return String(last.filter { $0 != " " })
+        }
+        return context.remoteAddress?.ipAddress ?? "unknown"
+    }
+}

@@ -1,0 +1,340 @@
+import CRDT
+import Foundation
+import Identity
+import Logging
+import ServiceKit
+import Synchronization
+
+/// A database as a developer needs it: what to name and what to log in with.
+public struct DevelopmentDatabase: Sendable, Equatable {
+    /// The database's id, a UUID in lower case.
+    public let id: String
+    /// The development provider's secret: 32 random bytes in base64url.
+    public let token: String
+}
+
+/// The databases of this server with their secrets: documents of the system database, whose secrets only a
+/// gateway opens. The log is the truth; what is kept here was opened from it, and is made anew when the
+/// record behind it is another one.
+final class GatewayState: Sendable {
+    private struct Opened: Sendable {
+        /// By what was sealed.
+        var keys: [String: DatabaseSigningKey] = [:]
+        /// The latest end of a session that was given here, by database: seconds since 1970.
+        var latestEnd: [String: Int64] = [:]
+        var tokens: [String: String] = [:]
+        var providers: [String: (record: ProviderRecord, provider: Provider)] = [:]
+    }
+
+    let system: SystemDatabase
+    /// Set on the start, when it has been tried on what is sealed.
+    private let seal = Mutex<SecretBox?>(nil)
+    private let logger: Logger
+    private let nowSeconds: @Sendable () -> Int64
+    private let opened = Mutex(Opened())
+
+    init(system: SystemDatabase, logger: Logger, nowSeconds: @escaping @Sendable () -> Int64) {
+        self.system = system
+        self.logger = logger
+        self.nowSeconds = nowSeconds
+    }
+
+    private var box: SecretBox {
+        guard let box = seal.withLock({ $0 }) else {
+            preconditionFailure("a gateway opens secrets after its start")
+        }
+        return box
+    }
+
+    /// Whether anything was sealed ever: then there is a key for it somewhere, and a new one opens nothing.
+    var hasSealed: Bool {
+        let directory = system.directory
+        return !directory.signingKeys.isEmpty || !directory.providers.isEmpty
+            || directory.databases.values.contains { $0.sealedDevelopmentToken != nil }
+    }
+
+    /// Seals and opens with a key from now on, if it opens all that is sealed. Nothing is written before.
+    /// - Throws: `AUTH-0505`.
+    func use(_ box: SecretBox) throws(AuthGatewayError) {
+        try Self.check(system.directory, with: box)
+        seal.withLock { $0 = box }
+    }
+
+    /// Whether everything that a directory has can be opened.
+    private static func check(_ directory: SystemDirectory, with box: SecretBox) throws(AuthGatewayError) {
+        for record in directory.databases.values {
+            if let sealed = record.sealedDevelopmentToken { _ = try box.open(sealed, at: place(record.id)) }
+        }
+        for record in directory.signingKeys.values {
+            _ = try box.open(record.sealedPEM, at: place(record.id))
+        }
+        for record in directory.providers.values {
+            _ = try box.open(record.sealedConfiguration, at: place(record.id))
+        }
+    }
+
+    /// Whether all that an earlier version kept is in the system database, and opens there.
+    func hasTakenOver(_ legacy: LegacyStateFile.State) -> Bool {
+        legacy.databases.allSatisfy { database in
+            guard let record = system.directory.databases[database.id] else { return false }
+            if record.deletedAtSeconds != nil { return true }
+            return (try? developmentToken(of: database.id)) != nil
+                && database.keys.allSatisfy {
+                    system.directory.signingKeys["\(database.id).\($0.number)"] != nil
+                }
+        }
+    }
+
+    /// The databases that there are, by id.
+    var databaseIDs: [String] {
+        system.directory.databases.values.filter { $0.deletedAtSeconds == nil }.map(\.id).sorted()
+    }
+
+    /// Takes over what the first version kept, and makes what is missing: the database of the first start,
+    /// and those that are configured.
+    func prepare(_ legacy: LegacyStateFile.State?, configured: [String]) async throws {
+        let (box, now) = (box, nowSeconds())
+        try await system.write { writer in
+            var hasFirst = self.first != nil
+            for database in legacy?.databases ?? [] {
+                guard try writer.get(database.id, as: DatabaseRecord.self) == nil else { continue }
+                let isFirst = !hasFirst && legacy?.development == database.id
+                hasFirst = hasFirst || isFirst
+                try writer.put(
+                    Self.record(database.id, database.developmentToken, box, now, isFirst: isFirst))
+                for key in database.keys {
+                    let signing = try Self.signingKey(database.id, key)
+                    try writer.put(Self.record(signing, box, now))
+                }
+            }
+            if !hasFirst {
+                let id = UUID().uuidString.lowercased()
+                try writer.put(Self.record(id, SecretFile.random(), box, now, isFirst: true))
+            }
+            for id in configured where try writer.get(id, as: DatabaseRecord.self) == nil {
+                try writer.put(Self.record(id, SecretFile.random(), box, now))
+            }
+        }
+    }
+
+    /// The database of the first start.
+    var first: DatabaseRecord? {
+        system.directory.databases.values.first { $0.isFirst && $0.deletedAtSeconds == nil }
+    }
+
+    /// Makes a database.
+    /// - Returns: the development provider's secret; nil without one.
+    /// - Throws: `AUTH-0409` when there is, or was, one of the id.
+    func createDatabase(_ id: String, allowsDevelopment: Bool) async throws -> String? {
+        let token = allowsDevelopment ? SecretFile.random() : nil
+        let record = Self.record(id, token, box, nowSeconds())
+        try await system.write { writer in
+            guard try writer.get(id, as: DatabaseRecord.self) == nil else {
+                throw AuthGatewayError(.exists, "there is, or was, a database of this id")
+            }
+            try writer.put(record)
+        }
+        return token
+    }
+
+    /// Deletes a database: nobody gets in any more. What is in the log stays there, and so does the id.
+    func deleteDatabase(_ id: String) async throws {
+        let now = nowSeconds()
+        try await system.write { writer in
+            guard var record = try writer.get(id, as: DatabaseRecord.self), record.deletedAtSeconds == nil
+            else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
+            record.deletedAtSeconds = now
+            try writer.put(record)
+        }
+    }
+
+    /// The development provider's secret of a database; nil where it has none.
+    /// - Throws: `AUTH-0402`, `AUTH-0505`.
+    func developmentToken(of databaseID: String) throws(AuthGatewayError) -> String? {
+        guard let record = system.directory.database(databaseID) else {
+            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+        }
+        guard let sealed = record.sealedDevelopmentToken else { return nil }
+        if let known = opened.withLock({ $0.tokens[sealed] }) { return known }
+        let token = try box.open(sealed, at: Self.place(databaseID))
+        opened.withLock { $0.tokens[sealed] = token }
+        return token
+    }
+
+    // MARK: Keys
+
+    /// The key that signs a database's tokens, made on first use.
+    /// - Throws: `AUTH-0402`, `AUTH-0505`, what the log throws.
+    func signingKey(of databaseID: String) async throws -> DatabaseSigningKey {
+        if let key = try currentKey(of: databaseID) { return key }
+        _ = try await addKey(to: databaseID, after: nil)
+        guard let key = try currentKey(of: databaseID) else {
+            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+        }
+        return key
+    }
+
+    /// The certificates of a database's authorities: the key that signs, and those before it that still
+    /// count.
+    func authorities(of databaseID: String, nowSeconds: Int64) throws(AuthGatewayError) -> [String] {
+        var certificates: [String] = []
+        for record in keys(of: databaseID).reversed() where nowSeconds < record.retiresAtSeconds ?? .max {
+            certificates.append(
+                CertificateAuthority.certificate(
+                    of: try open(record), createdAtSeconds: record.createdAtSeconds))
+        }
+        return certificates
+    }
+
+    /// The newest key in the system database, opened.
+    private func currentKey(of databaseID: String) throws(AuthGatewayError) -> DatabaseSigningKey? {
+        guard let record = keys(of: databaseID).last else { return nil }
+        return try open(record)
+    }
+
+    private func open(_ record: SigningKeyRecord) throws(AuthGatewayError) -> DatabaseSigningKey {
+        if let known = opened.withLock({ $0.keys[record.sealedPEM] }) { return known }
+        let pem = try box.open(record.sealedPEM, at: Self.place(record.id))
+        guard let id = KeyID(record.id), let key = try? DatabaseSigningKey(keyID: id, pem: pem) else {
+            throw AuthGatewayError(.stateUnreadable, "the key \(record.id) cannot be read")
+        }
+        opened.withLock { $0.keys[record.sealedPEM] = key }
+        return key
+    }
+
+    /// A database's keys, oldest first: they are numbered without gaps.
+    func keys(of databaseID: String) -> [SigningKeyRecord] {
+        let known = system.directory.signingKeys
+        var found: [SigningKeyRecord] = []
+        while let record = known["\(databaseID).\(found.count + 1)"] { found.append(record) }
+        return found
+    }
+
+    /// The keys that count now, of the databases that there are.
+    func keySet(nowSeconds: Int64) -> KeySet {
+        let directory = system.directory
+        var keys = KeySet()
+        for record in directory.signingKeys.values where nowSeconds < record.retiresAtSeconds ?? .max {
+            guard let id = KeyID(record.id), directory.database(id.databaseID) != nil,
+                let key = directory.keys[id]
+            else { continue }
+            keys.insert(key)
+        }
+        return keys
+    }
+
+    /// A session was given that ends then.
+    func noteEnd(_ seconds: Int64, in databaseID: String) {
+        opened.withLock { $0.latestEnd[databaseID] = max($0.latestEnd[databaseID] ?? 0, seconds) }
+    }
+
+    /// How long the keys before count after a rotation, where nothing else is said: as long as a certificate,
+    /// and as the longest session that this gateway has given.
+    func overlapSeconds(in databaseID: String) -> Int64 {
+        let latest = opened.withLock { $0.latestEnd[databaseID] } ?? 0
+        return max(PeerCertificate.life.components.seconds, latest - nowSeconds())
+    }
+
+    /// Makes a new key that signs from now on; what the others signed counts for `overlap` seconds more.
+    /// - Parameter overlap: nil makes a key only where there is none.
+    /// - Returns: the number of the key that signs.
+    func addKey(to databaseID: String, after overlap: Int64?) async throws -> Int {
+        guard system.directory.database(databaseID) != nil else {
+            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+        }
+        let (box, now) = (box, nowSeconds())
+        let made = Mutex(0)
+        try await system.write { writer in
+            var number = 1
+            while var earlier = try writer.get("\(databaseID).\(number)", as: SigningKeyRecord.self) {
+                if let overlap {
+                    earlier.retiresAtSeconds = min(earlier.retiresAtSeconds ?? .max, now + overlap)
+                    try writer.put(earlier)
+                } else {
+                    return
+                }
+                number += 1
+            }
+            try writer.put(
+                Self.record(try DatabaseSigningKey(databaseID: databaseID, number: number), box, now))
+            made.withLock { $0 = number }
+        }
+        return made.withLock { $0 }
+    }
+
+    // MARK: Providers
+
+    /// The provider of a name that was made by the admin API; nil where there is none.
+    /// - Throws: `AUTH-0505`.
+    func provider(_ name: String, of databaseID: String) throws(AuthGatewayError) -> Provider? {
+        let id = "\(databaseID)/\(name)"
+        guard let record = system.directory.providers[id] else { return nil }
+        if let known = opened.withLock({ $0.providers[id] }), known.record == record {
+            return known.provider
+        }
+        let text = try box.open(record.sealedConfiguration, at: Self.place(id))
+        let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
+        // Two logins may have made it; the one that is kept has the memory of failures.
+        return opened.withLock { opened in
+            if let known = opened.providers[id], known.record == record { return known.provider }
+            opened.providers[id] = (record, provider)
+            return provider
+        }
+    }
+
+    /// Makes a provider, or puts another configuration in place of what there is.
+    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none.
+    func putProvider(_ name: String, of databaseID: String, configuration: Value) async throws {
+        let text = JSONText.print(configuration)
+        let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
+        let (kind, summary) = provider.summary
+        let record = ProviderRecord(
+            database: databaseID, name: name, kind: kind, summary: summary,
+            sealedConfiguration: box.seal(text, at: Self.place("\(databaseID)/\(name)")))
+        try await system.write { writer in
+            guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
+                database.deletedAtSeconds == nil
+            else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
+            try writer.put(record)
+        }
+    }
+
+    // MARK: Records
+
+    private static func place(_ id: String) -> String { "mimeo:\(id)" }
+
+    private static func record(
+        _ id: String, _ token: String?, _ box: SecretBox, _ now: Int64, isFirst: Bool = false
+    ) -> DatabaseRecord {
+        DatabaseRecord(
+            id: id, createdAtSeconds: now, sealedDevelopmentToken: token.map { box.seal($0, at: place(id)) },
+            isFirst: isFirst)
+    }
+
+    private static func record(_ key: DatabaseSigningKey, _ box: SecretBox, _ now: Int64) -> SigningKeyRecord
+    {
+        let id = key.keyID.description
+        return SigningKeyRecord(
+            id: id, publicKey: key.publicKey.compressedPoint, sealedPEM: box.seal(key.pem, at: place(id)),
+            createdAtSeconds: now)
+    }
+
+    private static func signingKey(
+        _ databaseID: String, _ key: LegacyStateFile.Key
+    ) throws(AuthGatewayError) -> DatabaseSigningKey {
+        do {
+            return try DatabaseSigningKey(
+                keyID: try KeyID(databaseID: databaseID, number: key.number), pem: key.pem)
+        } catch {
+            throw AuthGatewayError(
+                .stateUnreadable, "key \(key.number) of \(databaseID): \(error.message)")
+        }
+    }
+
+    /// Whether a state file's keys can be read, before anything is written.
+    static func validate(_ state: LegacyStateFile.State) throws(AuthGatewayError) {
+        for database in state.databases {
+            for key in database.keys { _ = try signingKey(database.id, key) }
+        }
+    }
+}

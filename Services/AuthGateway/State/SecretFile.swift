@@ -1,0 +1,86 @@
+import Foundation
+import Identity
+import Logging
+
+/// A secret of 32 random bytes in a file of its own, as base64url text: the key that the system database's
+/// secrets are sealed under, and the credential of the admin API.
+///
+/// One that the gateway makes is its owner's alone (folder 0700, file 0600) and must stay so. One that was
+/// named by the configuration may be readable for others (a container's secrets are), and that is warned of.
+struct SecretFile {
+    let path: String
+    let isOwn: Bool
+
+    /// Whether there is one.
+    var exists: Bool { FileManager.default.fileExists(atPath: path) }
+
+    /// The secret's text, made on the first start. Of several first starts at one time one makes it: each
+    /// reads what stands in the file then.
+    /// - Throws: `AUTH-0501` when the file cannot be read or made, `AUTH-0504` when others may read what is
+    ///   the gateway's own, or it is too short.
+    func text(logger: Logger) throws(AuthGatewayError) -> String {
+        if !exists {
+            guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) is not there") }
+            try make()
+        }
+        guard let content = FileManager.default.contents(atPath: path) else {
+            throw AuthGatewayError(.stateUnusable, "\(path) cannot be read")
+        }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        if let mode = attributes?[.posixPermissions] as? Int, mode & 0o077 != 0 {
+            guard !isOwn else {
+                throw AuthGatewayError(.secretUnsafe, "others may read \(path); it must have mode 0600")
+            }
+            logger.warning("others on this machine may read the secret in \(path)")
+        }
+        let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard text.utf8.count >= Limits.secretCharacters else {
+            throw AuthGatewayError(
+                .secretUnsafe, "\(path) holds fewer than \(Limits.secretCharacters) characters")
+        }
+        return text
+    }
+
+    /// Writes a file of another name whole, and gives it this name unless there is one of it by now.
+    private func make() throws(AuthGatewayError) {
+        let temporary = "\(path).\(Self.random())"
+        defer { unlink(temporary) }
+        do {
+            let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+            guard FileManager.default.createFile(atPath: temporary, contents: nil, attributes: attributes),
+                let file = FileHandle(forWritingAtPath: temporary)
+            else { throw CocoaError(.fileWriteUnknown) }
+            try file.write(contentsOf: Data("\(Self.random())\n".utf8))
+            try file.synchronize()
+            try file.close()
+            guard link(temporary, path) == 0 || errno == EEXIST else { throw CocoaError(.fileWriteUnknown) }
+        } catch {
+            throw AuthGatewayError(.stateUnusable, "\(path) cannot be written: \(error.localizedDescription)")
+        }
+        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { close(folder) }
+        guard folder >= 0, fsync(folder) == 0 else {
+            throw AuthGatewayError(.stateUnusable, "the folder of \(path) cannot be synced")
+        }
+    }
+
+    /// 256 random bits as text.
+    static func random() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+    }
+
+    /// Makes a folder that is its owner's alone.
+    /// - Throws: `AUTH-0501`.
+    static func makeFolder(_ folder: String) throws(AuthGatewayError) {
+        do {
+            let manager = FileManager.default
+            try manager.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder)
+        } catch {
+            throw AuthGatewayError(
+                .stateUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
+        }
+    }
+}

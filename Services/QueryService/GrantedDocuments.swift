@@ -1,0 +1,157 @@
+import CRDT
+import DQL
+import Identity
+
+/// A snapshot as far as its reader's rights go: documents that may not be read are not there, whichever way a
+/// statement looks for them (scan, id, index, join, subquery, RETURNING).
+///
+/// The rights are asked beside the statement's condition and stand in no text. A document that is not there
+/// for its reader may not be written by it either; one that is and may not be written refuses the statement.
+struct GrantedDocuments: DocumentSource {
+    let base: any DocumentSource
+    let rules: CompiledRules
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard !rules.allowsAll(of: collection) else { return try base.scan(collection, visit) }
+        guard rules.allowsAny(of: collection) else { return }
+        try base.scan(collection) { record in
+            guard rules.allows(collection, record.id) else { return true }
+            return try visit(record)
+        }
+    }
+
+    func lookup(
+        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        guard rules.allows(collection, id) else { return }
+        try base.lookup(collection, id, visit)
+    }
+
+    var indexed: (any IndexedSource)? {
+        base.indexed.map { GrantedIndexes(base: $0, documents: self) }
+    }
+}
+
+/// The same with the snapshot's indexes.
+struct GrantedIndexes: IndexedSource {
+    let base: any IndexedSource
+    let documents: GrantedDocuments
+
+    private var rules: CompiledRules { documents.rules }
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try documents.scan(collection, visit)
+    }
+
+    func lookup(
+        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        try documents.lookup(collection, id, visit)
+    }
+
+    func catalog(of collection: String) throws -> IndexCatalog { try base.catalog(of: collection) }
+
+    func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let collection = scan.index.collection
+        guard !rules.allowsAll(of: collection) else { return try base.documents(of: scan, visit) }
+        try base.documents(of: scan) { record in
+            guard rules.allows(collection, record.id) else { return true }
+            return try visit(record)
+        }
+    }
+
+    func entries(
+        of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
+    ) throws {
+        let collection = scan.index.collection
+        guard !rules.allowsAll(of: collection) else { return try base.entries(of: scan, parts, visit) }
+        try base.entries(of: scan, parts.union(.id)) { entry in
+            guard let id = entry.id, rules.allows(collection, id) else { return true }
+            return try visit(entry)
+        }
+    }
+
+    func documents(
+        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        try base.documents(collection, numbered: numbers) { record in
+            guard rules.allows(collection, record.id) else { return true }
+            return try visit(record)
+        }
+    }
+
+    func number(of id: DocumentID, in collection: String) throws -> Int64? {
+        rules.allows(collection, id) ? try base.number(of: id, in: collection) : nil
+    }
+
+    func count(of collection: String) throws -> Int {
+        guard !rules.allowsAll(of: collection) else { return try base.count(of: collection) }
+        var count = 0
+        try scan(collection) { _ in
+            count += 1
+            return true
+        }
+        return count
+    }
+}
+
+/// A write transaction as far as its writer's rights go.
+struct GrantedWriter: DocumentWriter {
+    let base: any DocumentWriter
+    let rights: CompiledGrant
+
+    private var readable: GrantedDocuments { GrantedDocuments(base: base, rules: rights.read) }
+
+    private func check(_ collection: String, _ id: DocumentID) throws(QueryError) {
+        guard rights.write.allows(collection, id) else {
+            throw QueryError(.writeNotGranted, "a document of \(collection)")
+        }
+    }
+
+    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try readable.scan(collection, visit)
+    }
+
+    func lookup(
+        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        try readable.lookup(collection, id, visit)
+    }
+
+    var indexed: (any IndexedSource)? { readable.indexed }
+
+    /// Only who may write a document is told whether it is there.
+    func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+        try check(collection, id)
+        return try base.exists(collection, id)
+    }
+
+    func edit(
+        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+    ) throws {
+        try check(collection, id)
+        try base.edit(collection, id, body)
+    }
+
+    func insert(
+        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        objectsAreRegisters: Bool
+    ) throws -> Bool {
+        try check(collection, id)
+        return try base.insert(
+            collection, id, fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+    }
+
+    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+        for id in ids { try check(collection, id) }
+        try base.evict(collection, ids)
+    }
+}
+
+extension CompiledGrant {
+    /// Whether a statement can be executed without asking about its documents one by one.
+    func coversWhole(_ statement: PreparedStatement) -> Bool {
+        statement.collectionsRead.allSatisfy { read.allowsAll(of: $0) || $0.hasPrefix("system:") }
+            && statement.collectionsWritten.allSatisfy { write.allowsAll(of: $0) }
+    }
+}

@@ -1,0 +1,192 @@
+import Crypto
+import Foundation
+import SwiftASN1
+import X509
+
+/// The certificate by which a peer says who it is to other peers: X.509 v3 of the peer's own key, signed by
+/// the database's key as its certificate authority, with the identity in an extension.
+///
+/// Two peers that hold one each need nobody else to authenticate each other (mutual TLS 1.3), until one of
+/// them expires.
+public struct PeerCertificate: Sendable {
+    /// Where the identity stands: JSON, in an arc that is nobody's (experimental). Not critical, so that a
+    /// TLS library that does not know it takes the certificate; we take none without it.
+    static let identityOID: ASN1ObjectIdentifier = [1, 3, 6, 1, 3, 4049, 1]
+
+    /// How long one lasts at most.
+    public static let life = Limits.certificateLife
+
+    /// The certificate in DER.
+    public let der: [UInt8]
+    /// Who it is of.
+    public let identity: Identity
+
+    /// What stands in the extension.
+    private struct Content: Codable {
+        var sub: String
+        var db: String
+        var grant: Grant
+        var jti: String?
+        var meta: String?
+    }
+
+    /// Issues one for who sends a certificate signing request that its own peer key signed.
+    /// - Parameters:
+    ///   - identity: who asks, with the peer key that its token names.
+    ///   - request: untrusted: PKCS#10 in PEM.
+    /// - Throws: `AUTH-0305` for a request that is none, or not signed by the
+    ///   token's peer key.
+    public static func issue(
+        to identity: Identity, request text: String, with authority: DatabaseSigningKey, nowSeconds: Int64
+    ) throws(IdentityError) -> PeerCertificate {
+        precondition(identity.databaseID == authority.keyID.databaseID, "a database's key signs for it alone")
+        let key = try provenKey(of: text)
+        guard let peerKey = identity.peerKey,
+            peerKey == PeerKey.prefix + Base64URL.encode(key.compressedRepresentation)
+        else { throw .requestRefused }
+        let content = Content(
+            sub: identity.userID, db: identity.databaseID, grant: identity.grant, jti: identity.tokenID,
+            meta: identity.metadata)
+        let life = Limits.certificateLife.components.seconds
+        let end = min(identity.expiresAtSeconds, nowSeconds + life)
+        do {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            let certificate = try Certificate(
+                version: .v3, serialNumber: Certificate.SerialNumber(),
+                publicKey: Certificate.PublicKey(key),
+                notValidBefore: date(nowSeconds - Limits.clockSkew.components.seconds),
+                notValidAfter: date(end), issuer: try CertificateAuthority.name(of: authority.keyID),
+                subject: try DistinguishedName { CommonName(peerKey) },
+                signatureAlgorithm: .ecdsaWithSHA256,
+                extensions: try Certificate.Extensions {
+                    Critical(BasicConstraints.notCertificateAuthority)
+                    Critical(KeyUsage(digitalSignature: true))
+                    try ExtendedKeyUsage([.serverAuth, .clientAuth])
+                    Certificate.Extension(
+                        oid: identityOID, critical: false, value: Array(try encoder.encode(content))[...])
+                },
+                issuerPrivateKey: Certificate.PrivateKey(authority.privateKey))
+            var serializer = DER.Serializer()
+            try serializer.serialize(certificate)
+            return PeerCertificate(der: serializer.serializedBytes, identity: identity)
+        } catch {
+            preconditionFailure("what was checked before is a certificate: \(error)")
+        }
+    }
+
+    /// Checks a certificate that a peer shows: signature, time, database, key and identity.
+    /// - Parameters:
+    ///   - der: untrusted.
+    ///   - authorities: the keys that are believed, of one database.
+    /// - Throws: `AUTH-0306`, `AUTH-0105`, `AUTH-0106`, `AUTH-0201`, `AUTH-0202`.
+    public static func verify(
+        _ der: [UInt8], authorities: KeySet, databaseID: String, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity {
+        guard der.count <= Limits.certificateBytes,
+            let certificate = try? Certificate(derEncoded: der),
+            let issuer = certificate.issuer.commonName.flatMap({ KeyID($0) }),
+            issuer.databaseID == databaseID, let authority = authorities[issuer],
+            certificate.signatureAlgorithm == .ecdsaWithSHA256,
+            Certificate.PublicKey(authority.key).isValidSignature(certificate.signature, for: certificate)
+        else { throw .certificateRefused }
+        // From here on it is the authority's word.
+        let now = date(nowSeconds)
+        guard now < certificate.notValidAfter else { throw .refused(.tokenExpired) }
+        guard now >= certificate.notValidBefore else { throw .refused(.tokenNotYetValid) }
+        guard let key = P256.Signing.PublicKey(certificate.publicKey),
+            let found = certificate.extensions[oid: identityOID],
+            (try? certificate.extensions.basicConstraints) == .notCertificateAuthority,
+            let content = try? JSONDecoder().decode(Content.self, from: Data(found.value)),
+            content.db == databaseID, !content.sub.isEmpty
+        else { throw .certificateRefused }
+        return Identity(
+            userID: content.sub, databaseID: content.db,
+            peerKey: PeerKey.prefix + Base64URL.encode(key.compressedRepresentation),
+            rights: try CompiledGrant(content.grant),
+            expiresAtSeconds: Int64(certificate.notValidAfter.timeIntervalSince1970),
+            issuedAtSeconds: Int64(certificate.notValidBefore.timeIntervalSince1970)
+                + Limits.clockSkew.components.seconds,
+            tokenID: content.jti, signedBy: issuer, metadata: content.meta)
+    }
+
+    /// The certificate in PEM.
+    public var pem: String { PEMDocument(type: "CERTIFICATE", derBytes: der).pemString }
+
+    /// The bytes of a certificate in PEM; none of a text that is none.
+    public static func der(pem: String) -> [UInt8] {
+        (try? PEMDocument(pemString: pem))?.derBytes ?? []
+    }
+
+    /// The key of a request, which its own signature proves to be in the hands of who asks.
+    private static func provenKey(of text: String) throws(IdentityError) -> P256.Signing.PublicKey {
+        guard text.utf8.count <= Limits.certificateBytes,
+            let request = try? CertificateSigningRequest(pemEncoded: text),
+            let key = P256.Signing.PublicKey(request.publicKey),
+            request.signatureAlgorithm == .ecdsaWithSHA256,
+            request.publicKey.isValidSignature(request.signature, for: request)
+        else { throw .requestRefused }
+        return key
+    }
+
+    private static func date(_ seconds: Int64) -> Date { Date(timeIntervalSince1970: Double(seconds)) }
+}
+
+/// A database's key as a certificate authority.
+public enum CertificateAuthority {
+    /// The self-signed certificate that peers trust, in PEM. Made anew each time: what counts is its key and
+    /// its name, which are the same.
+    /// - Parameter createdAtSeconds: when the key was made.
+    public static func certificate(of key: DatabaseSigningKey, createdAtSeconds: Int64) -> String {
+        do {
+            let start = Date(
+                timeIntervalSince1970: Double(createdAtSeconds - Limits.clockSkew.components.seconds))
+            let name = try name(of: key.keyID)
+            let publicKey = Certificate.PublicKey(key.privateKey.publicKey)
+            let certificate = try Certificate(
+                version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: publicKey,
+                notValidBefore: start,
+                notValidAfter: start + Double(Limits.authorityLife.components.seconds), issuer: name,
+                subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+                extensions: try Certificate.Extensions {
+                    Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
+                    Critical(KeyUsage(keyCertSign: true))
+                },
+                issuerPrivateKey: Certificate.PrivateKey(key.privateKey))
+            return try certificate.serializeAsPEM().pemString
+        } catch {
+            preconditionFailure("a P-256 key signs its own certificate: \(error)")
+        }
+    }
+
+    /// The authority's name: the key's id, so that a certificate says which of a database's keys signed it.
+    static func name(of keyID: KeyID) throws -> DistinguishedName {
+        try DistinguishedName { CommonName(keyID.description) }
+    }
+}
+
+extension PeerKey {
+    /// A certificate signing request (PKCS#10, PEM) that proves to hold this key.
+    public func signingRequest() -> String {
+        do {
+            let request = try CertificateSigningRequest(
+                version: .v1, subject: try DistinguishedName { CommonName(publicKeyString) },
+                privateKey: Certificate.PrivateKey(privateKey),
+                attributes: CertificateSigningRequest.Attributes(),
+                signatureAlgorithm: .ecdsaWithSHA256)
+            return try request.serializeAsPEM().pemString
+        } catch {
+            preconditionFailure("a P-256 key signs its own request: \(error)")
+        }
+    }
+}
+
+extension DistinguishedName {
+    /// The one common name of a name that has nothing else.
+    fileprivate var commonName: String? {
+        guard count == 1, let part = first, part.count == 1, let attribute = part.first,
+            attribute.type == .RDNAttributeType.commonName
+        else { return nil }
+        return String(attribute.value)
+    }
+}

@@ -1,0 +1,229 @@
+import CRDT
+import DQL
+import Foundation
+import Identity
+import Logging
+import OperationLog
+import Replica
+import Synchronization
+
+/// The reserved database on the log that every service follows: which databases there are, who logs in to
+/// them, whose signatures count, which API keys there are and who is revoked. No secret stands in it in
+/// clear.
+///
+/// Its id has a dot, which no application's database has (`DatabaseID`): no token and no API key names it.
+///
+/// Invariants: `directory` is as of a fold of the log and is replaced whole; what `write` has written is in
+/// it when `write` returns. Writes of all processes are one after the other: each is appended on the
+/// condition that nobody has written since it was read. Actor isolation guards the materialization; the lock
+/// guards the directory and whom to tell, and is never held across a wait.
+public actor SystemDatabase {
+    /// The database's id.
+    public static let id = "mimeo.system"
+
+    private struct Shared {
+        var directory = SystemDirectory()
+        var listeners: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var nextListener: UInt64 = 0
+    }
+
+    private let log: any OperationLog
+    private let folder: String
+    private let logger: Logger
+    private let writer: LeasedActor
+    private var materializer: Materializer?
+    private var writing: Task<Void, any Error>?
+    /// Why the directory is not what the log says; nil while it is.
+    private var unread: String?
+    private let shared = Mutex(Shared())
+
+    /// - Parameter folder: where the fold is kept; it can be deleted at any time.
+    public init(log: any OperationLog, folder: String, logger: Logger) {
+        self.log = log
+        self.folder = folder
+        self.logger = logger
+        writer = LeasedActor(log: log, database: Self.id, purpose: "auth-gateway")
+    }
+
+    /// What it says now.
+    public nonisolated var directory: SystemDirectory { shared.withLock { $0.directory } }
+
+    /// Wakes after every change of the directory, coalesced; the first one comes at once.
+    public nonisolated var changes: AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = shared.withLock { shared in
+            shared.nextListener += 1
+            shared.listeners[shared.nextListener] = continuation
+            return shared.nextListener
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.shared.withLock { shared in _ = shared.listeners.removeValue(forKey: number) }
+        }
+        continuation.yield()
+        return stream
+    }
+
+    /// Makes the database unless it is there, and reads what is in the log. Idempotent.
+    public func open() async throws {
+        guard materializer == nil else { return }
+        try await log.createDatabase(Self.id)
+        try await reopen()
+    }
+
+    private func reopen() async throws {
+        let opened = try await Materializer.open(Self.id, log: log, folder: folder, logger: logger) {
+            [weak self] _ in await self?.reload()
+        }
+        materializer = opened
+        try await opened.advance()
+        await reload()
+    }
+
+    /// Follows the log until the task is cancelled or the log closes. A log that went back is read anew, as
+    /// often as that takes: until then `failure` says so.
+    public func run() async {
+        while !Task.isCancelled, let current = materializer {
+            await current.run()
+            guard await current.hasLostHistory else { return }
+            unread = "the log went back, and is not read anew yet"
+            await current.close()
+            var pause = Limits.foldRetry
+            while unread != nil, !Task.isCancelled {
+                do {
+                    try await reopen()
+                } catch let error as OperationLogError where error.code == .closed {
+                    return
+                } catch {
+                    logger.error("the system database cannot be read", metadata: ["error": "\(error)"])
+                    try? await Task.sleep(for: pause)
+                    pause = min(pause * 2, Limits.foldRetryLongest)
+                }
+            }
+        }
+    }
+
+    /// Frees everything.
+    public func close() async {
+        _ = try? await writing?.value
+        await writer.close()
+        await materializer?.close()
+        for listener in shared.withLock({ Array($0.listeners.values) }) { listener.finish() }
+    }
+
+    /// Reads up to the log's head of this moment.
+    public func refresh() async throws { try await materializer?.advance() }
+
+    /// Why the log is not followed; nil while it is.
+    public func failure() async -> String? {
+        if let unread { return unread }
+        return await materializer?.failure
+    }
+
+    private func reload() async {
+        guard let materializer else { return }
+        let replica = materializer.replica
+        do {
+            let directory = try await materializer.executor.run {
+                try replica.read { try SystemDirectory($0) }
+            }
+            // A record of a later version may be a revocation: better to say so than to let somebody in.
+            unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
+            shared.withLock { shared in
+                shared.directory = directory
+                for listener in shared.listeners.values { listener.yield() }
+            }
+        } catch {
+            unread = "\(error)"
+            logger.error("the system database cannot be read", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Changes it. The body may run several times, each time on what the log says then.
+    /// - Throws: what the body throws, and what the log throws.
+    public func write(_ body: @escaping @Sendable (SystemWriter) throws -> Void) async throws {
+        let previous = writing
+        let task = Task {
+            _ = try? await previous?.value
+            try await self.perform(body)
+        }
+        writing = task
+        try await task.value
+    }
+
+    private func perform(_ body: @escaping @Sendable (SystemWriter) throws -> Void) async throws {
+        for _ in 0..<Limits.systemWriteAttempts {
+            guard let materializer else {
+                throw OperationLogError(.closed, "the system database is not open")
+            }
+            let lease = try await writer.lease().lease
+            let sequence =
+                (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0) + 1
+            try await materializer.advance()
+            let readAt = await materializer.position.offset
+            let replica = materializer.replica
+            let operation = try await materializer.executor.run {
+                try replica.draft(as: lease.actor, sequence: sequence) { try body(SystemWriter($0)) }
+                    .operation
+            }
+            guard let operation else { return }
+            let condition = AppendCondition(
+                readAt: readAt, reads: SystemCollectionName.allCases.map { .collection($0.rawValue) })
+            let request = AppendRequest(operation, under: lease, condition: condition)
+            switch try await log.append([request], to: Self.id).first {
+            case .appended?:
+                try await materializer.advance()
+                return
+            case .conflict(.condition)?: continue
+            default: await writer.lose(lease)
+            }
+        }
+        throw OperationLogError(.busy, "others write the system database", database: Self.id)
+    }
+}
+
+extension SystemDatabase: KeySource {
+    /// The keys of all databases, as of the log's head.
+    public func refreshedKeys() async throws -> KeySet {
+        try await refresh()
+        return directory.keys
+    }
+}
+
+/// A change of the system database under way: it sees its own writes.
+public struct SystemWriter {
+    private let transaction: WriteTransaction
+
+    init(_ transaction: WriteTransaction) { self.transaction = transaction }
+
+    /// The record of an id.
+    public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record?
+    {
+        var found: Record?
+        try transaction.lookup(Record.collection.rawValue, DocumentID(.string(id))) { record in
+            found = Record.read(id, try record.document.root.value())
+        }
+        return found
+    }
+
+    /// Writes a record, in place of the one there is.
+    public func put(_ record: some SystemRecord) throws {
+        try execute(
+            "INSERT INTO \(type(of: record).collection.rawValue) DOCUMENTS (:document) "
+                + "ON ID CONFLICT DO UPDATE",
+            ObjectValue([(key: "document", value: .object(try record.document()))]))
+    }
+
+    /// Removes a record.
+    public func remove<Record: SystemRecord>(_ id: String, _ type: Record.Type) throws {
+        try execute(
+            "DELETE FROM \(Record.collection.rawValue) WHERE _id = :id",
+            ObjectValue([(key: "id", value: .string(id))]))
+    }
+
+    private func execute(_ statement: String, _ arguments: ObjectValue) throws {
+        _ = try PreparedStatement(statement).execute(
+            in: transaction, arguments: arguments, options: ExecutionOptions(strictMode: true),
+            idGenerator: { preconditionFailure("every record has its id") })
+    }
+}

@@ -1,0 +1,109 @@
+import CRDT
+import DQL
+import Identity
+import Replica
+
+/// What the system database says at a moment: databases, providers, public keys, API keys, revocations.
+public struct SystemDirectory: Sendable {
+    /// By id, deleted ones included.
+    public private(set) var databases: [String: DatabaseRecord] = [:]
+    /// By `<database>/<name>`.
+    public private(set) var providers: [String: ProviderRecord] = [:]
+    /// By the key's id.
+    public private(set) var signingKeys: [String: SigningKeyRecord] = [:]
+    /// By the key's id.
+    public private(set) var apiKeys: [String: APIKeyRecord] = [:]
+    /// By its id.
+    public private(set) var revocations: [String: Revocation] = [:]
+    /// The public keys of all databases, retired ones too: `check` knows when they end.
+    public private(set) var keys = KeySet()
+    /// How many records are of a shape that this version does not know.
+    private(set) var unreadable = 0
+    /// The rights of the API keys, read once.
+    private var rights: [String: CompiledGrant] = [:]
+
+    init() {}
+
+    /// Reads everything from a snapshot. What cannot be read is left out: half a key opens nothing.
+    init(_ transaction: ReadTransaction) throws {
+        databases = try Self.all(transaction, &unreadable)
+        providers = try Self.all(transaction, &unreadable)
+        signingKeys = try Self.all(transaction, &unreadable)
+        apiKeys = try Self.all(transaction, &unreadable)
+        revocations = try Self.all(transaction, &unreadable)
+        for key in signingKeys.values {
+            guard let id = KeyID(key.id),
+                let publicKey = try? DatabasePublicKey(keyID: id, compressedPoint: key.publicKey)
+            else { continue }
+            keys.insert(publicKey)
+        }
+        for key in apiKeys.values { rights[key.id] = try? CompiledGrant(key.permissions) }
+    }
+
+    private static func all<Record: SystemRecord>(
+        _ transaction: ReadTransaction, _ unreadable: inout Int
+    ) throws -> [String: Record] {
+        var found: [String: Record] = [:]
+        try transaction.scan(Record.collection.rawValue) { record in
+            guard let id = record.id.value.stringValue,
+                let read = Record.read(id, try record.document.root.value())
+            else {
+                unreadable += 1
+                return true
+            }
+            found[id] = read
+            return true
+        }
+        return found
+    }
+
+    /// A database that there is.
+    public func database(_ id: String) -> DatabaseRecord? {
+        databases[id].flatMap { $0.deletedAtSeconds == nil ? $0 : nil }
+    }
+
+    /// The revocation that something is under, if it is.
+    public func revocation(
+        of subject: Revocation.Subject, _ value: String, in database: String
+    ) -> Revocation? {
+        revocations.isEmpty ? nil : revocations[Revocation.id(database, subject, value)]
+    }
+
+    /// Whether an identity still counts: its database is there, the key that signed it has not retired, and
+    /// neither user nor peer nor token is revoked.
+    /// - Throws: `AUTH-0103`, `AUTH-0107`, `AUTH-0112`.
+    public func check(_ identity: Identity, nowSeconds: Int64) throws(IdentityError) {
+        guard database(identity.databaseID) != nil else { throw .databaseGone }
+        if let signer = identity.signedBy, let end = signingKeys[signer.description]?.retiresAtSeconds,
+            nowSeconds >= end
+        {
+            throw .keyRetired
+        }
+        guard !revocations.isEmpty else { return }
+        let names: [(Revocation.Subject, String?)] = [
+            (.user, identity.userID), (.peer, identity.peerKey), (.token, identity.tokenID),
+        ]
+        for case (let subject, let name?) in names {
+            guard let found = revocation(of: subject, name, in: identity.databaseID) else { continue }
+            guard let lifted = found.liftedAtSeconds, identity.issuedAtSeconds > lifted else {
+                throw .revoked
+            }
+        }
+    }
+
+    /// The identity that an API key stands for; nil when there is no such key.
+    /// - Throws: `AUTH-0111` for a wrong secret, `AUTH-0105` after its end, and as `check`.
+    func identity(of key: APIKey, nowSeconds: Int64) throws(IdentityError) -> Identity? {
+        guard let record = apiKeys[key.id] else { return nil }
+        guard ConstantTime.equal(key.secretHash, record.secretHash), let rights = rights[key.id] else {
+            throw .apiKeyRefused
+        }
+        guard nowSeconds < record.expiresAtSeconds else { throw .apiKeyExpired }
+        let identity = Identity(
+            userID: "api-key:\(record.name)", databaseID: record.database, peerKey: nil, rights: rights,
+            expiresAtSeconds: record.expiresAtSeconds, issuedAtSeconds: record.createdAtSeconds,
+            tokenID: key.id)
+        try check(identity, nowSeconds: nowSeconds)
+        return identity
+    }
+}

@@ -1,0 +1,212 @@
+import CRDT
+import Crypto
+import Foundation
+import Identity
+
+/// The collections of the system database.
+public enum SystemCollectionName: String, Sendable, CaseIterable {
+    /// `DatabaseRecord`, by the database's id.
+    case databases
+    /// `ProviderRecord`, by `<database>/<name>`.
+    case providers
+    /// `SigningKeyRecord`, by the key's id.
+    case keys
+    /// `APIKeyRecord`, by the key's id.
+    case apiKeys
+    /// `Revocation`, by its id.
+    case revocations
+}
+
+/// A document of the system database, as a value.
+public protocol SystemRecord: Sendable, Codable {
+    /// Where it stands.
+    static var collection: SystemCollectionName { get }
+    /// The document's id.
+    var id: String { get }
+}
+
+/// A database that there is, or was.
+public struct DatabaseRecord: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.databases
+    /// The database's id.
+    public var id: String
+    /// Seconds since 1970.
+    public var createdAtSeconds: Int64
+    /// The development provider's secret, sealed; nil where nobody logs in with one.
+    public var sealedDevelopmentToken: String?
+    /// Whether it is the one of the first start.
+    public var isFirst: Bool
+    /// Seconds since 1970; an id is never used again, for the log keeps what was written under it.
+    public var deletedAtSeconds: Int64?
+
+    /// A database of these facts.
+    public init(
+        id: String, createdAtSeconds: Int64, sealedDevelopmentToken: String? = nil, isFirst: Bool = false,
+        deletedAtSeconds: Int64? = nil
+    ) {
+        self.id = id
+        self.createdAtSeconds = createdAtSeconds
+        self.sealedDevelopmentToken = sealedDevelopmentToken
+        self.isFirst = isFirst
+        self.deletedAtSeconds = deletedAtSeconds
+    }
+}
+
+/// Who says whether a login is good.
+public struct ProviderRecord: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.providers
+    /// `<database>/<name>`.
+    public var id: String { "\(database)/\(name)" }
+    /// The database.
+    public var database: String
+    /// As logins name it.
+    public var name: String
+    /// `webhook` or `anonymous`.
+    public var kind: String
+    /// What may be shown of it: a webhook's URL.
+    public var summary: String
+    /// All of it as JSON, sealed.
+    public var sealedConfiguration: String
+
+    /// A provider of these facts.
+    public init(database: String, name: String, kind: String, summary: String, sealedConfiguration: String) {
+        self.database = database
+        self.name = name
+        self.kind = kind
+        self.summary = summary
+        self.sealedConfiguration = sealedConfiguration
+    }
+}
+
+/// A database's key pair.
+public struct SigningKeyRecord: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.keys
+    /// `<database>.<number>`.
+    public var id: String
+    /// The compressed point in base64url.
+    public var publicKey: String
+    /// The private key as PEM, sealed.
+    public var sealedPEM: String
+    /// Seconds since 1970.
+    public var createdAtSeconds: Int64
+    /// Seconds since 1970 from which on nothing that it signed counts; nil for the key that signs.
+    public var retiresAtSeconds: Int64?
+
+    /// A key of these facts.
+    public init(
+        id: String, publicKey: String, sealedPEM: String, createdAtSeconds: Int64,
+        retiresAtSeconds: Int64? = nil
+    ) {
+        self.id = id
+        self.publicKey = publicKey
+        self.sealedPEM = sealedPEM
+        self.createdAtSeconds = createdAtSeconds
+        self.retiresAtSeconds = retiresAtSeconds
+    }
+}
+
+/// What is known of an API key.
+public struct APIKeyRecord: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.apiKeys
+    /// The key's public part.
+    public var id: String
+    /// The one database that it opens.
+    public var database: String
+    /// For a person.
+    public var name: String
+    /// See `APIKey.secretHash`.
+    public var secretHash: String
+    /// What it may.
+    public var permissions: Grant
+    /// Seconds since 1970.
+    public var createdAtSeconds: Int64
+    /// Seconds since 1970.
+    public var expiresAtSeconds: Int64
+
+    /// A key of these facts.
+    public init(
+        id: String, database: String, name: String, secretHash: String, permissions: Grant,
+        createdAtSeconds: Int64, expiresAtSeconds: Int64
+    ) {
+        self.id = id
+        self.database = database
+        self.name = name
+        self.secretHash = secretHash
+        self.permissions = permissions
+        self.createdAtSeconds = createdAtSeconds
+        self.expiresAtSeconds = expiresAtSeconds
+    }
+}
+
+/// Somebody, or a token, that counts no more.
+///
+/// As long as it is not lifted nobody it names gets in, and no login succeeds. Lifted, it still refuses the
+/// tokens that were issued before: a stolen one does not come back to life.
+public struct Revocation: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.revocations
+
+    /// What is revoked.
+    public enum Subject: String, Sendable, Codable, CaseIterable {
+        /// A provider's user.
+        case user
+        /// A peer key.
+        case peer
+        /// A token's id, or an API key's.
+        case token
+    }
+
+    /// Made of what it names, so that there is one of it.
+    public var id: String { Self.id(database, subject, value) }
+    /// The database.
+    public var database: String
+    /// What kind of name `value` is.
+    public var subject: Subject
+    /// The user, the peer key or the token id.
+    public var value: String
+    /// Seconds since 1970.
+    public var sinceSeconds: Int64
+    /// Seconds since 1970; nil while it holds.
+    public var liftedAtSeconds: Int64?
+
+    /// A revocation of these facts.
+    public init(
+        database: String, subject: Subject, value: String, sinceSeconds: Int64,
+        liftedAtSeconds: Int64? = nil
+    ) {
+        self.database = database
+        self.subject = subject
+        self.value = value
+        self.sinceSeconds = sinceSeconds
+        self.liftedAtSeconds = liftedAtSeconds
+    }
+
+    /// The id of the revocation of something.
+    public static func id(_ database: String, _ subject: Subject, _ value: String) -> String {
+        let digest = SHA256.hash(data: Data("\(database)/\(subject.rawValue)/\(value)".utf8))
+        return Base64URL.encode(Array(digest).prefix(16))
+    }
+}
+
+extension SystemRecord {
+    /// The document.
+    func document() throws -> ObjectValue {
+        let value = try JSONText.parse(Array(try JSONEncoder().encode(self)))
+        guard let object = value.objectValue else { preconditionFailure("a record is an object") }
+        var entries = object.entries.filter { !utf8Equal($0.key, "id") }
+        entries.append((key: "_id", value: .string(id)))
+        return ObjectValue(entries)
+    }
+
+    /// Reads a document; nil for one of another shape, as a later version may write it.
+    static func read(_ id: String, _ fields: ObjectValue) -> Self? {
+        var entries = fields.entries
+        entries.append((key: "id", value: .string(id)))
+        let text = JSONText.print(.object(ObjectValue(entries)))
+        return try? JSONDecoder().decode(Self.self, from: Data(text.utf8))
+    }
+}

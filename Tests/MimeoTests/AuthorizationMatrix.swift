@@ -1,0 +1,172 @@
+/// Who may do what, one row for each operation over HTTP: the statuses in the order of the columns. A digit
+/// behind a colon is how many rows a statement gives, or documents it changes.
+///
+/// | column | identity |
+/// |---|---|
+/// | none | no credential |
+/// | gone | an access token whose time is over |
+/// | else | another database's token, with all rights there |
+/// | read | reads everything |
+/// | coll | reads and writes the collection `cars` |
+/// | ids | reads and writes the document `own` of `cars`, by a query over `_id` |
+/// | all | reads and writes everything |
+/// | key | an API key that does |
+/// | admin | the admin credential |
+///
+/// The server's database has `own` and `other` in `cars` and one document in `boats`; the other database has
+/// nothing. Whoever adds a route or a kind of statement adds its rows: a test misses them.
+enum AuthorizationMatrix {
+    static let columns = ["none", "gone", "else", "read", "coll", "ids", "all", "key", "admin"]
+
+    /// `kind` is the `StatementKind` that a row stands for.
+    struct StatementRow: Sendable {
+        let kind: String
+        let statement: String
+        let cells: String
+    }
+
+    static let statements: [StatementRow] = [
+        .init(
+            kind: "select", statement: "SELECT * FROM cars",
+            cells: "401 401 200:0 200:2 200:2 200:1 200:2 200:2 401"),
+        .init(
+            kind: "select", statement: "SELECT * FROM boats",
+            cells: "401 401 200:0 200:1 403 403 200:1 200:1 401"),
+        .init(
+            kind: "select", statement: "SELECT * FROM cars WHERE _id = 'other'",
+            cells: "401 401 200:0 200:1 200:1 200:0 200:1 200:1 401"),
+        .init(
+            kind: "select", statement: "SELECT * FROM cars c JOIN boats b USE INDEX '' ON c.n = b.n",
+            cells: "401 401 200:0 200:1 403 403 200:1 200:1 401"),
+        .init(
+            kind: "select", statement: "SELECT * FROM cars WHERE n IN (SELECT n FROM boats)",
+            cells: "401 401 200:0 200:1 403 403 200:1 200:1 401"),
+        .init(
+            kind: "select", statement: "SELECT * FROM system:collections",
+            cells: "401 401 200:0 200:2 200:1 200:1 200:2 200:2 401"),
+        .init(
+            kind: "insert", statement: "INSERT INTO cars DOCUMENTS ({'_id': 'own'}) ON ID CONFLICT DO UPDATE",
+            cells: "401 401 200:1 403 200:1 200:1 200:1 200:1 401"),
+        .init(
+            kind: "insert",
+            statement: "INSERT INTO cars DOCUMENTS ({'_id': 'other'}) ON ID CONFLICT DO UPDATE",
+            cells: "401 401 200:1 403 200:1 403 200:1 200:1 401"),
+        .init(
+            kind: "insert", statement: "INSERT INTO cars SELECT * FROM boats",
+            cells: "401 401 200:0 403 403 403 200:1 200:1 401"),
+        .init(
+            kind: "insert", statement: "INSERT INTO boats DOCUMENTS ({'_id': 1}) ON ID CONFLICT DO NOTHING",
+            cells: "401 401 200:1 403 403 403 200:0 200:0 401"),
+        .init(
+            kind: "update", statement: "UPDATE cars SET n = n",
+            cells: "401 401 200:0 403 200:2 200:1 200:2 200:2 401"),
+        .init(
+            kind: "update", statement: "UPDATE boats SET n = n RETURNING *",
+            cells: "401 401 200:0 403 403 403 200:1 200:1 401"),
+        .init(
+            kind: "delete", statement: "DELETE FROM cars WHERE _id = 'other'",
+            cells: "401 401 200:0 403 200:1 200:0 200:1 200:1 401"),
+        .init(
+            kind: "delete", statement: "DELETE FROM boats",
+            cells: "401 401 200:0 403 403 403 200:1 200:1 401"),
+        .init(
+            kind: "evict", statement: "EVICT FROM cars",
+            cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            kind: "alterSystem", statement: "ALTER SYSTEM SET dql_strict_mode = true",
+            cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            kind: "show", statement: "SHOW ALL",
+            cells: "401 401 200 200 200 200 200 200 401"),
+        .init(
+            kind: "createIndex", statement: "CREATE INDEX by_n ON cars (n)",
+            cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            kind: "dropIndex", statement: "DROP INDEX by_n ON cars",
+            cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            kind: "explain", statement: "EXPLAIN SELECT * FROM boats",
+            cells: "401 401 200 200 403 403 200 200 401"),
+        .init(
+            kind: "explain", statement: "EXPLAIN DELETE FROM cars",
+            cells: "401 401 200 200 200 200 200 200 401"),
+        .init(
+            kind: "profile", statement: "PROFILE SELECT * FROM boats",
+            cells: "401 401 200 200 403 403 200 200 401"),
+        .init(
+            kind: "profile", statement: "PROFILE DELETE FROM boats",
+            cells: "401 401 200 403 403 403 200 200 401"),
+        .init(
+            kind: "advise", statement: "ADVISE SELECT * FROM boats",
+            cells: "401 401 200 200 403 403 200 200 401"),
+    ]
+
+    /// Each of `ServiceMount.routes`, and a request for it.
+    struct RouteRow: Sendable {
+        let route: String
+        var body = ""
+        let cells: String
+    }
+
+    private static let everybody = "200 200 200 200 200 200 200 200 200"
+    private static let nobodyButAdmin = "401 401 401 401 401 401 401 401"
+
+    static let routes: [RouteRow] = [
+        .init(route: "GET /health", cells: everybody),
+        .init(route: "GET /metrics", cells: everybody),
+        .init(route: "GET /admin/system-database/health", cells: everybody),
+        .init(route: "GET /admin/auth-gateway/health", cells: everybody),
+        .init(route: "GET /admin/replicator/health", cells: everybody),
+        .init(route: "GET /admin/query-service/health", cells: everybody),
+        .init(route: "GET /admin/attachment-store/health", cells: everybody),
+        // What a login may is its provider's word; a credential that comes with it says nothing.
+        .init(route: "POST /_ditto/auth/login", cells: "400 400 400 400 400 400 400 400 400"),
+        .init(route: "GET /_ditto/auth/jwks.json", cells: everybody),
+        // Tokens without a peer key get no certificate.
+        .init(
+            route: "POST /_ditto/auth/cert", body: #"{"request":""}"#,
+            cells: "401 401 400 400 400 400 400 400 401"),
+        // The statements above; without one a request is malformed for whoever may send it.
+        .init(route: "POST /api/v4/store/execute", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "POST /api/v5/store/execute", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            route: "POST /api/v4/attachments/upload", body: "x",
+            cells: "401 401 200 403 200 200 200 200 401"),
+        .init(
+            route: "POST /api/v5/attachments/upload", body: "x",
+            cells: "401 401 200 403 200 200 200 200 401"),
+        .init(
+            route: "GET /api/v4/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+        .init(
+            route: "GET /api/v5/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+        .init(
+            route: "HEAD /api/v4/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+        .init(
+            route: "HEAD /api/v5/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+        // Without an upgrade nobody is asked who they are. Sessions: ReplicatorTests.
+        .init(route: "GET /_ditto/sync", cells: "426 426 426 426 426 426 426 426 426"),
+        .init(route: "GET /admin/auth/databases", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/databases", body: #"{"id":"."}"#, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "DELETE /admin/auth/databases/:database/providers/:provider",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/databases/:database/api-keys", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/databases/:database/api-keys", cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "DELETE /admin/auth/databases/:database/api-keys/:key", cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/databases/:database/revocations", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/databases/:database/revocations", cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "DELETE /admin/auth/databases/:database/revocations/:revocation",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/databases/:database/keys", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/databases/:database/keys", body: #"{"overlapSeconds":-1}"#,
+            cells: "\(nobodyButAdmin) 400"),
+        // The last row: nobody of the others is anybody any more.
+        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 204"),
+    ]
+}

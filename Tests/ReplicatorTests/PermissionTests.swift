@@ -1,0 +1,182 @@
+import CRDT
+import Foundation
+import Identity
+import OperationLog
+import Replicator
+import ServiceKit
+import Sync
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@Suite("What rights do to a session", .timeLimit(.minutes(2)))
+struct PermissionTests {
+    /// One identity: what it may, what it then reads of `cars` and `boats`, and which of its writes stand.
+    struct Row: Sendable, CustomStringConvertible {
+        let description: String
+        let grant: Grant
+        var cars: [String] = []
+        var boats: [String] = []
+        var refused: [String] = []
+    }
+
+    private static func rules(_ query: String) -> AccessRules {
+        AccessRules(queriesByCollection: ["cars": [query]])
+    }
+
+    /// The rows of the authorization matrix for sessions: reading whole collections and parts of one, and
+    /// writing `own` and `other` of `cars` and `b` of `boats`.
+    static let rows = [
+        Row(description: "everything", grant: .everything, cars: ["other", "own"], boats: ["b"]),
+        Row(
+            description: "read only", grant: .readOnly, cars: ["other", "own"], boats: ["b"],
+            refused: ["b", "other", "own"]),
+        Row(
+            description: "one collection", grant: Grant(read: rules("true"), write: rules("true")),
+            cars: ["other", "own"], refused: ["b"]),
+        Row(
+            description: "one id, in the legacy language",
+            grant: Grant(read: rules("_id == 'own'"), write: rules("_id == 'own'")), cars: ["own"],
+            refused: ["b", "other"]),
+        Row(
+            description: "one id, in DQL, and writing everything",
+            grant: Grant(read: rules("_id = 'own'"), write: .everything, queryLanguage: 1), cars: ["own"]),
+        Row(
+            description: "reading everything, and writing by a part of the id",
+            grant: Grant(read: .everything, write: rules("_id LIKE 'ow%'"), queryLanguage: 1),
+            cars: ["other", "own"], boats: ["b"], refused: ["b", "other"]),
+    ]
+
+    @Test("each identity receives what it may read and nothing else", arguments: rows)
+    func reading(row: Row) async throws {
+        try await TestBench.run { bench in
+            try await seed(bench)
+            let settled = Mutex<[[UInt8]: Bool]>([:])
+            let peer = try bench.peer(
+                "peer", grant: row.grant,
+                notify: { notice in
+                    switch notice {
+                    case .report(.subscriptionIsLive(let key)): settled.withLock { $0[key] = true }
+                    case .report(.subscriptionRefused(let key, _)): settled.withLock { $0[key] = false }
+                    default: break
+                    }
+                })
+            for collection in ["boats", "cars"] {
+                try peer.sync.subscribe(statement: "SELECT * FROM \(collection)", arguments: ObjectValue())
+            }
+            peer.sync.start()
+            #expect(try await eventually(within: .seconds(60)) { settled.withLock { $0.count } == 2 })
+            #expect(settled.withLock { $0.values.filter { $0 }.count } == (row.boats.isEmpty ? 1 : 2))
+            #expect(try peer.rows("SELECT _id FROM cars").sorted() == row.cars.map { #"{"_id":"\#($0)"}"# })
+            #expect(try peer.rows("SELECT _id FROM boats") == row.boats.map { #"{"_id":"\#($0)"}"# })
+            await peer.sync.stop()
+        }
+    }
+
+    @Test("a write that an identity may not make is refused and told, and the others stand", arguments: rows)
+    func writing(row: Row) async throws {
+        try await TestBench.run { bench in
+            let writer = try bench.peer("writer", grant: row.grant)
+            let documents = [("cars", "other"), ("boats", "b"), ("cars", "own")]
+            for (collection, id) in documents {
+                try writer.execute("INSERT INTO \(collection) DOCUMENTS ({'_id': '\(id)'})")
+            }
+            writer.sync.start()
+            #expect(
+                try await eventually(within: .seconds(60)) {
+                    let refused = try writer.replica.refusedWrites()
+                    return refused.flatMap { $0.documents.map { $0.id.description } }.sorted() == row.refused
+                })
+            #expect(try writer.replica.refusedWrites().allSatisfy { $0.code == "SYNC-0401" })
+            let reader = try bench.peer("reader")
+            for collection in ["boats", "cars"] {
+                try reader.sync.subscribe(statement: "SELECT * FROM \(collection)", arguments: ObjectValue())
+            }
+            reader.sync.start()
+            let standing = documents.map(\.1).filter { !row.refused.contains($0) }.sorted()
+            #expect(
+                try await eventually(within: .seconds(60)) {
+                    let rows = try ["boats", "cars"].flatMap { try reader.rows("SELECT _id FROM \($0)") }
+                    return rows.sorted() == standing.map { #"{"_id":"\#($0)"}"# }.sorted()
+                })
+            await reader.sync.stop()
+            await writer.sync.stop()
+        }
+    }
+
+    private func seed(_ bench: TestBench) async throws {
+        let writer = try bench.peer("seed")
+        try writer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'own'}), ({'_id': 'other'})")
+        let last = try writer.execute("INSERT INTO boats DOCUMENTS ({'_id': 'b'})")
+        writer.sync.start()
+        #expect(try await writer.isAcknowledged(last, within: .seconds(60)))
+        await writer.sync.stop()
+    }
+
+    @Test("who is revoked loses the running session with SYNC-0504, and gets no other one")
+    func revoked() async throws {
+        try await SystemBench.run { bench, system in
+            let access = bench.token(grant: .everything, tokenID: "t1")
+            let key = APIKey()
+            try await system.write { writer in
+                try writer.put(
+                    APIKeyRecord(
+                        id: key.id, database: TestBench.database, name: "k", secretHash: key.secretHash,
+                        permissions: .everything, createdAtSeconds: 1,
+                        expiresAtSeconds: Authenticator.systemSeconds() + 3_600))
+            }
+            for (token, id) in [(access, "t1"), (key.text, key.id)] {
+                let (greeted, hasGreeted) = AsyncStream.makeStream(of: Void.self)
+                async let frames = bench.converse(
+                    token: token, [],
+                    until: { _ in
+                        hasGreeted.yield()
+                        return false
+                    })
+                for await _ in greeted { break }
+                try await system.write {
+                    try $0.put(
+                        Revocation(
+                            database: TestBench.database, subject: .token, value: id, sinceSeconds: 1))
+                }
+                #expect(try await frames.closeCode == "SYNC-0504")
+                do {
+                    _ = try await bench.converse(token: token, [], until: { _ in true })
+                    Issue.record("a revoked token gets a session")
+                } catch let error as WebSocketError {
+                    #expect(error.status == 401)
+                }
+            }
+        }
+    }
+}
+
+/// A replicator that follows a system database, which a test writes as the auth-gateway does.
+private enum SystemBench {
+    static func run(
+        _ body: @escaping @Sendable (TestBench, SystemDatabase) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            try await log.createDatabase(TestBench.database)
+            let key = try DatabaseSigningKey(databaseID: TestBench.database, number: 1)
+            let system = SystemDatabase(
+                log: log, folder: folder.appendingPathComponent("system").path, logger: TestBench.quiet)
+            let source = InMemoryKeySource(KeySet([key.publicKey]))
+            let part = ReplicatorPart(
+                log: log, authenticator: Authenticator(source: source, system: system),
+                folder: folder.appendingPathComponent("replicator").path, logger: TestBench.quiet)
+            let parts: [any ServicePart] = [SystemDatabasePart(system), part]
+            let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)
+            try await host.run { address in
+                try await system.write {
+                    try $0.put(DatabaseRecord(id: TestBench.database, createdAtSeconds: 1))
+                }
+                let bench = TestBench(folder: folder, log: log, key: key, address: address, part: part)
+                try await body(bench, system)
+            }
+            await log.close()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import CRDT
+import DQL
+import Testing
+
+@testable import Sync
+
+@Suite("A message in chunks")
+struct ChunkTests {
+    private let upload = Frame.upload([Exemplars.operation + [UInt8](repeating: 7, count: 200_000)]).encoded()
+
+    private func chunk(
+        _ range: Range<Int>, of message: [UInt8], named: Bool = true, hash: UInt64? = nil
+    ) -> Event {
+        let name = named ? hash ?? hash64(message) : nil
+        let frame = Frame.chunk(
+            isLast: range.upperBound == message.count, Array(message[range]), of: name,
+            at: UInt64(range.lowerBound))
+        return .frame(frame.encoded())
+    }
+
+    private func server(kept: PartialMessage? = nil) -> (session: Session, hello: Frame.Hello?) {
+        var server = Session(
+            Session.Configuration(
+                role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+                access: .everything, kept: kept))
+        _ = server.receive(.opened)
+        _ = server.receive(SessionTests.hello(version: 3))
+        let sent = SessionTests.sent(
+            server.receive(.frontier([], head: Exemplars.position, isBehind: false)))
+        guard case .hello(let hello)? = sent.first else { return (server, nil) }
+        return (server, hello)
+    }
+
+    private func isAppended(_ actions: [Action]) -> Bool {
+        actions.contains { if case .append = $0 { true } else { false } }
+    }
+
+    @Test("goes on in the next session behind what the one before had, and begins anew where it is another")
+    func goesOn() throws {
+        var first = server().session
+        #expect(first.partial == nil)
+        _ = first.receive(chunk(0..<90_000, of: upload))
+        _ = first.receive(.disconnected)
+        let kept = try #require(first.partial)
+        #expect(kept.count == 90_000)
+
+        var (second, hello) = server(kept: kept)
+        #expect(hello?.kept == Frame.Kept(hash: hash64(upload), count: 90_000))
+        #expect(isAppended(second.receive(chunk(90_000..<upload.count, of: upload))))
+        #expect(second.partial == nil)
+
+        var anew = server(kept: kept).session
+        #expect(SessionTests.code(anew.receive(chunk(0..<50_000, of: upload))) == nil)
+        #expect(anew.partial?.count == 50_000)
+
+        var other = server(kept: kept).session
+        let message = upload + [0]
+        #expect(SessionTests.code(other.receive(chunk(0..<50_000, of: message))) == nil)
+        #expect(other.partial?.hash == hash64(message))
+
+        var older = server(kept: kept).session
+        _ = older.receive(chunk(0..<90_000, of: upload, named: false))
+        #expect(older.partial == nil)
+        #expect(isAppended(older.receive(chunk(90_000..<upload.count, of: upload, named: false))))
+    }
+
+    @Test("a chunk for another place, a message within another, and one that is not what was named end it")
+    func wrong() {
+        var gap = server().session
+        _ = gap.receive(chunk(0..<90_000, of: upload))
+        #expect(SessionTests.code(gap.receive(chunk(90_001..<upload.count, of: upload))) == "SYNC-0101")
+        var late = server().session
+        #expect(SessionTests.code(late.receive(chunk(10..<90_000, of: upload))) == "SYNC-0101")
+        var within = server().session
+        _ = within.receive(chunk(0..<90_000, of: upload))
+        #expect(SessionTests.code(within.receive(chunk(0..<90_000, of: upload + [1]))) == "SYNC-0101")
+        var again = server().session
+        _ = again.receive(chunk(0..<90_000, of: upload))
+        #expect(SessionTests.code(again.receive(chunk(0..<90_000, of: upload))) == "SYNC-0101")
+        var liar = server().session
+        let actions = liar.receive(chunk(0..<upload.count, of: upload, hash: 9))
+        #expect(SessionTests.code(actions) == "SYNC-0101")
+        #expect(liar.partial == nil)
+    }
+
+    @Test("what a session sends begins small and grows as credit comes back")
+    func burst() {
+        var peer = SessionTests.openPeer(version: 3)
+        func asked(_ actions: [Action]) -> Int? {
+            actions.lazy.compactMap {
+                if case .readOwnOperations(_, _, let bytes) = $0 { bytes } else { nil }
+            }.first
+        }
+        #expect(asked(peer.receive(.ownOperationAdded(Exemplars.actor))) == Limits.firstBurstBytes)
+        for _ in 0..<2 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
+        let next = peer.receive(
+            .ownOperations(actor: Exemplars.actor, [(sequence: UInt64(1), bytes: Exemplars.operation)]))
+        #expect(asked(next) == 4 * Limits.firstBurstBytes)
+        for _ in 0..<9 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
+        #expect(peer.readBytes == Limits.batchBytes)
+    }
+
+    @Test("a link that carries 200 KB at a time brings 2 MB each way, and no part of a document twice")
+    func breakingLink() {
+        var link = BreakingLink(budget: 200_000, keeps: true)
+        var connections = 0
+        while !link.isDone, connections < 60 {
+            link.connect()
+            connections += 1
+        }
+        #expect(link.isDone)
+        // What is lost is what was under way when the link broke: nothing is carried three times.
+        #expect(connections < 24, "\(connections)")
+        #expect(link.carriedTwice == 0)
+        #expect(link.codes.isEmpty)
+        // With nothing kept the large ones never arrive.
+        var forgetful = BreakingLink(budget: 200_000, keeps: false)
+        for _ in 0..<60 { forgetful.connect() }
+        #expect(!forgetful.isDone)
+    }
+}
