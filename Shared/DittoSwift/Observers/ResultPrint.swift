@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// What a result says, in 16 bytes a row, of a large one in 8 bytes: to tell whether the next one says something else without keeping
-/// rows.
+/// What a result says, in 16 bytes a row, of a large one in 8 bytes: to tell whether the next one says
+/// something else without keeping rows.
 ///
 /// A row counts by its content, so that a value that was written again changes nothing. Of a document that
 /// is stored as it was the content is known from the print before: only what was written since is decoded.
