@@ -92,13 +92,6 @@ extension OwnOperations {
             actor: actor, sequence: statement.bits(0), timestamp: statement.bits(1), hash: statement.bits(2))
     }
 
-    /// The encoding of the own operation of a commit, if that is not acknowledged.
-    static func bytes(at position: UInt64, _ database: Database) throws -> [UInt8]? {
-        let statement = try RawStatement(cached: "SELECT bytes FROM operation WHERE position = ?", database)
-        statement.bind(1, bits: position)
-        return try statement.step() ? statement.bytes(0) : nil
-    }
-
     /// The encoding of one own operation that is not acknowledged.
     static func bytes(of actor: ActorID, _ sequence: UInt64, _ database: Database) throws -> [UInt8]? {
         let statement = try RawStatement(

@@ -210,14 +210,12 @@ extension Replica {
             let released = try Withheld.collections(database).subtracting(asked)
             for name in released.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
                 let collection = String(decoding: name, as: UTF8.self)
-                for (commit, bytes) in try Withheld.operations(of: collection, database) {
-                    // Documents show them already. Each keeps its commit, for whoever asks what became of
-                    // that; of a transaction that wrote elsewhere too one part takes another.
-                    let isFree = try OwnOperations.bytes(at: commit, database) == nil
-                    if !isFree { state.head += 1 }
+                for (_, bytes) in try Withheld.operations(of: collection, database) {
+                    // Documents show them already; only what `.wait` waits for moves. (A repair relies on an
+                    // actor's operations standing in the order of their sequences.)
+                    state.head += 1
                     let operation = try Operation(decoding: bytes)
-                    try OwnOperations.insert(
-                        operation, bytes, position: isFree ? commit : state.head, database)
+                    try OwnOperations.insert(operation, bytes, position: state.head, database)
                     try wantWhatIsGone(of: operation, database)
                     count += 1
                 }
