@@ -35,6 +35,7 @@ public struct AuthGateway: ServicePart {
 
     private let state: GatewayState
     private let legacy: LegacyStateFile
+    private let key: SecretFile
     private let providers: ProvidersFile
     private let registerDatabase: @Sendable (String) async throws -> Void
     private let session: Duration
@@ -50,11 +51,13 @@ public struct AuthGateway: ServicePart {
     ///   - folder: `DATA/auth`; made with mode 0700.
     ///   - system: must be open before the gateway starts (`SystemDatabasePart`).
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
+    ///   - attemptClock: what the limits of attempts are measured by.
     ///   - registerDatabase: makes a database known to the operation log; called for each on every start.
     /// - Throws: `AUTH-0501` to `AUTH-0504`.
     public init(
         folder: String, system: SystemDatabase, options: Options = Options(),
         nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        attemptClock: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         logger: Logger = Logger(label: "auth-gateway"),
         registerDatabase: @escaping @Sendable (String) async throws -> Void
     ) throws {
@@ -62,14 +65,13 @@ public struct AuthGateway: ServicePart {
         try SecretFile.makeFolder(folder)
         legacy = LegacyStateFile(folder: folder)
         if let found = try legacy.read() { try GatewayState.validate(found) }
-        let key = SecretFile(
+        key = SecretFile(
             path: options.secretsKey ?? "\(folder)/secrets.key", isOwn: options.secretsKey == nil)
+        if key.exists { _ = try key.text(logger: logger) }
         let credential = SecretFile(
             path: options.adminCredential ?? "\(folder)/admin.token", isOwn: options.adminCredential == nil)
-        state = GatewayState(
-            system: system, box: SecretBox(secret: try key.text(logger: logger)), logger: logger,
-            nowSeconds: nowSeconds)
-        limiter = AttemptLimiter()
+        state = GatewayState(system: system, logger: logger, nowSeconds: nowSeconds)
+        limiter = AttemptLimiter(now: attemptClock)
         authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
         admin = AdminRoutes(
             state: state, credential: try credential.text(logger: logger), limiter: limiter,
@@ -94,13 +96,23 @@ public struct AuthGateway: ServicePart {
 
     /// Takes over what an earlier version kept, makes the first database, and registers all with the log.
     public func start() async throws {
+        // First of all the key, on everything that is sealed: with another one nothing is to be changed.
+        if state.hasSealed, !key.exists {
+            throw AuthGatewayError(
+                .secretSealed,
+                "the log holds secrets, and the key they are sealed under is not in \(key.path)")
+        }
+        try state.use(SecretBox(secret: try key.text(logger: logger)))
         let found = try legacy.read()
         try await state.prepare(found, configured: providers.databases.keys.sorted())
-        if found != nil { try legacy.remove() }
+        if let found {
+            // With what is in the log now: the file is the only other copy.
+            guard state.hasTakenOver(found) else {
+                throw AuthGatewayError(.stateUnusable, "the state file was not taken over whole")
+            }
+            try legacy.remove()
+        }
         for id in state.databaseIDs { try await registerDatabase(id) }
-        guard let first = state.first else { return }
-        // The key may be another one than the secrets were sealed under: said now, not at the first login.
-        _ = try state.developmentToken(of: first.id)
     }
 
     /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
@@ -142,7 +154,14 @@ public struct AuthGateway: ServicePart {
         try limiter.admit(from, to)
         let provider = try await knownProvider(for: request, from)
         let now = nowSeconds()
-        switch try await provider.answer(request, nowSeconds: now) {
+        let answer: ProviderAnswer
+        do {
+            answer = try await provider.answer(request, nowSeconds: now)
+        } catch {
+            limiter.failed(from)
+            throw error
+        }
+        switch answer {
         case .refused(let clientInfo):
             limiter.failed(from, to)
             logger.info(
@@ -150,13 +169,23 @@ public struct AuthGateway: ServicePart {
                 metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
             return LoginRefusal(clientInfo: clientInfo).response
         case .accepted(let login):
-            try checkRevocations(of: request, login.userID)
+            let lifted = try checkRevocations(of: request, login.userID)
+            // What is issued in the second of a lift must not look older than it.
+            let issued = max(now, lifted + 1)
             let identity = Identity(
                 userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
-                grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: now,
+                grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: issued,
                 tokenID: AccessToken.newID(), metadata: login.metadata)
             let key = try await state.signingKey(of: request.databaseID)
-            let token = AccessToken.issue(identity, with: key, nowSeconds: now)
+            let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
+            guard token.utf8.count <= AccessToken.maximumBytes else {
+                logger.warning(
+                    "a provider gives more permissions than a token holds",
+                    metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
+                throw AuthGatewayError(
+                    .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
+            }
+            state.noteEnd(now + login.seconds, in: request.databaseID)
             return LoginAnswer(
                 accessToken: token, expiresIn: login.seconds, userID: login.userID,
                 clientInfo: login.clientInfo
@@ -179,15 +208,24 @@ public struct AuthGateway: ServicePart {
         }
     }
 
+    /// When the latest revocation was lifted of who logs in; 0 where there was none.
     /// - Throws: `AUTH-0408`.
-    private func checkRevocations(of request: LoginRequest, _ userID: String) throws(AuthGatewayError) {
+    private func checkRevocations(
+        of request: LoginRequest, _ userID: String
+    ) throws(AuthGatewayError) -> Int64 {
         let directory = state.system.directory
         let names: [(Revocation.Subject, String?)] = [(.user, userID), (.peer, request.peerKey)]
+        var latest: Int64 = 0
         for case (let subject, let name?) in names {
-            let found = directory.revocation(of: subject, name, in: request.databaseID)
-            guard let found, found.liftedAtSeconds == nil else { continue }
-            throw AuthGatewayError(.loginRevoked, "this \(subject.rawValue) was revoked")
+            guard let found = directory.revocation(of: subject, name, in: request.databaseID) else {
+                continue
+            }
+            guard let lifted = found.liftedAtSeconds else {
+                throw AuthGatewayError(.loginRevoked, "this \(subject.rawValue) was revoked")
+            }
+            latest = max(latest, lifted)
         }
+        return latest
     }
 
     /// - Throws: `AUTH-0402`, `AUTH-0403`, `AUTH-0505`.

@@ -37,9 +37,6 @@ public enum Limits {
     static let apiKeyLifeSeconds: Int64 = 366 * 24 * 60 * 60
     /// What a person calls a key.
     static let nameBytes = 256
-    /// How long the keys before count after a rotation, where nothing else is said: as long as the tokens of
-    /// the development provider.
-    static let rotationOverlapSeconds: Int64 = 24 * 60 * 60
     /// Failed logins after which an address waits, within `attemptWindow`: a person mistypes some times.
     static let failuresPerAddress = 20
     /// The same for all that log in to one provider: many people, some of whom mistype.

@@ -53,4 +53,7 @@ public enum Limits {
     public static let housekeepingInterval = Duration.seconds(60)
     /// The least time that a lease for it lasts: many times what one step takes on a busy machine.
     static let shortestHousekeepingLease = Duration.seconds(10)
+    /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
+    /// that signed its token.
+    static let rightsLook: Duration = .seconds(30)
 }

@@ -61,6 +61,13 @@ public final class ReplicatorPart: ServicePart {
             for await hub in lost { await retire(hub, of: hub.database) }
         }
         mount.background("revocations") { [self] in await followRevocations() }
+        // A signing key retires at a time, without a change of the system database.
+        mount.background("rights") { [self] in
+            while true {
+                try await Task.sleep(for: Limits.rightsLook)
+                await judgeSessions()
+            }
+        }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
@@ -92,11 +99,13 @@ public final class ReplicatorPart: ServicePart {
     /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
     private func followRevocations() async {
         guard let changes = authenticator.changes else { return }
-        for await _ in changes {
-            for hub in hubs.all {
-                await hub.changeRights { [authenticator] identity in
-                    authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
-                }
+        for await _ in changes { await judgeSessions() }
+    }
+
+    private func judgeSessions() async {
+        for hub in hubs.all {
+            await hub.changeRights { [authenticator] identity in
+                authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
             }
         }
     }

@@ -12,6 +12,9 @@ public enum AccessToken {
     /// The `iss` of every token: names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
 
+    /// The longest token that anybody takes.
+    public static let maximumBytes = Limits.tokenBytes
+
     /// An id for a token that is to be issued: 128 random bits.
     public static func newID() -> String {
         var generator = SystemRandomNumberGenerator()

@@ -13,6 +13,9 @@ public struct PeerCertificate: Sendable {
     /// TLS library that does not know it takes the certificate; we take none without it.
     static let identityOID: ASN1ObjectIdentifier = [1, 3, 6, 1, 3, 4049, 1]
 
+    /// How long one lasts at most.
+    public static let life = Limits.certificateLife
+
     /// The certificate in DER.
     public let der: [UInt8]
     /// Who it is of.

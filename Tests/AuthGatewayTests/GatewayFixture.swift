@@ -14,6 +14,8 @@ final class GatewayFixture: Sendable {
     private let root = FileManager.default.temporaryDirectory.appendingPathComponent(
         "auth-\(UUID().uuidString)"
     ).path
+    /// Attempts are all made at one moment, however long a test takes.
+    private let started = ContinuousClock.now
     private let names = Mutex<[String]>([])
     private let logs = Mutex<[ObjectIdentifier: SQLiteOperationLog]>([:])
 
@@ -30,7 +32,7 @@ final class GatewayFixture: Sendable {
     /// - Parameter providers: the text of the file of providers.
     func gateway(
         providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet,
-        now: @escaping @Sendable () -> Int64 = { GatewayFixture.now },
+        now: @escaping @Sendable () -> Int64 = { GatewayFixture.now }, folder: String? = nil,
         choosing choose: (inout AuthGateway.Options) -> Void = { _ in }
     ) throws -> AuthGateway {
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
@@ -47,7 +49,8 @@ final class GatewayFixture: Sendable {
         let system = SystemDatabase(log: log, folder: "\(root)/system", logger: Self.quiet)
         logs.withLock { $0[ObjectIdentifier(system)] = log }
         return try AuthGateway(
-            folder: folder, system: system, options: options, nowSeconds: now, logger: logger
+            folder: folder ?? self.folder, system: system, options: options, nowSeconds: now,
+            attemptClock: { [started] in started }, logger: logger
         ) { id in
             self.names.withLock { $0.append(id) }
             try await log.createDatabase(id)

@@ -1,8 +1,9 @@
-import AuthGateway
 import Foundation
 import Identity
 import ServiceKit
 import Testing
+
+@testable import AuthGateway
 
 @Suite("State of the gateway")
 struct StateTests {
@@ -53,8 +54,9 @@ struct StateTests {
     }
 
     @Test("nobody else can read the secrets, and what others may read again is refused")
-    func permissions() throws {
-        _ = try fixture.gateway()
+    func permissions() async throws {
+        let gateway = try fixture.gateway()
+        try await fixture.serving(gateway) { _ in }
         #expect(try permissions(fixture.folder) == 0o700)
         let files = try FileManager.default.contentsOfDirectory(atPath: fixture.folder).sorted()
         #expect(files == ["admin.token", "secrets.key"])
@@ -122,6 +124,54 @@ struct StateTests {
         try await fixture.serving(again) { _ async throws in
             #expect(again.development.token == "the-old-token")
         }
+    }
+
+    @Test("with another key than the log's nothing is changed: neither log nor file, and no key is made")
+    func foreignKey() async throws {
+        let first = try fixture.gateway()
+        try await fixture.serving(first) { address async throws in
+            _ = try await login(address, first.development.loginBody())
+        }
+        let state = #"{"version":1,"databases":[{"id":"mine","developmentToken":"t","keys":[]}]}"#
+        // Another gateway's folder on the same log, and this one's without its key.
+        let other = "\(fixture.folder).other"
+        try FileManager.default.removeItem(atPath: "\(fixture.folder)/secrets.key")
+        for (folder, hasKey) in [(other, true), (fixture.folder, false)] {
+            _ = try fixture.gateway(folder: folder)
+            let path = "\(folder)/state.json"
+            try Data(state.utf8).write(to: URL(fileURLWithPath: path))
+            if hasKey {
+                let key = "\(folder)/secrets.key"
+                let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+                let text = Data("0123456789abcdef0123456789abcdef".utf8)
+                #expect(FileManager.default.createFile(atPath: key, contents: text, attributes: mode))
+            }
+            let gateway = try fixture.gateway(folder: folder)
+            let error = await #expect(throws: AuthGatewayError.self) {
+                try await fixture.serving(gateway) { _ in }
+            }
+            #expect(error?.code == .secretSealed)
+            #expect(FileManager.default.contents(atPath: path) == Data(state.utf8))
+            #expect(FileManager.default.fileExists(atPath: "\(folder)/secrets.key") == hasKey)
+            #expect(gateway.systemDatabase.directory.databases["mine"] == nil)
+        }
+    }
+
+    @Test("of many first starts on one folder all have one key")
+    func firstStarts() async throws {
+        let folder = "\(fixture.folder).many"
+        try SecretFile.makeFolder(folder)
+        let texts = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<16 {
+                group.addTask {
+                    try SecretFile(path: "\(folder)/secrets.key", isOwn: true).text(
+                        logger: GatewayFixture.quiet)
+                }
+            }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(texts.count == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["secrets.key"])
     }
 
     @Test(

@@ -144,6 +144,20 @@ struct WebhookTests {
         #expect(!lines.all.contains { $0.contains("secret of Ada") })
     }
 
+    @Test("permissions that no token holds make the answer useless, instead of a token that nobody takes")
+    func tooManyPermissions() async throws {
+        let queries = (0..<600).map { #""_id == 'a document with a long id \#($0)'""# }.joined(separator: ",")
+        let webhook = Webhook(
+            """
+            {"authenticated": true, "userID": "x", "expirationSeconds": 60,
+            "permissions": {"read": {"queriesByCollection": {"cars": [\(queries)]}}}}
+            """)
+        try await serving(webhook) { _, address async throws in
+            let answer = try await login(address, Self.request)
+            #expect(answer.status == 502 && answer.code == "AUTH-0406")
+        }
+    }
+
     @Test("an answer over 64 KiB is of no use, and is not read to its end")
     func tooLarge() async throws {
         let reply = #"{"authenticated": true, "userID": "x", "expirationSeconds": 60, "clientInfo": ""#

@@ -58,6 +58,16 @@ struct ArgumentsTests {
         #expect(try value(["a", "b"]) == ["a", "b"])
     }
 
+    @Test("a dictionary's keys come in the order of their bytes, the same in every process")
+    func order() throws {
+        let names = (0..<12).map { "key \($0)" }
+        let members = Dictionary(uniqueKeysWithValues: names.map { ($0, 1) })
+        let object = try #require(try value(members)?.objectValue)
+        #expect(object.entries.map(\.key) == names.sorted())
+        let open = try #require(try value(members as [String: Any?])?.objectValue)
+        #expect(open.entries.map(\.key) == names.sorted())
+    }
+
     @Test("a document id is an argument")
     func ids() throws {
         #expect(try value(DittoDocumentID(value: ["a": 1])) == ["a": 1])

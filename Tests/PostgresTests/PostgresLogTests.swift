@@ -110,6 +110,18 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("a connection that the server has ended says so at the first look for notifications")
+    func lastWords() async throws {
+        try await TestDatabase.use { url in
+            let connection = try Connection(url: url)
+            try connection.run("LISTEN nothing")
+            #expect(try connection.notifications().isEmpty)
+            try TestDatabase.endConnections(of: url)
+            let error = #expect(throws: PostgresError.self) { try connection.notifications() }
+            #expect(error?.isConnectionLost == true)
+        }
+    }
+
     @Test("an entry that was changed behind the log's back is named and never served")
     func damage() async throws {
         try await TestDatabase.use { url in

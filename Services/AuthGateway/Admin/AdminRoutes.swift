@@ -256,7 +256,7 @@ extension AdminRoutes {
 
     private func rotate(_ request: Request, _ database: String) async throws -> Response {
         let body = try await AdminBody(request, known: ["overlapSeconds"])
-        let overlap = try body.number("overlapSeconds") ?? Limits.rotationOverlapSeconds
+        let overlap = try body.number("overlapSeconds") ?? state.overlapSeconds(in: database)
         guard 0...Int64(UInt32.max) ~= overlap else { throw AdminBody.missing("overlapSeconds") }
         let number = try await state.addKey(to: database, after: overlap)
         return Self.made(["id": .string("\(database).\(number)")])

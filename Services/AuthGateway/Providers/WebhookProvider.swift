@@ -51,11 +51,11 @@ final class WebhookProvider: Sendable {
         self.timeout = timeout
     }
 
-    /// Where it is, without what may be a secret: user, password and query.
+    /// On which server it is; the rest of its URL may be a secret.
     var publicURL: String {
-        guard var parts = URLComponents(string: url) else { return "" }
-        (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
-        return parts.string ?? ""
+        guard let parts = URLComponents(string: url), let scheme = parts.scheme, let host = parts.host
+        else { return "" }
+        return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
     }
 
     /// Asks.

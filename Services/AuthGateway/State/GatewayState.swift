@@ -18,24 +18,71 @@ public struct DevelopmentDatabase: Sendable, Equatable {
 /// record behind it is another one.
 final class GatewayState: Sendable {
     private struct Opened: Sendable {
+        /// By what was sealed.
         var keys: [String: DatabaseSigningKey] = [:]
+        /// The latest end of a session that was given here, by database: seconds since 1970.
+        var latestEnd: [String: Int64] = [:]
         var tokens: [String: String] = [:]
         var providers: [String: (record: ProviderRecord, provider: Provider)] = [:]
     }
 
     let system: SystemDatabase
-    private let box: SecretBox
+    /// Set on the start, when it has been tried on what is sealed.
+    private let seal = Mutex<SecretBox?>(nil)
     private let logger: Logger
     private let nowSeconds: @Sendable () -> Int64
     private let opened = Mutex(Opened())
 
-    init(
-        system: SystemDatabase, box: SecretBox, logger: Logger, nowSeconds: @escaping @Sendable () -> Int64
-    ) {
+    init(system: SystemDatabase, logger: Logger, nowSeconds: @escaping @Sendable () -> Int64) {
         self.system = system
-        self.box = box
         self.logger = logger
         self.nowSeconds = nowSeconds
+    }
+
+    private var box: SecretBox {
+        guard let box = seal.withLock({ $0 }) else {
+            preconditionFailure("a gateway opens secrets after its start")
+        }
+        return box
+    }
+
+    /// Whether anything was sealed ever: then there is a key for it somewhere, and a new one opens nothing.
+    var hasSealed: Bool {
+        let directory = system.directory
+        return !directory.signingKeys.isEmpty || !directory.providers.isEmpty
+            || directory.databases.values.contains { $0.sealedDevelopmentToken != nil }
+    }
+
+    /// Seals and opens with a key from now on, if it opens all that is sealed. Nothing is written before.
+    /// - Throws: `AUTH-0505`.
+    func use(_ box: SecretBox) throws(AuthGatewayError) {
+        try Self.check(system.directory, with: box)
+        seal.withLock { $0 = box }
+    }
+
+    /// Whether everything that a directory has can be opened.
+    private static func check(_ directory: SystemDirectory, with box: SecretBox) throws(AuthGatewayError) {
+        for record in directory.databases.values {
+            if let sealed = record.sealedDevelopmentToken { _ = try box.open(sealed, at: place(record.id)) }
+        }
+        for record in directory.signingKeys.values {
+            _ = try box.open(record.sealedPEM, at: place(record.id))
+        }
+        for record in directory.providers.values {
+            _ = try box.open(record.sealedConfiguration, at: place(record.id))
+        }
+    }
+
+    /// Whether all that an earlier version kept is in the system database, and opens there.
+    func hasTakenOver(_ legacy: LegacyStateFile.State) -> Bool {
+        legacy.databases.allSatisfy { database in
+            guard let record = system.directory.databases[database.id] else { return false }
+            if record.deletedAtSeconds != nil { return true }
+            return (try? developmentToken(of: database.id)) != nil
+                && database.keys.allSatisfy {
+                    system.directory.signingKeys["\(database.id).\($0.number)"] != nil
+                }
+        }
     }
 
     /// The databases that there are, by id.
@@ -146,12 +193,12 @@ final class GatewayState: Sendable {
     }
 
     private func open(_ record: SigningKeyRecord) throws(AuthGatewayError) -> DatabaseSigningKey {
-        if let known = opened.withLock({ $0.keys[record.id] }) { return known }
+        if let known = opened.withLock({ $0.keys[record.sealedPEM] }) { return known }
         let pem = try box.open(record.sealedPEM, at: Self.place(record.id))
         guard let id = KeyID(record.id), let key = try? DatabaseSigningKey(keyID: id, pem: pem) else {
             throw AuthGatewayError(.stateUnreadable, "the key \(record.id) cannot be read")
         }
-        opened.withLock { $0.keys[record.id] = key }
+        opened.withLock { $0.keys[record.sealedPEM] = key }
         return key
     }
 
@@ -174,6 +221,18 @@ final class GatewayState: Sendable {
             keys.insert(key)
         }
         return keys
+    }
+
+    /// A session was given that ends then.
+    func noteEnd(_ seconds: Int64, in databaseID: String) {
+        opened.withLock { $0.latestEnd[databaseID] = max($0.latestEnd[databaseID] ?? 0, seconds) }
+    }
+
+    /// How long the keys before count after a rotation, where nothing else is said: as long as a certificate,
+    /// and as the longest session that this gateway has given.
+    func overlapSeconds(in databaseID: String) -> Int64 {
+        let latest = opened.withLock { $0.latestEnd[databaseID] } ?? 0
+        return max(PeerCertificate.life.components.seconds, latest - nowSeconds())
     }
 
     /// Makes a new key that signs from now on; what the others signed counts for `overlap` seconds more.

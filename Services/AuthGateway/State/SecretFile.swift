@@ -11,13 +11,17 @@ struct SecretFile {
     let path: String
     let isOwn: Bool
 
-    /// The secret's text, made on the first start.
+    /// Whether there is one.
+    var exists: Bool { FileManager.default.fileExists(atPath: path) }
+
+    /// The secret's text, made on the first start. Of several first starts at one time one makes it: each
+    /// reads what stands in the file then.
     /// - Throws: `AUTH-0501` when the file cannot be read or made, `AUTH-0504` when others may read what is
     ///   the gateway's own, or it is too short.
     func text(logger: Logger) throws(AuthGatewayError) -> String {
-        guard FileManager.default.fileExists(atPath: path) else {
+        if !exists {
             guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) is not there") }
-            return try make()
+            try make()
         }
         guard let content = FileManager.default.contents(atPath: path) else {
             throw AuthGatewayError(.stateUnusable, "\(path) cannot be read")
@@ -37,19 +41,19 @@ struct SecretFile {
         return text
     }
 
-    private func make() throws(AuthGatewayError) -> String {
-        let text = Self.random()
-        let temporary = "\(path).new"
+    /// Writes a file of another name whole, and gives it this name unless there is one of it by now.
+    private func make() throws(AuthGatewayError) {
+        let temporary = "\(path).\(Self.random())"
+        defer { unlink(temporary) }
         do {
-            try? FileManager.default.removeItem(atPath: temporary)
             let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
             guard FileManager.default.createFile(atPath: temporary, contents: nil, attributes: attributes),
                 let file = FileHandle(forWritingAtPath: temporary)
             else { throw CocoaError(.fileWriteUnknown) }
-            try file.write(contentsOf: Data("\(text)\n".utf8))
+            try file.write(contentsOf: Data("\(Self.random())\n".utf8))
             try file.synchronize()
             try file.close()
-            guard rename(temporary, path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+            guard link(temporary, path) == 0 || errno == EEXIST else { throw CocoaError(.fileWriteUnknown) }
         } catch {
             throw AuthGatewayError(.stateUnusable, "\(path) cannot be written: \(error.localizedDescription)")
         }
@@ -58,7 +62,6 @@ struct SecretFile {
         guard folder >= 0, fsync(folder) == 0 else {
             throw AuthGatewayError(.stateUnusable, "the folder of \(path) cannot be synced")
         }
-        return text
     }
 
     /// 256 random bits as text.

@@ -119,9 +119,11 @@ final class Connection {
         return results
     }
 
-    /// What was notified since the last call, without waiting: the payloads.
+    /// What was notified since the last call, without waiting: the payloads. Throws when the server has hung
+    /// up.
     func notifications() throws(PostgresError) -> [String] {
-        guard PQconsumeInput(handle) == 1 else { throw failure() }
+        // Twice, as in `isAlive`: the socket rings once for a server's last words and its end together.
+        guard PQconsumeInput(handle) == 1, PQconsumeInput(handle) == 1 else { throw failure() }
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {
             if let payload = notification.pointee.extra { payloads.append(String(cString: payload)) }

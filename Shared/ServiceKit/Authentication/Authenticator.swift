@@ -70,7 +70,10 @@ public final class Authenticator: Sendable {
     /// - Throws: as above.
     public func identity(for request: WebSocketRequest, databaseID: String? = nil) async throws -> Identity {
         let fields = request.headers["authorization"]
-        return try await identity(authorization: fields.count == 1 ? fields[0] : nil, databaseID: databaseID)
+        let identity = try await identity(
+            authorization: fields.count == 1 ? fields[0] : nil, databaseID: databaseID)
+        try checkHost(request.headers["host"].first, of: identity)
+        return identity
     }
 
     /// The identity a token or an API key stands for.

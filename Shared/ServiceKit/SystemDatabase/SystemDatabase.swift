@@ -33,6 +33,8 @@ public actor SystemDatabase {
     private let writer: LeasedActor
     private var materializer: Materializer?
     private var writing: Task<Void, any Error>?
+    /// Why the directory is not what the log says; nil while it is.
+    private var unread: String?
     private let shared = Mutex(Shared())
 
     /// - Parameter folder: where the fold is kept; it can be deleted at any time.
@@ -78,17 +80,25 @@ public actor SystemDatabase {
         await reload()
     }
 
-    /// Follows the log until the task is cancelled or the log closes. A log that went back is read anew.
+    /// Follows the log until the task is cancelled or the log closes. A log that went back is read anew, as
+    /// often as that takes: until then `failure` says so.
     public func run() async {
         while !Task.isCancelled, let current = materializer {
             await current.run()
             guard await current.hasLostHistory else { return }
+            unread = "the log went back, and is not read anew yet"
             await current.close()
-            do {
-                try await reopen()
-            } catch {
-                logger.error("the system database cannot be read", metadata: ["error": "\(error)"])
-                try? await Task.sleep(for: Limits.foldRetry)
+            var pause = Limits.foldRetry
+            while unread != nil, !Task.isCancelled {
+                do {
+                    try await reopen()
+                } catch let error as OperationLogError where error.code == .closed {
+                    return
+                } catch {
+                    logger.error("the system database cannot be read", metadata: ["error": "\(error)"])
+                    try? await Task.sleep(for: pause)
+                    pause = min(pause * 2, Limits.foldRetryLongest)
+                }
             }
         }
     }
@@ -105,7 +115,10 @@ public actor SystemDatabase {
     public func refresh() async throws { try await materializer?.advance() }
 
     /// Why the log is not followed; nil while it is.
-    public func failure() async -> String? { await materializer?.failure }
+    public func failure() async -> String? {
+        if let unread { return unread }
+        return await materializer?.failure
+    }
 
     private func reload() async {
         guard let materializer else { return }
@@ -114,11 +127,14 @@ public actor SystemDatabase {
             let directory = try await materializer.executor.run {
                 try replica.read { try SystemDirectory($0) }
             }
+            // A record of a later version may be a revocation: better to say so than to let somebody in.
+            unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
             shared.withLock { shared in
                 shared.directory = directory
                 for listener in shared.listeners.values { listener.yield() }
             }
         } catch {
+            unread = "\(error)"
             logger.error("the system database cannot be read", metadata: ["error": "\(error)"])
         }
     }

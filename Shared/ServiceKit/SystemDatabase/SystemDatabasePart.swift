@@ -20,7 +20,12 @@ public struct SystemDatabasePart: ServicePart {
     public func stop() async { await system.close() }
 
     /// Failing while the log cannot be followed: revocations would not arrive.
+    /// So it is while the log has no database: then it is another one than the auth-gateway's.
     public func health() async -> HealthCheck {
-        await system.failure() == nil ? .ok : .failing("the system database cannot be followed; see the log")
+        guard await system.failure() == nil else {
+            return .failing("the system database cannot be followed; see the log")
+        }
+        return system.directory.databases.isEmpty
+            ? .failing("the log has no database; --log names the one of the auth-gateway") : .ok
     }
 }

@@ -17,6 +17,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var revocations: [String: Revocation] = [:]
     /// The public keys of all databases, retired ones too: `check` knows when they end.
     public private(set) var keys = KeySet()
+    /// How many records are of a shape that this version does not know.
+    private(set) var unreadable = 0
     /// The rights of the API keys, read once.
     private var rights: [String: CompiledGrant] = [:]
 
@@ -24,11 +26,11 @@ public struct SystemDirectory: Sendable {
 
     /// Reads everything from a snapshot. What cannot be read is left out: half a key opens nothing.
     init(_ transaction: ReadTransaction) throws {
-        databases = try Self.all(transaction)
-        providers = try Self.all(transaction)
-        signingKeys = try Self.all(transaction)
-        apiKeys = try Self.all(transaction)
-        revocations = try Self.all(transaction)
+        databases = try Self.all(transaction, &unreadable)
+        providers = try Self.all(transaction, &unreadable)
+        signingKeys = try Self.all(transaction, &unreadable)
+        apiKeys = try Self.all(transaction, &unreadable)
+        revocations = try Self.all(transaction, &unreadable)
         for key in signingKeys.values {
             guard let id = KeyID(key.id),
                 let publicKey = try? DatabasePublicKey(keyID: id, compressedPoint: key.publicKey)
@@ -39,12 +41,17 @@ public struct SystemDirectory: Sendable {
     }
 
     private static func all<Record: SystemRecord>(
-        _ transaction: ReadTransaction
+        _ transaction: ReadTransaction, _ unreadable: inout Int
     ) throws -> [String: Record] {
         var found: [String: Record] = [:]
         try transaction.scan(Record.collection.rawValue) { record in
-            guard let id = record.id.value.stringValue else { return true }
-            found[id] = Record.read(id, try record.document.root.value())
+            guard let id = record.id.value.stringValue,
+                let read = Record.read(id, try record.document.root.value())
+            else {
+                unreadable += 1
+                return true
+            }
+            found[id] = read
             return true
         }
         return found
