@@ -151,15 +151,12 @@ package actor DatabaseHub {
     package func changeRights(_ judge: @Sendable (Identity) -> RightsChange) {
         for (rights, end) in running.values {
             let identity = rights.identity
-            do throws(SyncError) {
-                switch judge(identity) {
-                case .same: continue
-                case .grant(let grant):
-                    try rights.replace(with: identity.with(grant))
-                case .ended(let reason): throw SyncError(.tokenRefused, reason)
-                }
-            } catch {
-                end(error)
+            switch judge(identity) {
+            case .same: continue
+            case .grant(let grant):
+                let now = environment.wallMilliseconds() / 1_000
+                rights.change(to: grant, atSeconds: Int64(clamping: now))
+            case .ended(let reason): end(SyncError(.tokenRefused, reason))
             }
         }
     }

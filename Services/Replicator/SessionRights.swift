@@ -14,10 +14,19 @@ package final class SessionRights: Sendable {
     /// the grant is another one.
     package typealias Change = @Sendable (Identity, ReadAccess?) -> Void
 
-    private let state: Mutex<(identity: Identity, tell: Change?)>
+    private struct State {
+        var identity: Identity
+        /// Tokens that were issued before say nothing any more: seconds since 1970.
+        var notBeforeSeconds: Int64
+        var tell: Change?
+    }
+
+    private let state: Mutex<State>
 
     /// Rights that begin as those of `identity`.
-    package init(_ identity: Identity) { state = Mutex((identity, nil)) }
+    package init(_ identity: Identity) {
+        state = Mutex(State(identity: identity, notBeforeSeconds: identity.issuedAtSeconds))
+    }
 
     /// The identity now: what every append is judged by.
     package var identity: Identity { state.withLock { $0.identity } }
@@ -25,18 +34,35 @@ package final class SessionRights: Sendable {
     /// Calls `tell` with each change from now on, before the next one can come; it must be quick.
     package func follow(_ tell: @escaping Change) { state.withLock { $0.tell = tell } }
 
-    /// Goes on as another identity of the same peer.
+    /// Goes on under a newer token of the same peer. One that was issued before the present one, or before a
+    /// service's word, is not taken: it would undo that.
     package func replace(with newer: Identity) throws(SyncError) {
-        let isTaken = state.withLock { state in
+        let refusal = state.withLock { state -> String? in
             guard utf8Equal(newer.databaseID, state.identity.databaseID),
                 utf8Equal(newer.peerKey ?? "", state.identity.peerKey ?? "")
-            else { return false }
-            let isOther = newer.grant != state.identity.grant
-            state.identity = newer
-            state.tell?(newer, isOther ? ReadAccess(newer.grant) : nil)
-            return true
+            else { return "the token is another peer's" }
+            guard newer.issuedAtSeconds >= state.notBeforeSeconds else {
+                return "the token was issued before what holds now"
+            }
+            state.notBeforeSeconds = newer.issuedAtSeconds
+            Self.move(to: newer, &state)
+            return nil
         }
-        guard isTaken else { throw SyncError(.tokenRefused, "the token is another peer's") }
+        if let refusal { throw SyncError(.tokenRefused, refusal) }
+    }
+
+    /// A service's word: another grant from now on.
+    package func change(to grant: Grant, atSeconds now: Int64) {
+        state.withLock { state in
+            state.notBeforeSeconds = max(state.notBeforeSeconds, now)
+            Self.move(to: state.identity.with(grant), &state)
+        }
+    }
+
+    private static func move(to newer: Identity, _ state: inout State) {
+        let isOther = newer.grant != state.identity.grant
+        state.identity = newer
+        state.tell?(newer, isOther ? ReadAccess(newer.rights) : nil)
     }
 }
 

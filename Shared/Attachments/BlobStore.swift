@@ -6,12 +6,14 @@ import Synchronization
 /// Layout: `<folder>/<first two characters of the id>/<id>` and `<folder>/incoming/<number>` for what is
 /// arriving. Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder
 /// fsynced), and never changes; what lies in `incoming` when the store is opened is left over from a crash
-/// and is removed. One store has a folder at a time. Memory per transfer is one chunk. `incoming` numbers
-/// count from 1 in each opening.
+/// and is removed. One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming`
+/// are never used twice, by no opening and no process: what a store that was let go still has under way
+/// cannot meet what another one writes.
 public final class BlobStore: Sendable {
     private let folder: String
     private let maximumBytes: Int64
-    private let counter = Atomic<UInt64>(0)
+    /// Of this process, whichever store asks.
+    private static let counter = Atomic<UInt64>(0)
 
     /// Opens, or makes, a store.
     /// - Parameters:
@@ -35,8 +37,10 @@ public final class BlobStore: Sendable {
     /// Begins to take a blob whose id is not known yet.
     /// - Throws: `BLOB-0201`.
     public func writer() throws(AttachmentError) -> BlobWriter {
-        let number = counter.add(1, ordering: .relaxed).newValue
-        return try BlobWriter(store: self, path: "\(folder)/incoming/\(number)", maximumBytes: maximumBytes)
+        let number = Self.counter.add(1, ordering: .relaxed).newValue
+        return try BlobWriter(
+            store: self, path: "\(folder)/incoming/\(ProcessInfo.processInfo.processIdentifier)-\(number)",
+            maximumBytes: maximumBytes)
     }
 
     /// The length of a stored blob, or nil.

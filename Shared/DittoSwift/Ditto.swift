@@ -152,12 +152,14 @@ public final class Ditto: Sendable {
     deinit {
         // Nothing of the instance is left to wait for, so it closes behind its back.
         presence.stopAll()
-        store.transfers.current?.shutDown()
+        let transfers = store.transfers.current
+        transfers?.shutDown()
         report.shutDown()
         let (engine, sync, diskUsage, logFiles) = (engine, sync, diskUsage, logFiles)
         engine.observers.cancelAll()
         Task.detached {
             diskUsage.stopAll()
+            await transfers?.shutDownAndWait()
             await sync.shutDown()
             logFiles.close()
             try? engine.close()
@@ -170,7 +172,7 @@ public final class Ditto: Sendable {
         engine.observers.cancelAll()
         diskUsage.stopAll()
         presence.stopAll()
-        store.transfers.current?.shutDown()
+        await store.transfers.current?.shutDownAndWait()
         report.shutDown()
         await sync.shutDown()
         let (engine, logFiles) = (engine, logFiles)

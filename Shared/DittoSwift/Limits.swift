@@ -18,6 +18,9 @@ enum Limits {
     /// The documents of an observer's result that are remembered to tell which changes matter to it, 8 bytes
     /// each. Beyond that every change of its collection does.
     static let observedDocuments = 20_000
+    /// The rows of an observer's result that are remembered one by one, 16 bytes each, to decode only what
+    /// was written since. Of a larger result every row is decoded each time it runs.
+    static let printedRows = 4_096
     /// The changes remembered while an observer's query runs; when there are more it runs again.
     static let openDocuments = 1_024
     /// The changed documents that wait to be compared with the observers' conditions; beyond that all

@@ -9,6 +9,8 @@ public enum Limits {
     public static let frameBytes = 1_048_576
     /// The payload of one chunk; leaves room for the frame around it.
     public static let chunkBytes = 786_432
+    /// The fewest bytes of a chunk that is not the last: many small ones cost more than they bring.
+    public static let leastChunkBytes = 4_096
     /// The most bytes a message put together from chunks may have: an operation, or a document of the hard
     /// limit.
     public static let messageBytes = 20 * 1_048_576

@@ -15,4 +15,6 @@ public enum Limits {
     public static let wantedDocuments = 65_536
     /// How long the last frames of a session (its close reason among them) may take to leave.
     public static let lastFramesTimeout = Duration.seconds(2)
+    /// Bytes of a message in chunks after which what has come of it is kept for a later session.
+    static let keptStepBytes = 65_536
 }

@@ -179,6 +179,30 @@ struct AttachmentTests {
         }
     }
 
+    @Test("an attachment that cannot be sent holds up no other")
+    func unsendable() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let ditto = try await open(server, directory, "a")
+                var made: [DittoAttachment] = []
+                for seed in 1...3 as ClosedRange<UInt64> {
+                    let (url, _) = try file(directory, 1_000, seed: seed)
+                    made.append(try await ditto.store.newAttachment(path: url.path))
+                }
+                let folder = directory.appendingPathComponent("a/ditto_attachments")
+                let first = try #require(made.map(\.id).min())
+                try FileManager.default.removeItem(at: folder.appendingPathComponent("\(first.prefix(2))"))
+                try ditto.sync.start()
+                let outgoing = folder.appendingPathComponent("outgoing").path
+                #expect(
+                    await eventually {
+                        (try? FileManager.default.contentsOfDirectory(atPath: outgoing))?.isEmpty ?? false
+                    })
+                await ditto.close()
+            }
+        }
+    }
+
     @Test("a fetcher waits for what nobody has yet; stopped, it is told nothing more")
     func waiting() async throws {
         try await withTemporaryDirectory { directory in

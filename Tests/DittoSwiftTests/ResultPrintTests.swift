@@ -30,6 +30,26 @@ struct ResultPrintTests {
         }
     }
 
+    @Test("a large result is told from another one, and from itself written again")
+    func large() async throws {
+        try await withDitto { ditto in
+            let documents = (0...Limits.printedRows).map { ["_id": $0, "n": 1] as [String: Any?] }
+            try await ditto.store.execute(
+                query: "INSERT INTO c DOCUMENTS (:all)", arguments: ["all": documents])
+            let first = ResultPrint(try rows(ditto), after: nil)
+            try await ditto.store.execute(query: "UPDATE c SET n = 1 WHERE _id = 7")
+            let second = ResultPrint(try rows(ditto), after: first)
+            #expect(second.says(whatSays: first))
+            try await ditto.store.execute(query: "UPDATE c SET n = 2 WHERE _id = 7")
+            let third = ResultPrint(try rows(ditto), after: second)
+            #expect(!third.says(whatSays: second))
+            // Down to the limit, where rows are remembered again.
+            try await ditto.store.execute(query: "DELETE FROM c WHERE _id = 7")
+            let fourth = ResultPrint(try rows(ditto), after: third)
+            #expect(!fourth.says(whatSays: third))
+        }
+    }
+
     @Test("order, number and content of rows are told apart, whatever was known before", arguments: 0..<40)
     func random(seed: Int) async throws {
         var dice = SplitMix64(seed: UInt64(seed))

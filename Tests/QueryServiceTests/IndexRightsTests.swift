@@ -27,9 +27,10 @@ struct IndexRightsTests {
                 try statement.execute(in: transaction, idGenerator: { throw CancellationError() })
             }
         }
-        let index = try #require(
-            try PreparedStatement("CREATE INDEX by_n ON c (n)").indexChange(SystemParameters()))
-        try replica.change(index)
+        for text in ["CREATE INDEX by_n ON c (n)", "CREATE INDEX by_kind ON c (kind)"] {
+            let index = try #require(try PreparedStatement(text).indexChange(SystemParameters()))
+            try replica.change(index)
+        }
         let grant = Grant(
             read: AccessRules(queriesByCollection: ["c": ["_id LIKE 'even%'"]]), queryLanguage: 1)
         try body(replica, try CompiledGrant(grant).read)
@@ -44,7 +45,8 @@ struct IndexRightsTests {
             "SELECT * FROM c WHERE n < 3",
             "SELECT COUNT(*) AS a FROM c", "SELECT COUNT(*) AS a FROM c WHERE n >= 5",
             "SELECT MIN(n) AS a, MAX(n) AS b FROM c", "SELECT n FROM c WHERE n IN (1, 2, 3, 4)",
-            "SELECT n FROM c WHERE n = 2 OR n = 3", "SELECT n FROM c WHERE n > 3 AND kind = 'odd'",
+            "SELECT n FROM c WHERE n = 2 OR n = 3", "SELECT n FROM c WHERE n = 3 OR kind = 'odd'",
+            "SELECT n FROM c WHERE n = 3 AND kind = 'odd'", "SELECT n FROM c WHERE n > 3 AND kind = 'odd'",
             "SELECT a.n FROM c a JOIN c b ON a.n = b.n", "SELECT DISTINCT kind FROM c WHERE n > 1",
             "SELECT n FROM c WHERE _id = 'odd-1'", "SELECT n FROM c WHERE _id IN ('odd-1', 'even-2')",
         ])

@@ -31,6 +31,7 @@ struct WithheldTests {
             #expect(try uploads(replica).isEmpty)
             #expect(try replica.ownActors().isEmpty)
             #expect(try replica.acknowledgedCommit() == 2)
+            #expect(try replica.isWithheld(commit: 2) && !replica.isWithheld(commit: 3))
             #expect(replica.isWithheld("mine") && !replica.isWithheld("min"))
             // Names are compared by their bytes.
             replica.withhold(["caf\u{E9}"])
@@ -103,10 +104,42 @@ struct WithheldTests {
             #expect(held.documents.map(\.id) == [try key("mine", 1).id])
             #expect(held.documents.map(\.vector) == [shared.vector])
             #expect(try replica.holdings(after: nil).documents.map(\.key) == [try key("c", 1)])
+            let given = try replica.openStates(of: [key("c", 1), key("mine", 1), key("mine", 2)])
+            #expect(given.map { $0.state != nil } == [true, false, false])
             // Nor is a document asked for that nobody else can have.
             replica.setLiveQueries([query])
             try replica.execute("EVICT FROM mine")
             #expect(try replica.wanted(limit: 10) == [try key("mine", 1)])
+        }
+    }
+
+    @Test(
+        "a restored log gets the others back at once, and what holds something withheld when it is released")
+    func owed() throws {
+        try withPeer { replica, _ in
+            let shared = try document("a", 1, by: 5, at: 10)
+            let updates = try (1...2).map {
+                DocumentUpdate(key: try key("mine", .int(Int64($0))), content: .state(shared.encoded()))
+            }
+            let log = TestLog()
+            let seen = Reception(updates: updates, seen: log.position(9))
+            #expect(try replica.receive(seen) == .stored)
+            replica.withhold(["mine"])
+            try replica.execute("UPDATE mine SET b = 2 WHERE _id = 1")
+            // The second document is not concerned.
+            #expect(try replica.holdings(after: nil).documents.map(\.key) == [try key("mine", 2)])
+            try replica.noteSeen(log.position(3), replaces: true)
+            #expect(try replica.seenPosition() == log.position(3))
+            #expect(try replica.releaseWithheld() == 0)
+            try replica.noteSeen(log.position(5), replaces: false)
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 1)
+            // The next handshake names what the log has lost: the server asks again.
+            #expect(try replica.seenPosition() == log.position(9))
+            #expect(try replica.holdings(after: nil).documents.count == 2)
+            try replica.noteSeen(log.position(6), replaces: true)
+            #expect(try replica.releaseWithheld() == 0)
+            #expect(try replica.seenPosition() == log.position(6))
         }
     }
 
@@ -226,7 +259,7 @@ struct WithheldTests {
             let secret = try replica.read { transaction in
                 try transaction.withDatabase { try Withheld.operations($0) }
             }
-            let authors = try Set(secret.map { try OperationHeader.peek($0).actor })
+            let authors = try Set(secret.map { try OperationHeader.peek($0.bytes).actor })
             for actor in try replica.ownActors() {
                 #expect(!authors.contains(actor.actor), "seed \(seed)")
                 let pending = try replica.ownOperations(

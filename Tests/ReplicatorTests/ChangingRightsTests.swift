@@ -228,10 +228,12 @@ struct ChangingRightsTests {
     @Test("the identity moves only to one of the same peer, and tells what may be read when that has changed")
     func identities() throws {
         func identity(
-            _ grant: Grant, key: String? = "k", database: String = "d", until end: Int64 = 5
+            _ grant: Grant, key: String? = "k", database: String = "d", until end: Int64 = 5,
+            issued: Int64 = 0
         ) -> Identity {
             Identity(
-                userID: "u", databaseID: database, peerKey: key, grant: grant, expiresAtSeconds: end)
+                userID: "u", databaseID: database, peerKey: key, grant: grant, expiresAtSeconds: end,
+                issuedAtSeconds: issued)
         }
         let told = Mutex<[(end: Int64, mayRead: Bool?)]>([])
         let rights = SessionRights(identity(.readOnly))
@@ -248,7 +250,15 @@ struct ChangingRightsTests {
             #expect(throws: SyncError.self) { try rights.replace(with: wrong) }
         }
         #expect(rights.identity == identity(.nothing, until: 7))
-        #expect(told.withLock { $0.map(\.end) } == [9, 7])
-        #expect(told.withLock { $0.map(\.mayRead) } == [nil, false])
+        // Neither a token from before another one, nor one from before a service's word, undoes that.
+        try rights.replace(with: identity(.readOnly, until: 8, issued: 20))
+        #expect(throws: SyncError.self) { try rights.replace(with: identity(.everything, issued: 19)) }
+        rights.change(to: .nothing, atSeconds: 30)
+        #expect(throws: SyncError.self) { try rights.replace(with: identity(.everything, issued: 29)) }
+        #expect(rights.identity.grant == .nothing)
+        try rights.replace(with: identity(.everything, issued: 30))
+        #expect(rights.identity.grant == .everything)
+        #expect(told.withLock { $0.map(\.end) } == [9, 7, 8, 8, 5])
+        #expect(told.withLock { $0.map(\.mayRead) } == [nil, false, true, false, true])
     }
 }

@@ -11,7 +11,8 @@ struct KeptUploadTests {
     @Test("goes on in the next session of the same peer, and of no other")
     func goesOn() async throws {
         try await TestBench.run { bench in
-            let message = Written.upload(try Written.operation())
+            let operations = try (1...200).map { try Written.operation(actor: UInt64($0)) }
+            let message = Frame.upload(operations).encoded()
             func chunk(_ range: Range<Int>) -> [UInt8] {
                 Frame.chunk(
                     isLast: range.upperBound == message.count, Array(message[range]), of: hash64(message),
@@ -25,12 +26,12 @@ struct KeptUploadTests {
                 guard case .hello(let hello)? = frames.first else { return nil }
                 return hello.kept
             }
-            #expect(try await greeting("own", [chunk(0..<10)]) == nil)
-            let kept = Frame.Kept(hash: hash64(message), count: 10)
+            #expect(try await greeting("own", [chunk(0..<5_000)]) == nil)
+            let kept = Frame.Kept(hash: hash64(message), count: 5_000)
             #expect(try await eventually { try await greeting("own") == kept })
             #expect(try await greeting("other") == nil)
             let frames = try await bench.converse(
-                token: bench.token(grant: .everything, peerKey: "own"), [chunk(10..<message.count)],
+                token: bench.token(grant: .everything, peerKey: "own"), [chunk(5_000..<message.count)],
                 version: 3, until: { $0.isAcknowledged || $0.closeCode != nil })
             #expect(frames.isAcknowledged)
             #expect(try await eventually { try await greeting("own") == nil })

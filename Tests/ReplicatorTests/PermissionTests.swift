@@ -4,11 +4,12 @@ import Identity
 import OperationLog
 import Replicator
 import ServiceKit
-import Sync
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import Sync
 
 @Suite("What rights do to a session", .timeLimit(.minutes(2)))
 struct PermissionTests {
@@ -103,6 +104,24 @@ struct PermissionTests {
             await reader.sync.stop()
             await writer.sync.stop()
         }
+    }
+
+    /// What every message of a session needs to be let: the rows above, or nothing but the session.
+    private static let messages: [String: String] = [
+        "hello": "a token that counts, at the upgrade", "renewal": "a newer token of the same peer",
+        "subscribe": "reading: some of the collection",
+        "unsubscribe": "nothing", "subscriptionRefused": "sent by the server",
+        "catchUp": "reading: each document", "operations": "reading: each document", "progress": "nothing",
+        "upload": "writing: each document", "acknowledged": "sent by the server",
+        "want": "reading: each document", "states": "writing: each document", "credit": "nothing",
+        "chunk": "as the message it is part of", "refused": "sent by the server", "close": "nothing",
+        "holdings": "writing: each document", "reconciled": "nothing", "list": "sent by the server",
+        "held": "reading: each document", "granted": "sent by the server",
+    ]
+
+    @Test("every message has a row")
+    func complete() {
+        #expect(FrameType.allCases.map { "\($0)" }.filter { Self.messages[$0] == nil } == [])
     }
 
     private func seed(_ bench: TestBench) async throws {

@@ -83,6 +83,49 @@ struct ChunkTests {
         #expect(liar.partial == nil)
     }
 
+    @Test("chunks that bring nothing, or next to nothing, end the session before they cost anything")
+    func tiny() {
+        for count in [0, 1, Limits.leastChunkBytes - 1] {
+            var session = server().session
+            #expect(SessionTests.code(session.receive(chunk(0..<count, of: upload))) == "SYNC-0101")
+            var older = server().session
+            let piece = chunk(0..<count, of: upload, named: false)
+            #expect(SessionTests.code(older.receive(piece)) == "SYNC-0101")
+        }
+        var last = server().session
+        _ = last.receive(chunk(0..<upload.count - 1, of: upload))
+        #expect(isAppended(last.receive(chunk(upload.count - 1..<upload.count, of: upload))))
+    }
+
+    @Test("who has kept something of one message gets another whole, and that one from its beginning")
+    func anotherFirst() throws {
+        var peer = Session(
+            Session.Configuration(
+                role: .peer, databaseID: "d", peerKey: "", wallMilliseconds: 5, access: .everything))
+        _ = peer.receive(.opened)
+        _ = peer.receive(.ownActors(OwnHistory()))
+        let operations = (0..<2).map { Exemplars.operation + [UInt8](repeating: UInt8($0), count: 200_000) }
+        var hello = Frame.Hello(
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            head: Exemplars.position)
+        hello.kept = Frame.Kept(hash: hash64(Frame.upload([operations[1]]).encoded()), count: 50_000)
+        _ = peer.receive(.frame(Frame.hello(hello).encoded()))
+        _ = peer.receive(.seenNoted)
+        _ = peer.receive(.ownOperationAdded(Exemplars.actor))
+        let sent = SessionTests.sent(
+            peer.receive(
+                .ownOperations(
+                    actor: Exemplars.actor,
+                    operations.enumerated().map { (sequence: UInt64($0.offset + 1), bytes: $0.element) })))
+        var kept = PartialMessage(hash: try #require(hello.kept?.hash))
+        kept.append([UInt8](repeating: 0, count: 50_000))
+        var server = server(kept: kept).session
+        let actions = sent.flatMap { server.receive(.frame($0.encoded())) }
+        #expect(SessionTests.code(actions) == nil)
+        #expect(isAppended(actions))
+        #expect(server.admission.waiting.count == 1)
+    }
+
     @Test("what a session sends begins small and grows as credit comes back")
     func burst() {
         var peer = SessionTests.openPeer(version: 3)

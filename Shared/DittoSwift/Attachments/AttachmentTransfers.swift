@@ -43,7 +43,11 @@ final class AttachmentTransfers: Sendable {
     var fetchers: Set<DittoAttachmentFetcher> { state.withLock { $0.fetchers } }
 
     func add(_ fetcher: DittoAttachmentFetcher) {
-        state.withLock { _ = $0.fetchers.insert(fetcher) }
+        let isTaken = state.withLock { state in
+            guard !state.isShutDown else { return false }
+            return state.fetchers.insert(fetcher).inserted
+        }
+        guard isTaken else { return fetcher.stop() }
         fetcher.begin { [weak self] in await self?.fetch(fetcher) }
     }
 
@@ -60,6 +64,14 @@ final class AttachmentTransfers: Sendable {
             guard state.sending == nil, !state.isShutDown else { return }
             state.sending = Task { [weak self] in await self?.send() }
         }
+    }
+
+    /// Ends everything, and waits until nothing more is written.
+    func shutDownAndWait() async {
+        let (fetchers, sending) = state.withLock { ($0.fetchers, $0.sending) }
+        shutDown()
+        await sending?.value
+        for fetcher in fetchers { await fetcher.ended() }
     }
 
     /// Ends everything.
@@ -147,6 +159,10 @@ extension AttachmentTransfers {
         switch response.status.code {
         case 200: try await AttachmentFolder.disk.run { try incoming.begin(folder) }
         case 206 where incoming.length > 0: break
+        case 416:
+            // More is here than the server has: it was another attachment's.
+            incoming.drop()
+            return false
         default:
             logger.debug(
                 "the server has no attachment for this peer",
@@ -182,15 +198,20 @@ extension AttachmentTransfers {
             state.withLock { $0.isCalled = false }
             let (folder, waiting) = (folder, folder.waiting)
             var sent = 0
-            for id in waiting {
+            // One that fails holds up no other; one that will never be taken is not asked about again.
+            for id in waiting where isConnected() && !Task.isCancelled {
                 do {
-                    guard try await upload(id) else { break }
-                    try await AttachmentFolder.disk.run { folder.wasSent(id) }
-                    sent += 1
+                    guard try await upload(id) else { continue }
+                } catch let error as AttachmentError {
+                    logger.warning(
+                        "an attachment cannot be sent", metadata: ["id": "\(id)", "error": "\(error)"])
+                    guard error.code == .notFound || error.code == .tooLarge else { continue }
                 } catch {
                     logger.debug("an upload broke off", metadata: ["error": "\(error)"])
-                    break
+                    continue
                 }
+                folder.wasSent(id)
+                sent += 1
             }
             if sent == waiting.count || !isConnected() {
                 let isDone = state.withLock { state in
@@ -205,7 +226,8 @@ extension AttachmentTransfers {
         }
     }
 
-    /// One attempt. False where the server does not take it, or there is no connection.
+    /// One attempt. False where the server does not take it now, or there is no connection. Throws
+    /// `AttachmentError`, `tooLarge` where the server never takes it.
     private func upload(_ id: BlobID) async throws -> Bool {
         guard var request = try await request("upload") else { return false }
         let folder = folder
@@ -216,6 +238,9 @@ extension AttachmentTransfers {
         let response = try await HTTPConnections.client.execute(
             request, timeout: .hours(Limits.transferTimeoutHours))
         let answer = Array(try await response.body.collect(upTo: Limits.uploadAnswerBytes).readableBytesView)
+        guard response.status.code != 413 else {
+            throw AttachmentError(.tooLarge, "the server does not take an attachment of this size")
+        }
         guard response.status.code == 200,
             (try? JSONText.parse(answer))?["id"]?.stringValue == id.text
         else {

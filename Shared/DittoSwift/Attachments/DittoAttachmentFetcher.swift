@@ -50,6 +50,9 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
         if isOver { task.cancel() }
     }
 
+    /// Waits until nothing more is written for it.
+    func ended() async { await state.withLock { $0.task }?.value }
+
     /// So much of it is here.
     func report(_ bytes: Int64) {
         let total = UInt64(attachment.len)

@@ -74,7 +74,7 @@ final class SmallPeerReport: Sendable {
                     )
                 }
             }
-            let left = interval - told.duration(to: .now)
+            let left = source.isConnected() ? interval - told.duration(to: .now) : .seconds(3_600)
             await signal.wait(
                 after: version, atMost: interval > .zero ? max(left, .seconds(1)) : .seconds(3_600))
         }

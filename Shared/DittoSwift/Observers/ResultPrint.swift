@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// What a result says, in 16 bytes a row: to tell whether the next one says something else without keeping
-/// rows.
+/// What a result says, in 16 bytes a row, of a large one in 8 bytes: to tell whether the next one says
+/// something else without keeping rows.
 ///
 /// A row counts by its content, so that a value that was written again changes nothing. Of a document that
 /// is stored as it was the content is known from the print before: only what was written since is decoded.
@@ -13,6 +13,10 @@ struct ResultPrint: Sendable {
 
     /// The print of a result. `last`: the one of the result before, if there was one.
     init(_ rows: [KeptRow], after last: ResultPrint?) {
+        guard rows.count <= Limits.printedRows else {
+            contents = [rows.reduce(1) { hash64(CBOR.encode($1.decoded), seed: $0) }]
+            return
+        }
         encodings.reserveCapacity(rows.count)
         contents.reserveCapacity(rows.count)
         var known = last.map(Known.init)

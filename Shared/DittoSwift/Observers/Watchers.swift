@@ -29,7 +29,7 @@ struct Watchers {
                 others.append(watcher)
                 continue
             }
-            let known = fields.firstIndex { $0.predicate.path == equality.path }
+            let known = fields.firstIndex { $0.predicate.path.elementsEqual(equality.path, by: utf8Equal) }
             if let known {
                 fields[known].watchers.append((key: equality.key, watcher: watcher))
             } else {

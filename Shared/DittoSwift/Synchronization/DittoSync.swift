@@ -270,7 +270,8 @@ extension DittoSync {
         while !Task.isCancelled {
             let version = changes.version
             guard let acknowledged = try? commits().acknowledged else { return false }
-            if acknowledged >= commit { return refusal(of: commit) == nil }
+            let isWithheld = (try? replica().isWithheld(commit: commit)) ?? false
+            if acknowledged >= commit, !isWithheld { return refusal(of: commit) == nil }
             let left = deadline - ContinuousClock.now
             guard left > .zero else { return false }
             await changes.wait(after: version, atMost: left)

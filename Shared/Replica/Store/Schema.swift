@@ -180,6 +180,8 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS withheld_operation (
             position INTEGER NOT NULL, collection TEXT NOT NULL, actor INTEGER NOT NULL,
             sequence INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (actor, sequence));
+        CREATE INDEX IF NOT EXISTS withheld_of ON withheld_operation (collection, actor);
+        CREATE INDEX IF NOT EXISTS withheld_at ON withheld_operation (position);
         """
 
     private static let tablesOfFormat1 = """

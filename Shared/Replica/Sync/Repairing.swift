@@ -329,7 +329,7 @@ struct Repairer {
     /// What is withheld is shown again where it rests on nothing that was moved; the rest when it is
     /// uploaded.
     private mutating func replayWithheld() throws {
-        for bytes in try Withheld.operations(database) {
+        for (_, bytes) in try Withheld.operations(database) {
             let operation = try Operation(decoding: bytes)
             let changes = operation.changes.filter {
                 replaced.contains(DocumentKey(collection: $0.collection, id: $0.id))

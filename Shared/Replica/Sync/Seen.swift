@@ -20,6 +20,31 @@ enum Seen {
         return LogPosition(logID: logID, offset: number(at: 16), hash: number(at: 24))
     }
 
+    private static let owed = "owed"
+
+    /// Remembers the position that a restored log lacks, until everything here can be given back to it.
+    static func owe(_ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR IGNORE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
+            database)
+        statement.bind(1, owed)
+        statement.bind(2, key)
+        try statement.run()
+    }
+
+    /// Lets the next handshake name that position again: then the server asks once more what is held here.
+    static func payBack(_ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "INSERT OR REPLACE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
+            database)
+        statement.bind(1, key)
+        statement.bind(2, owed)
+        try statement.run()
+        let removal = try RawStatement(cached: "DELETE FROM setting WHERE key = ?", database)
+        removal.bind(1, owed)
+        try removal.run()
+    }
+
     /// Moves forward; to anywhere where it `replaces`. What belongs to another log than the one seen waits
     /// until that log replaces it.
     static func note(_ position: LogPosition, replaces: Bool, _ database: Database) throws {
@@ -48,6 +73,8 @@ extension Replica {
     /// with: what was seen and acknowledged before is not in it, and what was staged of it may not be.
     public func noteSeen(_ position: LogPosition, replaces: Bool) throws {
         try committing { database, state in
+            // What holds something withheld was not given back: that is still owed.
+            if replaces, try !Withheld.collections(database).isEmpty { try Seen.owe(database) }
             try Seen.note(position, replaces: replaces, database)
             if replaces {
                 try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database)
@@ -58,20 +85,19 @@ extension Replica {
     }
 
     /// A page of what the store holds behind a document, tombstones included, with the encoded vectors. What
-    /// is withheld from the server is not among it.
+    /// holds something that is withheld from the server is not among it.
     public func holdings(
         after last: DocumentKey?
     ) throws -> (documents: [(key: DocumentKey, vector: [UInt8])], isLast: Bool) {
-        let withheld = withheld
-        return try read { transaction in
+        try read { transaction in
             try transaction.withDatabase { database in
                 var page: [(key: DocumentKey, vector: [UInt8])] = []
                 var size = 0
                 var collections = Collections()
                 for name in try Collections.names(database) {
-                    if withheld.contains(name) { continue }
                     if let last, utf8Precedes(name, last.collection) { continue }
                     guard let table = try collections.number(of: name, database) else { continue }
+                    let withheld = try Withheld.actors(of: name, database)
                     let start = last.map { utf8Equal($0.collection, name) ? $0.id.bytes : [] } ?? []
                     let statement = try RawStatement(
                         fresh: "SELECT id, state FROM documents_\(table) WHERE id > ? ORDER BY id", database)
@@ -81,7 +107,9 @@ extension Replica {
                             return (page, false)
                         }
                         let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(0)))
-                        let vector = try DocumentReader(statement.blob(1)).vector().encoded()
+                        let known = try DocumentReader(statement.blob(1)).vector()
+                        if !withheld.isEmpty, known.without(withheld) != known { continue }
+                        let vector = known.encoded()
                         size += vector.count + key.id.bytes.count + name.utf8.count
                         page.append((key, vector))
                     }

@@ -96,14 +96,25 @@ enum Withheld {
     }
 
     /// All operations in the order of their commits; of one collection, or of all.
-    static func operations(of collection: String? = nil, _ database: Database) throws -> [[UInt8]] {
+    static func operations(
+        of collection: String? = nil, _ database: Database
+    ) throws -> [(commit: UInt64, bytes: [UInt8])] {
         let condition = collection == nil ? "" : "WHERE collection = ?"
         let statement = try RawStatement(
-            fresh: "SELECT bytes FROM withheld_operation \(condition) ORDER BY position, actor", database)
+            fresh: "SELECT position, bytes FROM withheld_operation \(condition) ORDER BY position, actor",
+            database)
         if let collection { statement.bind(1, collection) }
-        var found: [[UInt8]] = []
-        while try statement.step() { found.append(statement.bytes(0)) }
+        var found: [(commit: UInt64, bytes: [UInt8])] = []
+        while try statement.step() { found.append((statement.bits(0), statement.bytes(1))) }
         return found
+    }
+
+    /// Whether a commit has anything here.
+    static func has(commit: UInt64, _ database: Database) throws -> Bool {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM withheld_operation WHERE position = ? LIMIT 1", database)
+        statement.bind(1, bits: commit)
+        return try statement.step()
     }
 
     static func remove(_ collection: String, _ database: Database) throws {
@@ -133,12 +144,33 @@ extension Replica {
     /// Whether what is written to a collection is withheld from the server.
     public func isWithheld(_ collection: String) -> Bool { withheld.contains(collection) }
 
+    /// Whether something that a commit has written is withheld: then it is not durable on the server,
+    /// whatever else is.
+    public func isWithheld(commit: UInt64) throws -> Bool {
+        guard !withheld.isEmpty, commit <= UInt64(Int64.max) else { return false }
+        return try read { transaction in
+            try transaction.withDatabase { try Withheld.has(commit: commit, $0) }
+        }
+    }
+
+    /// The states of documents, to be given back to a restored log; nil where something in them is withheld.
+    public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: [UInt8]?)] {
+        try read { transaction in
+            try keys.map { key in
+                guard let state = try transaction.state(of: key) else { return (key, nil) }
+                let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
+                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+                return (key, vector.without(own) == vector ? state : nil)
+            }
+        }
+    }
+
     /// The actors whose operations are withheld: nobody else is told of them.
     package func withheldActors() throws -> Set<ActorID> {
         guard !withheld.isEmpty else { return [] }
         return try read { transaction in
             try transaction.withDatabase { database in
-                try Set(Withheld.operations(database).map { try OperationHeader.peek($0).actor })
+                try Set(Withheld.operations(database).map { try OperationHeader.peek($0.bytes).actor })
             }
         }
     }
@@ -175,10 +207,12 @@ extension Replica {
     private func release(but asked: Set<[UInt8]>) throws -> Int {
         try committing { database, state in
             var count = 0
-            for name in try Withheld.collections(database).subtracting(asked) {
+            let released = try Withheld.collections(database).subtracting(asked)
+            for name in released.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
                 let collection = String(decoding: name, as: UTF8.self)
-                for bytes in try Withheld.operations(of: collection, database) {
-                    // Documents show them already; only what `.wait` waits for moves.
+                for (_, bytes) in try Withheld.operations(of: collection, database) {
+                    // Documents show them already; only what `.wait` waits for moves. (A repair relies on an
+                    // actor's operations standing in the order of their sequences.)
                     state.head += 1
                     let operation = try Operation(decoding: bytes)
                     try OwnOperations.insert(operation, bytes, position: state.head, database)
@@ -190,6 +224,7 @@ extension Replica {
             // Within the writer's access: a write that comes next is judged by what is kept now.
             let kept = try Withheld.collections(database)
             updateWithheld { $0.kept = kept }
+            if kept.isEmpty { try Seen.payBack(database) }
             guard count > 0 else { return (0, nil) }
             let commit = Commit(
                 number: state.head, documents: [], actor: nil, wanted: [], isWithheld: true)

@@ -182,10 +182,13 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// from the start.
     public func evict(_ collection: String, _ ids: [DocumentID]) throws {
         guard let table = try collections.number(of: collection, database) else { return }
+        let isWithheld = withheld.contains(collection)
+        let own = isWithheld ? try Withheld.actors(of: collection, database) : []
+        if isWithheld { try Withheld.leaveActor(of: collection, database) }
         for id in ids {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
-            try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0)) }
+            try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
             if pending[key] != nil { withdrawn[key] = bytes }
             try DocumentRows.remove(table, id, database)
             if evicted.isEmpty {
@@ -198,17 +201,16 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// What has to be remembered of a document that is about to go (rule 10).
-    private func noteEviction(of key: DocumentKey, _ document: DocumentReader) throws {
+    private func noteEviction(
+        of key: DocumentKey, _ document: DocumentReader, _ withheldActors: Set<ActorID>
+    ) throws {
         if try document.vector()[state.actor] != nil {
             try Evicted.note(key, state.actor, database)
             hasEvictions = true
         }
-        var isKnown = true
-        if withheld.contains(key.collection) {
-            try Withheld.leaveActor(of: key.collection, database)
-            let own = try Withheld.actors(of: key.collection, database).union(withheldAuthors.values)
-            isKnown = try !document.vector().without(own).isEmpty
-        }
+        let author = withheldAuthors[key].map { [$0] } ?? []
+        let own = withheldActors.union(author)
+        let isKnown = try own.isEmpty || !document.vector().without(own).isEmpty
         guard document.isLive, isKnown else { return }
         let record = DocumentRecord(id: key.id, document: document)
         let returns = try liveQueries.contains { query in

@@ -10,17 +10,14 @@ import CRDT
 public struct PartialMessage: Sendable {
     /// `hash64` of the whole message.
     public let hash: UInt64
-    /// The bytes so far, in pieces as they came.
-    public private(set) var pieces: [[UInt8]] = []
+    /// The bytes so far.
+    public private(set) var bytes: [UInt8] = []
     /// How many they are.
-    public private(set) var count = 0
+    public var count: Int { bytes.count }
 
     init(hash: UInt64) { self.hash = hash }
 
-    mutating func append(_ piece: [UInt8]) {
-        pieces.append(piece)
-        count += piece.count
-    }
+    mutating func append(_ piece: [UInt8]) { bytes.append(contentsOf: piece) }
 }
 
 /// A message that is being put together.
@@ -45,6 +42,9 @@ extension Session {
         _ piece: [UInt8], isLast: Bool, of hash: UInt64?, at place: UInt64
     ) throws(SyncError) -> [UInt8]? {
         guard phase == .open else { throw unexpected("a chunk") }
+        guard isLast || piece.count >= Limits.leastChunkBytes else {
+            throw SyncError(.malformedFrame, "a chunk of \(piece.count) bytes that is not the last")
+        }
         let isSame = assembly.isNamed == (hash != nil) && assembly.message.hash == hash ?? 0
         if !isSame || (assembly.isKept && place == 0) {
             guard assembly.isKept || assembly.message.count == 0 else {
@@ -61,7 +61,7 @@ extension Session {
             throw SyncError(.frameTooLarge, "a message in chunks exceeds \(Limits.messageBytes) bytes")
         }
         guard isLast else { return nil }
-        let message = Array(assembly.message.pieces.joined())
+        let message = assembly.message.bytes
         assembly = Assembly()
         guard hash == nil || hash64(message) == hash else {
             throw SyncError(.malformedFrame, "a message in chunks is not the one that was named")
@@ -80,8 +80,9 @@ extension Session {
         var place = 0
         if let theirs = theirKept, theirs.hash == name, theirs.count < UInt64(bytes.count) {
             place = Int(theirs.count)
-            theirKept = nil
         }
+        // At the first chunk of another message they let go of what they have kept.
+        theirKept = nil
         while place < bytes.count {
             let end = min(place + size, bytes.count)
             let chunk = Frame.chunk(

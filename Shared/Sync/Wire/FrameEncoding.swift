@@ -1,7 +1,7 @@
 import CRDT
 
 /// The number of each message type, key 0 of every frame.
-enum FrameType: UInt64 {
+enum FrameType: UInt64, CaseIterable {
     case hello = 1
     case subscribe = 2
     case unsubscribe = 3

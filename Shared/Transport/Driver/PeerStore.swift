@@ -103,11 +103,7 @@ package struct PeerStore: SessionStore {
         case .readStates(let keys):
             return .states(
                 try await executor.run {
-                    try replica.read { transaction in
-                        try keys.map {
-                            ($0, replica.isWithheld($0.collection) ? nil : try transaction.state(of: $0))
-                        }
-                    }
+                    try replica.openStates(of: keys)
                 }, at: nil)
         case .noteSeen(let position, let replaces):
             try await executor.run { try replica.noteSeen(position, replaces: replaces) }

@@ -57,15 +57,17 @@ public final class SessionPump: Sendable {
         _ start: Session, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
     ) async -> SyncError {
         var session = start
-        var kept = session.partial?.count
+        var kept = session.partial?.count ?? 0
         var end = handle(session.receive(.opened), output, &group)
         for await item in inbox.items where end == nil {
             for event in inbox.events(of: item) where end == nil {
                 end = handle(session.receive(event), output, &group)
             }
-            // Before the next frame is read: whenever the connection breaks, this is what there is.
-            if session.partial?.count != kept {
-                kept = session.partial?.count
+            // A connection that has broken may be noticed here after the next one has begun. (Not with each
+            // chunk: what is kept is copied when more comes.)
+            let partial = session.partial?.count ?? 0
+            if partial < kept || partial - kept >= max(Limits.keptStepBytes, kept / 32) {
+                kept = partial
                 await store.keep(session.partial)
             }
             item.release()
@@ -80,6 +82,7 @@ public final class SessionPump: Sendable {
             let reason = SyncError(.goingAway, "this side is stopping")
             end = handle(session.receive(.finish(reason)), output, &group)
         }
+        if session.partial?.count ?? 0 != kept { await store.keep(session.partial) }
         return end ?? SyncError(.unavailable, "the connection was lost")
     }
 

@@ -41,7 +41,7 @@ extension World {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
             let vector = try Document(decoding: state).vector
-            guard isKeptBack(key, peer) || reference.hasSeen(vector, of: key) else {
+            guard reference.hasSeen(vector, of: key) else {
                 throw Violation("the server lacks what peer \(peer.number) holds of \(key.words)")
             }
         }
@@ -67,7 +67,6 @@ extension World {
             }
         }
         for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, state) {
-            if isKeptBack(key, peer) { continue }
             guard let server = reference.states[key], try query.covers(key, server) else {
                 throw Violation("peer \(peer.number) shows \(key.words), which does not match any more")
             }
@@ -76,11 +75,6 @@ extension World {
         guard cursor == (try log.file.head(of: SimulatedLog.database)) else {
             throw Violation("peer \(peer.number) has not reached the head in \(query.statement.text)")
         }
-    }
-
-    /// A peer that withholds a collection gives none of it back to a log that was restored (decision 0013).
-    private func isKeptBack(_ key: DocumentKey, _ peer: Peer) -> Bool {
-        restores > 0 && peer.everWithheld.contains(key.collection)
     }
 
     private func sameValue(_ one: [UInt8], _ other: [UInt8]) throws -> Bool {

@@ -42,8 +42,6 @@ final class Peer: @unchecked Sendable {
     var rights = Rights()
     /// The collections that its application withholds from the server.
     var withheld: [String] = []
-    /// Those that it ever withheld.
-    var everWithheld: Set<String> = []
     /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
     var isForgetful = false
     /// What it has told that it holds: it may be told what became of that.

@@ -11,7 +11,6 @@ extension World {
             peer.withheld.removeAll { $0 == name }
         } else {
             peer.withheld.append(name)
-            peer.everWithheld.insert(name)
         }
         note(44) { "peer \(peer.number) withholds \(peer.withheld)" }
         peer.replica.withhold(peer.withheld)
