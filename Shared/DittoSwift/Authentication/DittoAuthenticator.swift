@@ -52,6 +52,8 @@ public final class DittoAuthenticator: Sendable {
     private let files: IdentityFiles
     private let logger: Logger
     private let state: Mutex<State>
+    /// Held while the session and the files that go with it change together; taken before `state`.
+    private let keeping = Mutex(())
     private let changes = ChangeSignal()
     private static let observerQueue = DispatchQueue(label: "ditto.authentication")
 
@@ -183,9 +185,11 @@ extension DittoAuthenticator {
         do {
             let request = CertificateRequest(accessToken: session.accessToken, key: try files.peerKey())
             let certificate = try await request.send(besides: session.login)
-            // Unless somebody has logged out, or in again, meanwhile.
-            guard state.withLock({ $0.session == session }) else { return }
-            try files.save(certificate)
+            try keeping.withLock { _ in
+                // Unless somebody has logged out, or in again, meanwhile.
+                guard state.withLock({ $0.session == session }) else { return }
+                try files.save(certificate)
+            }
         } catch {
             logger.notice("no certificate for this login", metadata: ["error": "\(error)"])
         }
@@ -196,22 +200,29 @@ extension DittoAuthenticator {
         changes.advance()
     }
 
-    /// Keeps a session, or forgets the one there is.
-    private func set(_ session: StoredSession?) {
-        do {
-            try files.save(session)
-            if session == nil { files.removeCertificate() }
-        } catch {
-            // The session works all the same, but not after a restart.
-            logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])
+    /// Keeps a session, or forgets the one there is; with a `token` only if the session is still that one's.
+    /// Whether it did.
+    @discardableResult
+    private func set(_ session: StoredSession?, inPlaceOf token: String? = nil) -> Bool {
+        let isCurrent = keeping.withLock { _ in
+            guard token.map({ token in state.withLock { $0.session?.accessToken == token } }) ?? true else {
+                return false
+            }
+            do {
+                try files.save(session)
+                if session == nil { files.removeCertificate() }
+            } catch {
+                // The session works all the same, but not after a restart.
+                logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])
+            }
+            state.withLock { $0.session = session }
+            return true
         }
-        let whenRenewed = state.withLock { state in
-            state.session = session
-            return session == nil ? nil : state.whenRenewed
-        }
-        whenRenewed?()
+        guard isCurrent else { return false }
+        if session != nil { state.withLock { $0.whenRenewed }?() }
         tell()
         changes.advance()
+        return true
     }
 
     /// Tells the observers where the status is not what they were told last.
@@ -271,10 +282,8 @@ extension DittoAuthenticator {
 
     /// The server does not take a token, or not any more.
     func tokenWasRefused(_ token: String, _ reason: String) {
-        let isCurrent = state.withLock { $0.session?.accessToken == token }
-        guard isCurrent else { return }
+        guard set(nil, inPlaceOf: token) else { return }
         logger.notice("the session has ended", metadata: ["reason": "\(reason)"])
-        set(nil)
     }
 
     /// Asks for a new session ahead of the current one's end, until `endRenewing`.
