@@ -48,6 +48,49 @@ struct ReturnTests {
         }
     }
 
+    @Test("what is told as gone and is not here leaves nothing: a vector names what was seen")
+    func withdrawn() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            var both = try document("a", 1, by: 5, at: 10)
+            both.merge(try document("b", 2, by: 6, at: 11))
+            _ = try replica.receive(
+                Reception(updates: [DocumentUpdate(key: one, content: .state(both.encoded()))]))
+            // A write of its own that it told of and that was refused and undone before the answer came.
+            let refused = VersionVector.Entry(actor: replica.actor, time: 99)
+            let seen = VersionVector([.init(actor: ActorID(5), time: 12), refused])
+            #expect(try replica.receive(Reception(updates: [gone(one, seen)])) == .stored)
+            #expect(try vector(one, replica) == both.vector)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+        }
+    }
+
+    @Test(
+        "a state that comes with what is gone replaces what was told of, and nothing that came since",
+        arguments: [false, true])
+    func movedOn(_ isStillHere: Bool) throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            let listed = try document("a", 1, by: 5, at: 10)
+            let lost = try document("b", 2, by: 7, at: 99)
+            var latest = listed
+            latest.merge(try document("d", 3, by: 6, at: 11))
+            var here = latest
+            if isStillHere { here.merge(lost) }
+            _ = try replica.receive(
+                Reception(updates: [DocumentUpdate(key: one, content: .state(here.encoded()))]))
+            try replica.stage(
+                [
+                    gone(one, listed.vector.union(lost.vector)),
+                    DocumentUpdate(key: one, content: .state(listed.encoded())),
+                ], for: [7])
+            #expect(try replica.receive(Reception(publishes: [7])) == .stored)
+            let expected = isStillHere ? listed : latest
+            #expect(try replica.state(one) == expected.encoded())
+            #expect(try replica.wanted(limit: 9) == (isStillHere ? [one] : []))
+        }
+    }
+
     @Test("a document with writes that the server does not have waits for them to be moved")
     func returning() throws {
         try withPeer { replica, _ in

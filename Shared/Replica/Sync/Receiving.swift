@@ -70,7 +70,9 @@ extension Replica {
                 ? ReceptionOutcome.stored : .returning(Array(merger.returning))
             guard !merger.changed.isEmpty else { return (outcome, nil) }
             state.head += 1
-            return (outcome, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: []))
+            let commit = Commit(
+                number: state.head, documents: merger.changed, actor: nil, wanted: merger.wanted)
+            return (outcome, commit)
         }
     }
 }
@@ -109,6 +111,8 @@ struct Merger {
     private var isMissing: Set<DocumentKey> = []
     /// Documents that are gone, with own writes that the server does not have.
     private(set) var returning: Set<DocumentKey> = []
+    /// Documents of which the server's present state is asked for.
+    private(set) var wanted: [DocumentKey] = []
     /// The documents of own writes that the server does not have; read when it matters.
     private var pending: Set<DocumentKey>?
 
@@ -119,14 +123,49 @@ struct Merger {
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
         try publish(subscription)
+        // What is gone of a document, until its state comes behind it.
+        var gone: [DocumentKey: [UInt8]] = [:]
+        var order: [DocumentKey] = []
         try StagedPages.visit(subscription, database) { entry in
             if entry.isGone {
-                try forget(entry.key, [UInt8](entry.content))
+                gone[entry.key] = [UInt8](entry.content)
+                order.append(entry.key)
+            } else if let told = gone.removeValue(forKey: entry.key) {
+                try replace(entry, under: told)
             } else {
                 try mergeStaged(entry)
             }
         }
+        for key in order {
+            if let told = gone[key] { try forget(key, told) }
+        }
         try Staged.discard(subscription, database)
+    }
+
+    /// The server's state of a document of which something was told that it will never have, a refused write
+    /// or what a restored log has lost. Where the document has not moved on since it was told of, the state
+    /// takes its place. Where it has, by what the server sent in the meantime, the state is older: it is merged
+    /// if the rest is not here any more; else nothing but the whole document undoes that, so it is wanted.
+    private mutating func replace(_ entry: StagedPages.Entry, under told: [UInt8]) throws {
+        let told = try VersionVector(decoding: told)
+        guard let table = try collections.number(of: entry.key.collection, database),
+            let stored = try DocumentRows.state(table, entry.key.id, database)
+        else { return try mergeStaged(entry) }
+        let held = try stored.withUnsafeBytes { try DocumentReader($0).vector() }
+        let known = try DocumentReader(entry.content).vector()
+        let isHere = held.entries.contains { item in
+            item.time > known[item.actor] ?? 0 && item.time <= told[item.actor] ?? 0
+        }
+        if try pendingKeys().contains(entry.key) {
+            returning.insert(entry.key)
+        } else if isHere || told.covers(held) {
+            try drop(entry.key, table, held)
+            if !told.covers(held) {
+                try Wanted.note(entry.key, database)
+                wanted.append(entry.key)
+            }
+        }
+        try mergeStaged(entry)
     }
 
     /// Shows what is staged where it will stay. Only where the collection has got documents, or an index, in
@@ -191,8 +230,16 @@ struct Merger {
         guard let table = try collections.number(of: key.collection, database),
             let stored = try DocumentRows.state(table, key.id, database)
         else { return }
-        let frontier = try VersionVector(decoding: vector)
         let document = try Document(decoding: stored)
+        // What was told of and is not here was withdrawn since (a refused write): nobody has it, so no vector
+        // may say that it was seen. Seeds are remembered.
+        let frontier = VersionVector(
+            try VersionVector(decoding: vector).entries.compactMap { entry in
+                guard entry.time > 0 else { return entry }
+                return document.vector[entry.actor].map {
+                    VersionVector.Entry(actor: entry.actor, time: min($0, entry.time))
+                }
+            })
         guard try !pendingKeys().contains(key) else {
             returning.insert(key)
             return

@@ -144,7 +144,8 @@ extension Replica {
             guard !changed.isEmpty else { return (outcome, nil) }
             state.head += 1
             let keys = Array(changed)
-            return (outcome, Commit(number: state.head, documents: keys, actor: nil, wanted: []))
+            let wanted = isFollowed ? merger.wanted : []
+            return (outcome, Commit(number: state.head, documents: keys, actor: nil, wanted: wanted))
         }
     }
 }

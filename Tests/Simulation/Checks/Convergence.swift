@@ -42,7 +42,10 @@ extension World {
             }
             let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
-                throw Violation("the server lacks what peer \(peer.number) holds of \(key.words)")
+                let known = try reference.states[key].map { try Document(decoding: $0).vector.entries }
+                throw Violation(
+                    "the server lacks what peer \(peer.number) holds of \(key.words): \(vector.entries) "
+                        + "beside \(known ?? [])")
             }
         }
         for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
