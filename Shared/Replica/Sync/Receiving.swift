@@ -144,8 +144,8 @@ struct Merger {
 
     /// The server's state of a document of which something was told that it will never have, a refused write
     /// or what a restored log has lost. Where the document has not moved on since it was told of, the state
-    /// takes its place. Where it has, by what the server sent in the meantime, the state is older: it is merged
-    /// if the rest is not here any more; else nothing but the whole document undoes that, so it is wanted.
+    /// takes its place. Where it has, by what the server sent in the meantime, the state is older: it is
+    /// merged if the rest is not here any more; else only the whole document undoes that, so it is wanted.
     private mutating func replace(_ entry: StagedPages.Entry, under told: [UInt8]) throws {
         let told = try VersionVector(decoding: told)
         guard let table = try collections.number(of: entry.key.collection, database),
