@@ -28,6 +28,34 @@ struct PresenceTests {
         }
     }
 
+    @Test("stopping an observer waits for the call that is under way, and no other comes")
+    func stopping() async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(config: .local(directory))
+            let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let calls = Collected<Int>()
+            let observer = ditto.presence.observe { _ in
+                begun.signal()
+                goOn.wait()
+                calls.add(1)
+            }
+            let seen = await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    begun.wait()
+                    Thread.detachNewThread {
+                        // Long enough for a stop that does not wait to return before.
+                        Thread.sleep(forTimeInterval: 0.05)
+                        goOn.signal()
+                    }
+                    observer.stop()
+                    continuation.resume(returning: calls.all.count)
+                }
+            }
+            #expect(seen == 1)
+            await ditto.close()
+        }
+    }
+
     @Test("an observer is told the graph at once, and of changes of name, metadata and of the connection")
     func changes() async throws {
         try await withTemporaryDirectory { directory in

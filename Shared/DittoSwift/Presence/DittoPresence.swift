@@ -8,7 +8,9 @@ import Synchronization
 /// This version connects with servers only: the graph has this peer, and whether it is connected with its
 /// server; there are no others in it.
 ///
-/// `state` guards the observers and what they were told; they are called on `queue`, in order.
+/// `state` guards the observers and what they were told; they are called on `queue`, in order. `delivery` is
+/// held while one is called, so that `stop()` returns only when no call is under way; it is recursive, because
+/// a handler may stop its own observer.
 public final class DittoPresence: Sendable {
     /// What is known of this peer elsewhere.
     struct Source: Sendable {
@@ -37,7 +39,8 @@ public final class DittoPresence: Sendable {
 
     private let source: Source
     private let state = Mutex(State())
-    private static let queue = DispatchQueue(label: "ditto.presence")
+    private let delivery = NSRecursiveLock()
+    private let queue = DispatchQueue(label: "ditto.presence")
 
     init(_ source: Source) { self.source = source }
 
@@ -63,9 +66,11 @@ public final class DittoPresence: Sendable {
             state.watchers[state.next] = Watcher(handler: didChangeHandler)
             return state.next
         }
-        Self.queue.async { [weak self] in self?.tell() }
+        queue.async { [weak self] in self?.tell() }
         return DittoObserver { [weak self] in
-            self?.state.withLock { state in _ = state.watchers.removeValue(forKey: number) }
+            guard let self else { return }
+            state.withLock { state in _ = state.watchers.removeValue(forKey: number) }
+            delivery.withLock {}
         }
     }
 
@@ -113,14 +118,17 @@ public final class DittoPresence: Sendable {
             return true
         }
         guard isFirst else { return }
-        Self.queue.asyncAfter(deadline: .now() + source.debounce() / .seconds(1)) { [weak self] in
+        queue.asyncAfter(deadline: .now() + source.debounce() / .seconds(1)) { [weak self] in
             self?.state.withLock { $0.isDue = false }
             self?.tell()
         }
     }
 
     /// Nobody is told anything more.
-    func stopAll() { state.withLock { $0.watchers = [:] } }
+    func stopAll() {
+        state.withLock { $0.watchers = [:] }
+        delivery.withLock {}
+    }
 
     private func set(_ metadata: ObjectValue) throws {
         try PeerMetadata.check(metadata, bytes: Limits.presenceMetadataBytes)
@@ -132,12 +140,14 @@ public final class DittoPresence: Sendable {
     private func tell() {
         let graph = graph
         for number in state.withLock({ $0.watchers.keys.sorted() }) {
-            let handler = state.withLock { state -> (@Sendable (DittoPresenceGraph) -> Void)? in
-                guard let watcher = state.watchers[number], watcher.told != graph else { return nil }
-                state.watchers[number]?.told = graph
-                return watcher.handler
+            delivery.withLock {
+                let handler = state.withLock { state -> (@Sendable (DittoPresenceGraph) -> Void)? in
+                    guard let watcher = state.watchers[number], watcher.told != graph else { return nil }
+                    state.watchers[number]?.told = graph
+                    return watcher.handler
+                }
+                handler?(graph)
             }
-            handler?(graph)
         }
     }
 }
