@@ -9,7 +9,7 @@ import Synchronization
 /// server; there are no others in it.
 ///
 /// `state` guards the observers and what they were told; they are called on `queue`, in order. `delivery` is
-/// held while one is called, so that `stop()` returns only when no call is under way; it is recursive, because
+/// held while one is called, so that `stop()` returns only when no call is under way; it is recursive, since
 /// a handler may stop its own observer.
 public final class DittoPresence: Sendable {
     /// What is known of this peer elsewhere.
