@@ -123,7 +123,7 @@ class KillLoop(SystemTest):
         """Everything runs, the peers' writes are in the log, and both query-services have read it."""
         for name in services:
             client = self.cluster.client_of(name)
-            until(lambda: self.is_healthy(client), 60, lambda: f"{name} is not healthy")
+            until(lambda: self.is_healthy(client), 60, lambda: f"{name} is not healthy: {self.state(name, client)}")
         for peer in peers.values():
             commit = peer.execute(f"INSERT INTO notes DOCUMENTS ({{'_id': 'last-{peer.name}'}})")["commitID"]
             peer.wait_for_commit(commit, 120)
@@ -131,6 +131,14 @@ class KillLoop(SystemTest):
         headers = {"X-DITTO-TXN-ID": str(written["transactionId"])}
         for client in queries.values():
             client.execute("SELECT * FROM notes LIMIT 1", headers=headers)
+
+    def state(self, name, client):
+        """What a service says of itself."""
+        try:
+            says = client.request("GET", "/health", seconds=5).body.decode(errors="replace")
+        except OSError as error:
+            says = str(error)
+        return f"{says}\n{self.cluster.processes[name].log_tail(40)}"
 
     @staticmethod
     def is_healthy(client):

@@ -64,19 +64,41 @@ public actor SystemDatabase {
         return stream
     }
 
-    /// Makes the database unless it is there, and reads what is in the log. Idempotent.
+    /// Makes the database unless it is there, and reads what is in the log. Idempotent. While the log cannot be
+    /// reached it waits: without what the system database says a service would refuse everybody.
     public func open() async throws {
         guard materializer == nil else { return }
-        try await log.createDatabase(Self.id)
-        try await reopen()
+        var pause = Limits.foldRetry
+        while true {
+            do {
+                try await log.createDatabase(Self.id)
+                return try await reopen()
+            } catch let error as OperationLogError where Self.mayPass(error) {
+                logger.warning("the system database waits for the log", metadata: ["error": "\(error)"])
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, Limits.foldRetryLongest)
+            }
+        }
+    }
+
+    private static func mayPass(_ error: OperationLogError) -> Bool {
+        switch error.code {
+        case .unreachable, .outcomeUnknown, .busy: true
+        default: false
+        }
     }
 
     private func reopen() async throws {
         let opened = try await Materializer.open(Self.id, log: log, folder: folder, logger: logger) {
             [weak self] _ in await self?.reload()
         }
+        do {
+            try await opened.advance()
+        } catch {
+            await opened.close()
+            throw error
+        }
         materializer = opened
-        try await opened.advance()
         await reload()
     }
 
