@@ -64,8 +64,8 @@ public actor SystemDatabase {
         return stream
     }
 
-    /// Makes the database unless it is there, and reads what is in the log. Idempotent. While the log cannot be
-    /// reached it waits: without what the system database says a service would refuse everybody.
+    /// Makes the database unless it is there, and reads what is in the log. Idempotent. While the log cannot
+    /// be reached it waits: without what the system database says a service would refuse everybody.
     public func open() async throws {
         guard materializer == nil else { return }
         var pause = Limits.foldRetry
