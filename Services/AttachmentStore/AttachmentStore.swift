@@ -13,7 +13,7 @@ import Synchronization
 /// `stores` holds the opened ones and guards opening: two stores on one folder would remove each other's
 /// uploads.
 ///
-/// A blob is read by whoever may read everything, or a document that refers to it; for others it is not there.
+/// A blob is read by whoever may read everything, or a document that refers to it; for others there is none.
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004

@@ -1,8 +1,9 @@
 import Foundation
 import Synchronization
 
-/// Counts failed logins by where they come from and whom they ask, and keeps guessers away for a while: guessing
-/// takes long, and who logs in with what is right is not hindered by others' mistakes (decision 0029).
+/// Counts failed logins by where they come from and whom they ask, and keeps guessers away for a while:
+/// guessing takes long, and who logs in with what is right is not hindered by others' mistakes (decision
+/// 0029).
 ///
 /// An address that failed too often waits. At a provider where logins fail too often an address has one
 /// mistake instead of many; one that has made none is let through, so that nobody locks a provider's users

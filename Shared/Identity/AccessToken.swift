@@ -74,8 +74,8 @@ public enum AccessToken {
         return keyID
     }
 
-    /// Which documents a token says that its holder may write, for the holder itself: nothing is verified. Nil
-    /// where it may write everything, or the token cannot be read.
+    /// Which documents a token says that its holder may write, for the holder itself: nothing is verified.
+    /// Nil where it may write everything, or the token cannot be read.
     public static func claimedWriteRules(of token: String) -> (@Sendable (DocumentKey) -> Bool)? {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard token.utf8.count <= Limits.tokenBytes, parts.count == 3,

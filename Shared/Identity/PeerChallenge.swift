@@ -30,7 +30,7 @@ public struct PeerChallenge: Sendable, Equatable {
     public var text: String { Base64URL.encode(nonce) }
 
     /// The answer of a key's holder: 64 bytes, the two numbers of an ECDSA signature (P-256, SHA-256).
-    /// - Parameter token: the access token that the session begins under; an answer proves nothing for another.
+    /// - Parameter token: the access token that the session begins under; for another it proves nothing.
     public func answer(with key: PeerKey, databaseID: String, token: String) -> [UInt8] {
         let signed = signedBytes(databaseID: databaseID, token: token)
         guard let signature = try? key.privateKey.signature(for: signed) else {

@@ -24,8 +24,8 @@ final class Sealer: Sendable {
     /// What a record's secret is bound to.
     static func place(_ id: String) -> String { "mimeo:\(id)" }
 
-    /// Begins to seal and open with the keys of the files, if they open all that is sealed; nothing is written
-    /// before. What is sealed under an earlier key is sealed anew.
+    /// Begins to seal and open with the keys of the files, if they open all that is sealed; nothing is
+    /// written before. What is sealed under an earlier key is sealed anew.
     /// - Throws: `AUTH-0501`, `AUTH-0504`, `AUTH-0505`; what the log throws.
     func begin() async throws {
         let all = Self.sealed(system.directory)
@@ -138,7 +138,7 @@ final class Sealer: Sendable {
         Self.sealed(system.directory).filter { !box.isCurrent($0.text, at: Self.place($0.id)) }
     }
 
-    /// Some records at a time, each time in one operation: what a crash leaves is sealed anew on the next start.
+    /// Some records at a time, in one operation each: what a crash leaves is sealed anew by the next start.
     private func sealAnew() async throws -> Int {
         let box = try box()
         let all = outdated(box)

@@ -206,8 +206,8 @@ extension Session {
         return (operations, nil)
     }
 
-    /// An own operation is refused before it has left: as when the server does that, nothing more of its actor
-    /// is sent, and a repair sets it aside and lets the others go.
+    /// An own operation is refused before it has left: as when the server does that, nothing more of its
+    /// actor is sent, and a repair sets it aside and lets the others go.
     private mutating func refuseHere(_ refusal: Frame.Refusal) {
         guard uploader.sent[refusal.actor] != nil, uploader.stopped.insert(refusal.actor).inserted else {
             return

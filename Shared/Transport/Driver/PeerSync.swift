@@ -25,8 +25,9 @@ public final class PeerSync: Sendable {
         public var token: @Sendable () async throws -> String
         /// The newest access token there is, nil for none: what a session goes on under (`renewToken`).
         public var newestToken: @Sendable () -> String? = { nil }
-        /// Proves to hold `peerKey`: the answer to the challenge of a connection, which is untrusted text, for
-        /// the token that the connection was made with (`Mimeo-Challenge`, `wire.cddl`). Nil proves nothing.
+        /// Proves to hold `peerKey`: the answer to the challenge of a connection, which is untrusted text,
+        /// for the token that the connection was made with (`Mimeo-Challenge`, `wire.cddl`). Nil proves
+        /// nothing.
         public var proof: @Sendable (_ challenge: String, _ token: String) -> [UInt8]? = { _, _ in nil }
         /// Which documents a token lets this peer write, as far as it says; nil leaves that to the server.
         public var writeRules: @Sendable (_ token: String) -> Session.WriteRules? = { _ in nil }

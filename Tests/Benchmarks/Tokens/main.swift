@@ -1,5 +1,5 @@
-// Tokens: what it costs to accept one for the first time and again, and to prove and verify a peer key, beside one
-// bare verification of an ECDSA signature by the library in the same run.
+// Tokens: what it costs to accept one for the first time and again, and to prove and verify a peer key,
+// beside one bare verification of an ECDSA signature by the library in the same run.
 //
 //     make bench                     all benchmarks
 //     scripts/bench-tokens           this one
