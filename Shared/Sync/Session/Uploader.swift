@@ -209,9 +209,10 @@ extension Session {
     /// An own operation is refused before it has left: as when the server does that, nothing more of its
     /// actor is sent, and a repair sets it aside and lets the others go.
     private mutating func refuseHere(_ refusal: Frame.Refusal) {
-        guard uploader.sent[refusal.actor] != nil, uploader.stopped.insert(refusal.actor).inserted else {
-            return
-        }
+        guard uploader.stopped.insert(refusal.actor).inserted else { return }
+        // Of an actor that has just begun nothing was sent.
+        uploader.sent[refusal.actor] = uploader.sent[refusal.actor] ?? 0
+        uploader.acknowledged[refusal.actor] = uploader.acknowledged[refusal.actor] ?? 0
         uploader.held = nil
         uploader.repair.refused.append(refusal)
         uploader.repair.isDue = true
