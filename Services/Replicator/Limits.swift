@@ -59,5 +59,5 @@ public enum Limits {
     static let shortestHousekeepingLease = Duration.seconds(10)
     /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
     /// that signed its token.
-    static let rightsLook: Duration = .seconds(30)
+    public static let rightsLook: Duration = .seconds(30)
 }

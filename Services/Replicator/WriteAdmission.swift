@@ -116,7 +116,7 @@ extension DatabaseHub {
             replica: materializer.replica, grant: identity.rights,
             wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded)
         return try await materializer.executor.run {
-            try check.judge(uploads, authorKey: identity.peerKey ?? "", behind: underWay)
+            try check.judge(uploads, authorKey: identity.author, behind: underWay)
         }
     }
 
@@ -235,7 +235,7 @@ extension DatabaseHub {
         let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
         let operation = RefusalRecord.operation(
             actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
-        let request = AppendRequest(operation, authorKey: identity.peerKey ?? "")
+        let request = AppendRequest(operation, authorKey: identity.author)
         switch try await log.append([request], to: database).first {
         case .appended(let offset)?:
             appendedThrough = max(appendedThrough, offset)

@@ -98,7 +98,7 @@ struct DocumentIDTests {
             found += 1
             #expect(decoded == bytes, "\(bytes)")
         }
-        #expect(found > 2_000)
+        #expect(found > 500)
         #expect(DocumentID.isPlain(try DocumentID("order-0000001").bytes))
         #expect(DocumentID.isPlain(try DocumentID(.string(String(repeating: "x", count: 36))).bytes))
         #expect(!DocumentID.isPlain([0x61, 0xC3]))

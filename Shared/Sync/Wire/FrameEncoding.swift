@@ -217,7 +217,7 @@ extension CBORWriter {
     fileprivate mutating func hello(_ hello: Frame.Hello) {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
-            hello.kept != nil,
+            hello.kept != nil, hello.proof != nil,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -237,12 +237,14 @@ extension CBORWriter {
         if hello.isBehind { field(8) { $0.bool(true) } }
         if !hello.acknowledged.isEmpty { acknowledgements(hello.acknowledged, at: 9) }
         if !hello.hashes.isEmpty { hashes(hello.hashes) }
-        guard let kept = hello.kept else { return }
-        field(11) {
-            $0.array(count: 2)
-            $0.fixed64(kept.hash)
-            $0.unsigned(kept.count)
+        if let kept = hello.kept {
+            field(11) {
+                $0.array(count: 2)
+                $0.fixed64(kept.hash)
+                $0.unsigned(kept.count)
+            }
         }
+        if let proof = hello.proof { field(12) { $0.binary(proof) } }
     }
 
     private mutating func hashes(_ hashes: [OperationHashes]) {
