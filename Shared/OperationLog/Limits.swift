@@ -13,10 +13,16 @@ public enum LogLimits {
     /// documents.
     public static let touches = 1 << 20
 
-    /// Entries of a read without wishes: some milliseconds of folding.
-    public static let readOperations = 1_000
+    /// Entries of a read without wishes: some ten milliseconds of folding, and a transaction there.
+    public static let readOperations = 4_000
     /// Bytes of a read without wishes: a megabyte in memory per reader.
     public static let readBytes = 1 << 20
+
+    /// Touches that a part of a log's index holds, of two parts for each database: some megabytes.
+    static let indexedTouches = 65_536
+    /// Operations that are read for a condition beyond what the index knows: some milliseconds under the
+    /// write lock.
+    static let readForConditions: UInt64 = 8_192
 
     /// Operations admitted and not yet committed: some dozen full groups would be seconds of waiting.
     public static let queuedOperations = 16_384

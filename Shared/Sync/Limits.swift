@@ -24,6 +24,9 @@ public enum Limits {
     /// About how many bytes of what waits are stored, or appended, in one transaction: a part of the credit,
     /// so that more comes while the disk is waited for.
     public static let joinedBytes = 1_048_576
+    /// About how many bytes of uploads that wait are handed to the log at a time: half of the credit, so that
+    /// as much comes meanwhile. A server divides it, and judges one part while it appends another.
+    public static let appendedBytes = 2 * 1_048_576
     /// Subscriptions one session may hold.
     public static let subscriptions = 1_024
     /// The most bytes of the subscriptions that one session holds, as they came: their arguments may be

@@ -47,6 +47,13 @@ struct UnfoldedTests {
         unfolded.forget(through: 8)
         #expect(unfolded.bytes == 0)
         #expect(unfolded[try key(4)] == nil)
+
+        let large = UnfoldedDocuments(partBytes: 100)
+        large.note([try key(1): document(1, 1, bytes: 10)], bytes: 10, through: 2)
+        large.note([try key(2): document(1, 2, bytes: 10)], bytes: 10, through: 6)
+        large.forget(through: 5)
+        #expect(large[try key(2)] != nil)
+        #expect(large.bytes == 20)
     }
 }
 
@@ -59,6 +66,8 @@ struct OriginsTests {
         var origins = Origins()
         origins.note(actor, 1...3, from: 7)
         origins.note(actor, 4...5, from: 7)
+        var again = origins
+        #expect([1, 1, 2, 2].map { again.take(actor, $0) } == [7, nil, 7, nil])
         #expect((1...6).map { origins.take(actor, $0) } == [7, 7, 7, 7, 7, nil])
         #expect(origins.take(actor, 1) == nil)
         #expect(origins.take(ActorID(2), 1) == nil)

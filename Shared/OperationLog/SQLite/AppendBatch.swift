@@ -33,15 +33,24 @@ struct AppendBatch {
     private var changedActors: Set<ActorKey> = []
     /// The actor that was appended of last: mostly the next one is its, too. `registrations` lags behind it.
     private var latest: (key: ActorKey, registration: Registration)?
-    /// What this group has touched, in order.
-    private var touches: [(database: Int64, touch: Touch, offset: UInt64)] = []
-    /// The same by what it is, as far as a condition had to look: most groups have none.
-    private var touched: [Int64: [Touch: UInt64]] = [:]
-    private var touchesLookedAt = 0
+    /// What this group has touched in one database.
+    private struct Touched {
+        /// Where the log ended before the group.
+        let start: UInt64
+        var touches: [(touch: Touch, offset: UInt64)] = []
+        /// The same by what it is, as far as a condition had to look: most groups have none.
+        var offsets: [Touch: UInt64] = [:]
+        var lookedAt = 0
+    }
+
+    private var touched: [Int64: Touched] = [:]
+    /// What was touched before it.
+    private let index: TouchIndex
     private let insert: FastStatement
 
-    init(_ db: Database, nowMilliseconds: Int64) throws {
+    init(_ db: Database, _ index: TouchIndex, nowMilliseconds: Int64) throws {
         self.db = db
+        self.index = index
         insert = try FastStatement(
             """
             INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes)
@@ -62,6 +71,7 @@ struct AppendBatch {
         var head: LogHead
         do {
             head = try heads[call.database] ?? LogReader.head(db, database: call.database)
+            if touched[head.number] == nil { touched[head.number] = Touched(start: head.offset) }
         } catch let error as OperationLogError {
             return .failure(error)
         }
@@ -91,7 +101,9 @@ struct AppendBatch {
     /// Writes heads and frontiers back.
     mutating func store() throws {
         keepLatest()
-        let headUpdate = try FastStatement("UPDATE databases SET head = ?, hash = ? WHERE number = ?", db)
+        // The index of last offsets that earlier versions keep in the file ends here for them.
+        let headUpdate = try FastStatement(
+            "UPDATE databases SET head = ?1, hash = ?2, indexed = ?1 WHERE number = ?3", db)
         for id in changedHeads {
             guard let head = heads[id] else { preconditionFailure("database \(id) grew but was never read") }
             headUpdate.bind(1, bits: head.offset)
@@ -99,7 +111,6 @@ struct AppendBatch {
             headUpdate.bind(3, head.number)
             try headUpdate.run()
         }
-        try storeTouches()
         let actorUpdate = try FastStatement(
             """
             INSERT INTO actors (database, actor, key, sequence, timestamp, hash) VALUES (?, ?, ?, ?, ?, ?)
@@ -120,50 +131,30 @@ struct AppendBatch {
         }
     }
 
-    /// Writes the index of last offsets back.
-    private func storeTouches() throws {
-        let update = try FastStatement(
-            """
-            INSERT INTO touched (database, touch, offset) VALUES (?, ?, ?)
-            ON CONFLICT DO UPDATE SET offset = excluded.offset
-            """, db)
-        // In the order of the index, so that neighbours are on one page; of each the last one.
-        let sorted = touches.sorted { left, right in
-            guard left.database == right.database else { return left.database < right.database }
-            guard left.touch != right.touch else { return left.offset < right.offset }
-            return left.touch.isBefore(right.touch)
-        }
-        for (place, item) in sorted.enumerated() {
-            if place + 1 < sorted.count, sorted[place + 1].touch == item.touch,
-                sorted[place + 1].database == item.database
-            {
-                continue
-            }
-            update.bind(1, item.database)
-            update.bind(2, bits: item.touch.rawValue)
-            update.bind(3, bits: item.offset)
-            try update.run()
+    /// Takes note of what the group has touched, once it is durable.
+    func noteTouches() {
+        for id in changedHeads {
+            guard let head = heads[id], let touched = touched[head.number] else { continue }
+            index.note(touched.touches, in: head.number, after: touched.start, through: head.offset)
         }
     }
 
     /// The last offset at which something a condition names was touched, if that was after it was read.
     private mutating func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
         guard let condition, condition.readAt < head.offset else { return nil }
-        guard condition.readAt >= head.indexed else { return head.indexed }
-        for item in touches[touchesLookedAt...] {
-            touched[item.database, default: [:]][item.touch] = item.offset
+        guard condition.readAt >= head.truncated else { return head.truncated }
+        // Taken out, so that nothing is copied.
+        guard var group = touched.removeValue(forKey: head.number) else {
+            preconditionFailure("a group knows where each of its databases began")
         }
-        touchesLookedAt = touches.count
-        let look = try db.cachedStatement(sql: "SELECT offset FROM touched WHERE database = ? AND touch = ?")
-        var last: UInt64 = 0
-        for read in condition.reads {
-            if let offset = touched[head.number]?[read] {
-                last = max(last, offset)
-            } else {
-                let arguments: StatementArguments = [head.number, Int64(bitPattern: read.rawValue)]
-                let stored = try Int64.fetchOne(look, arguments: arguments) ?? 0
-                last = max(last, UInt64(bitPattern: stored))
-            }
+        defer { touched[head.number] = group }
+        for item in group.touches[group.lookedAt...] { group.offsets[item.touch] = item.offset }
+        group.lookedAt = group.touches.count
+        var last = condition.reads.reduce(0) { max($0, group.offsets[$1] ?? 0) }
+        if last <= condition.readAt, condition.readAt < group.start {
+            last =
+                try index.last(
+                    of: condition.reads, after: condition.readAt, head: head, through: group.start, db) ?? 0
         }
         return last > condition.readAt ? last : nil
     }
@@ -191,7 +182,9 @@ struct AppendBatch {
         insert.bind(4, bits: record.timestamp)
         insert.bind(5, bits: head.hash)
         try insert.run(6, record.bytes)
-        for touch in operation.touches { touches.append((head.number, touch, head.offset)) }
+        for touch in operation.touches {
+            touched[head.number]?.touches.append((touch, head.offset))
+        }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash,
             authorKey: registration?.key ?? operation.authorKey)
@@ -237,12 +230,5 @@ struct AppendBatch {
             .map { Registration(key: $0.key, frontier: $0.frontier) }
         registrations[key] = .some(found)
         return found
-    }
-}
-
-extension Touch {
-    /// In the order of the numbers that SQLite stores.
-    fileprivate func isBefore(_ other: Touch) -> Bool {
-        Int64(bitPattern: rawValue) < Int64(bitPattern: other.rawValue)
     }
 }

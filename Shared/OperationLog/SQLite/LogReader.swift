@@ -8,8 +8,6 @@ struct LogHead {
     let logID: LogID
     var offset: UInt64
     var hash: UInt64
-    /// The offset after which the index of last offsets is complete.
-    let indexed: UInt64
     /// The place through which entries were removed.
     let truncated: UInt64
     let truncatedHash: UInt64
@@ -29,7 +27,7 @@ enum LogReader {
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
         let sql = """
-            SELECT number, logID, head, hash, indexed, truncated, truncatedHash FROM databases WHERE id = ?
+            SELECT number, logID, head, hash, truncated, truncatedHash FROM databases WHERE id = ?
             """
         let statement = try FastStatement(sql, db)
         statement.bind(1, database)
@@ -39,7 +37,7 @@ enum LogReader {
             }
             return LogHead(
                 number: row.int(0), logID: logID, offset: row.bits(2), hash: row.bits(3),
-                indexed: row.bits(4), truncated: row.bits(5), truncatedHash: row.bits(6))
+                truncated: row.bits(4), truncatedHash: row.bits(5))
         }
         guard let head = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)

@@ -44,8 +44,9 @@ enum LogSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// 2. `touched` is the last offset of every document and collection (`Touch`), and complete for offsets
-    ///    after `databases.indexed`.
+    /// 2. `touched` was the last offset of every document and collection (`Touch`), and complete for offsets
+    ///    after `databases.indexed`. It is not written any more (`TouchIndex`): `indexed` is the head now,
+    ///    which tells an earlier version that nothing is in it.
     private static let version2 = """
         ALTER TABLE databases ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
         UPDATE databases SET indexed = head;

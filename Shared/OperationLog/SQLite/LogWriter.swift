@@ -23,6 +23,8 @@ struct LogWriter: Sendable {
     let now: @Sendable () -> Int64
     /// 64 random bits: names leased actors.
     var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
+    /// What was touched last, as far as this writer knows.
+    private let touches = TouchIndex()
     private let health = Health()
 
     /// A failed transaction.
@@ -35,14 +37,14 @@ struct LogWriter: Sendable {
     /// - Returns: what became of it, and the new heads of the databases that grew.
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
         do {
-            return try transaction { db in
-                var batch = try AppendBatch(db, nowMilliseconds: now())
+            let (results, batch) = try transaction { db in
+                var batch = try AppendBatch(db, touches, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
-                return (
-                    (.committed(results), batch.grownHeads), batch.grownHeads.isEmpty ? .rollback : .commit
-                )
+                return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
+            batch.noteTouches()
+            return (.committed(results), batch.grownHeads)
         } catch {
             return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [])
         }

@@ -27,7 +27,7 @@ extension Session {
         while admission.appending == nil, !renewal.isChecking, !admission.waiting.isEmpty {
             var next = admission.waiting.removeFirst()
             // What waits together is appended together: appending is mostly waiting for the disk.
-            while next.size < Limits.joinedBytes, let more = admission.waiting.first {
+            while next.size < Limits.appendedBytes, let more = admission.waiting.first {
                 next = (next.operations + more.operations, next.size + more.size)
                 admission.waiting.removeFirst()
             }

@@ -230,7 +230,8 @@ struct RetentionConformanceTests {
             #expect(try await outcome(touches[5], 2) == .conflict(.condition(offset: 4)))
             #expect(try await outcome(touches[29_999], 3) == .conflict(.condition(offset: 4)))
             #expect(try await outcome(touches[6], 4) == .appended(offset: 5))
-            #expect(try await log.indexedTouches() == 2)
+            // SQLite's are in memory.
+            #expect(try await log.indexedTouches() == (log is SQLiteOperationLog ? 0 : 2))
         }
     }
 
