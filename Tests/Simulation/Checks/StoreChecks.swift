@@ -142,7 +142,10 @@ extension World {
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
             if let following { try observe(peer, following) }
-        case .hide(_, let subscription): peer.stored[subscription] = nil
+        case .hide(_, let subscription):
+            // With it go the cursors of all that nobody has registered now.
+            peer.stored[subscription] = nil
+            peer.stored = peer.stored.filter { peer.subscriptions[$0.key] != nil }
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }
