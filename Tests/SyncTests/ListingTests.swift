@@ -59,6 +59,7 @@ struct ListingTests {
         #expect(Self.namesAll(&next, 2) == true)
         // Without it the other one does.
         _ = next.receive(.unsubscribe(key: [3]))
+        _ = next.receive(.stored)
         #expect(Self.namesAll(&next, 1) == true)
     }
 
