@@ -104,7 +104,9 @@ struct EvictionTests {
         }
     }
 
-    @Test("a server's change of a document that is not here any more asks for it, also one that rests on nothing")
+    @Test(
+        "a server's change of a document that is not here any more asks for it, also one that rests on nothing"
+    )
     func changeOfEvicted() throws {
         try withTemporaryDirectory { folder in
             let writer = try open(folder.appendingPathComponent("one"))
@@ -126,7 +128,9 @@ struct EvictionTests {
 
     /// A store that has made a document match no live query and evicted it, and whose server refuses the
     /// last of its writes.
-    private func refused(_ writes: [String], query: String) throws -> (wanted: [DocumentKey], told: [DocumentKey]) {
+    private func refused(_ writes: [String], query: String) throws -> (
+        wanted: [DocumentKey], told: [DocumentKey]
+    ) {
         var result: (wanted: [DocumentKey], told: [DocumentKey]) = ([], [])
         try withPeer { replica, _ in
             replica.setLiveQueries([try SubscriptionQuery(statement: query)])
@@ -159,7 +163,9 @@ struct EvictionTests {
         return result
     }
 
-    @Test("an evicted document that the server still shows as matching, for the write was refused, is asked for")
+    @Test(
+        "an evicted document that the server still shows as matching, for the write was refused, is asked for"
+    )
     func refusedAndEvicted() throws {
         let matching = try refused(["UPDATE c SET a = 2"], query: "SELECT * FROM c WHERE a = 1")
         #expect(try matching.wanted == [key("c", 1)])

@@ -43,7 +43,9 @@ struct ListingTests {
         #expect(Self.namesAll(&peer, 3) == true)
     }
 
-    @Test("when rights change one of a collection's subscriptions names all, and it is the same in the next session")
+    @Test(
+        "when rights change one of a collection's subscriptions names all, and it is the same in the next session"
+    )
     func oneNamesAll() {
         var peer = SessionTests.openPeer()
         _ = peer.receive(.subscribe(Self.request(7)))

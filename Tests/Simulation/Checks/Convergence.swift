@@ -114,7 +114,9 @@ extension World {
         let isLocked = write.keys.contains(where: Collections.isLocked)
         switch write.code {
         case nil:
-            guard !isLocked || write.isForgiven || write.isForgotten else { throw Violation("write w\(number) was not refused") }
+            guard !isLocked || write.isForgiven || write.isForgotten else {
+                throw Violation("write w\(number) was not refused")
+            }
         case SyncErrorCode.writeNotGranted.rawValue:
             let isKept = write.keys.contains { utf8Equal($0.collection, Collections.kept) }
             guard isLocked || isKept && haveWritersBeenBarred else {

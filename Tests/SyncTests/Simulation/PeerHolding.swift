@@ -29,7 +29,7 @@ extension PeerReplica {
             if isWhole, document.isLive { return utf8Equal(key.collection, query.collection) }
             return try query.covers(key, document)
         }
-            .filter { item in last.map { $0 < item.key.id } ?? true }.sorted { $0.key.id < $1.key.id }
+        .filter { item in last.map { $0 < item.key.id } ?? true }.sorted { $0.key.id < $1.key.id }
         let page = all.prefix(2).map { Frame.Candidate(key: $0.key, vector: $0.value.vector.encoded()) }
         return .held(key: request.key, Array(page), isLast: all.count <= 2)
     }
