@@ -105,7 +105,7 @@ struct EvictionTests {
     }
 
     @Test(
-        "a server's change of a document that is not here any more asks for it, also one that rests on nothing"
+        "a server's change of a document that is not here asks for it, also one on nothing"
     )
     func changeOfEvicted() throws {
         try withTemporaryDirectory { folder in

@@ -44,7 +44,7 @@ struct ListingTests {
     }
 
     @Test(
-        "when rights change one of a collection's subscriptions names all, and it is the same in the next session"
+        "when rights change one of a collection's subscriptions names all, the same in the next session"
     )
     func oneNamesAll() {
         var peer = SessionTests.openPeer()
