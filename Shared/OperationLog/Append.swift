@@ -88,7 +88,8 @@ public struct AppendRequest: Hashable, Sendable {
     /// The peer key the actor belongs to: registered with its first operation, checked at every later one.
     /// At most `LogLimits.authorKeyBytes`; may be empty where peers have no keys.
     public let authorKey: String
-    /// What the operation changes, for the conditions of others. At most `LogLimits.touches`.
+    /// What the operation changes, for the conditions of others: `Touch.all(of:)` of it, for a driver may ask
+    /// the operation itself. At most `LogLimits.touches`.
     public let touches: [Touch]
     /// What must not have changed; nil appends whatever has.
     public let condition: AppendCondition?

@@ -29,8 +29,8 @@ import CRDT
 /// **Conditions.** The log keeps, per database, the last offset at which each document and collection was
 /// touched. An append under a condition is a conflict, and nothing of it is stored, if something that the
 /// condition names was touched after the offset it was read at; this is decided under the same lock as the
-/// offset, so that of two statements that read one document and write it, one runs again. What was appended
-/// before the index existed counts as touched.
+/// offset, so that of two statements that read one document and write it, one runs again. What a log
+/// cannot tell any more counts as touched.
 ///
 /// **Durability.** `append` returns after the commit reached stable storage, for every outcome but a thrown
 /// error. A thrown `LOG-0303` leaves it open whether the operations became durable: the writer is poisoned
