@@ -69,7 +69,7 @@ package struct ServerStore: SessionStore {
             case nil: return nil
             }
         case .append(let operations):
-            return try await hub.admit(operations, from: session, identity)
+            return try await hub.admit(operations, from: session) { rights.identity }
         case .readStates(let keys):
             // The asker's own writes are in the log; a state without them would be its last word on them.
             try await hub.materializer.advance()

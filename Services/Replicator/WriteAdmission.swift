@@ -9,7 +9,12 @@ import Sync
 extension DatabaseHub {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
-    func admit(_ uploads: [[UInt8]], from session: UInt64, _ identity: Identity) async throws -> Event {
+    ///
+    /// Whose it is, and what they may, is asked before each part: it may change meanwhile. A session that has
+    /// ended goes no further than the part that is being appended.
+    func admit(
+        _ uploads: [[UInt8]], from session: UInt64, _ identity: @escaping @Sendable () -> Identity
+    ) async throws -> Event {
         // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
         // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
         unfolded.forget(through: await materializer.position.offset)
@@ -21,49 +26,59 @@ extension DatabaseHub {
         guard await !materializer.hasLostHistory else {
             throw SyncError(.unavailable, "the documents of this database are built anew from its log")
         }
-        if let event = try await admitInParts(uploads, from: session, identity) { return event }
+        let (done, rest) = try await admitInParts(uploads, from: session, identity)
+        guard !rest.isEmpty else { return .appended(done.acknowledgements, offset: done.offset) }
         for _ in 0..<Limits.admissionAttempts {
-            if let event = try await admitAsFolded(uploads, from: session, identity) { return event }
+            try Task.checkCancellation()
+            if let event = try await admitAsFolded(rest, behind: done, from: session, identity()) {
+                return event
+            }
             try await materializer.advance()
         }
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
     }
 
-    /// Judges a part while the one before is appended, as long as nothing speaks against any of them; nil
-    /// where something does. What was appended then is a duplicate in the next attempt.
+    /// Judges a part while the one before is appended, as long as nothing speaks against any of them: what
+    /// stands, and what is left from there on.
     private func admitInParts(
-        _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
-    ) async throws -> Event? {
-        var all = Appended()
+        _ uploads: [[UInt8]], from session: UInt64, _ identity: @Sendable () -> Identity
+    ) async throws -> (done: Appended, rest: ArraySlice<[UInt8]>) {
+        var done = Appended()
         var rest = uploads[...]
-        var underWay: Task<Appended?, any Error>?
+        var underWay: (task: Task<Appended?, any Error>, start: Int)?
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
         while !rest.isEmpty {
             let part = rest.prefix(Self.count(of: rest, bytes: Limits.admittedBytes))
-            rest = rest.dropFirst(part.count)
+            let judged = identity()
             let judgement: AdmissionCheck.Judgement
             do {
-                judgement = try await judge(part, identity, behind: unfolded, written)
+                try Task.checkCancellation()
+                judgement = try await judge(part, judged, behind: unfolded, written)
             } catch {
-                _ = try await underWay?.value
+                _ = try await underWay?.task.value
                 throw error
             }
-            if let task = underWay {
+            if let before = underWay {
                 underWay = nil
-                guard let appended = try await task.value, appended.rejected.isEmpty else { return nil }
-                all.add(appended)
+                guard let appended = try await before.task.value, appended.rejected.isEmpty else {
+                    return (done, uploads[before.start...])
+                }
+                done.add(appended)
             }
-            guard judgement.refusals.isEmpty else { return nil }
+            try Task.checkCancellation()
+            // What may be written may have changed since it was judged: then it is judged again.
+            guard judgement.refusals.isEmpty, identity().rights == judged.rights else { return (done, rest) }
+            rest = rest.dropFirst(part.count)
             guard !rest.isEmpty else {
                 guard let appended = try await append(judgement, from: session), appended.rejected.isEmpty
-                else { return nil }
-                all.add(appended)
+                else { return (done, part) }
+                done.add(appended)
                 break
             }
             written = judgement.written
-            underWay = Task { try await append(judgement, from: session) }
+            underWay = (Task { try await append(judgement, from: session) }, part.startIndex)
         }
-        return .appended(all.acknowledgements, offset: all.offset)
+        return (done, [])
     }
 
     /// How many of the first uploads have about so many bytes; one at least.
@@ -77,18 +92,18 @@ extension DatabaseHub {
     }
 
     /// Judges by what is folded, and appends; nil when that has changed in between. What was appended then is
-    /// a duplicate in the next attempt.
+    /// a duplicate in the next attempt. `done` stands already.
     private func admitAsFolded(
-        _ uploads: [[UInt8]], from session: UInt64, _ identity: Identity
+        _ uploads: ArraySlice<[UInt8]>, behind done: Appended, from session: UInt64, _ identity: Identity
     ) async throws -> Event? {
         let folded = await materializer.position.offset
         unfolded.forget(through: folded)
         let isBehind = folded < appendedThrough
-        var judgement = try await judge(uploads[...], identity, behind: unfolded)
+        var judgement = try await judge(uploads, identity, behind: unfolded)
         if judgement.dependsOnFold || (isBehind && !judgement.refusals.isEmpty) {
             // What it rests on may be in the log: fold up to the head and look again.
             try await materializer.advance()
-            judgement = try await judge(uploads[...], identity, behind: nil)
+            judgement = try await judge(uploads, identity, behind: nil)
         }
         guard let appended = try await append(judgement, from: session) else { return nil }
         var rejected = appended.rejected
@@ -103,9 +118,11 @@ extension DatabaseHub {
                 if isRecorded { closed.insert(refusal.actor) }
             }
         }
+        var all = done
+        all.add(appended)
         return rejected.isEmpty
-            ? .appended(appended.acknowledgements, offset: appended.offset)
-            : .refused(appended.acknowledgements, rejected, offset: appended.offset)
+            ? .appended(all.acknowledgements, offset: all.offset)
+            : .refused(all.acknowledgements, rejected, offset: all.offset)
     }
 
     private func judge(
@@ -169,9 +186,10 @@ extension DatabaseHub {
                 reached.note(record.actor, record.sequence)
                 continue
             }
-            if case .appended = outcome {
-            } else {
-                origins.withdraw(record.actor, record.sequence...record.sequence)
+            // What is there already may not be folded, and comes from here now.
+            switch outcome {
+            case .appended, .duplicate: break
+            case .gap, .conflict: origins.withdraw(record.actor, record.sequence...record.sequence)
             }
             guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
             switch outcome {

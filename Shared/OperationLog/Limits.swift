@@ -23,6 +23,10 @@ public enum LogLimits {
     /// Operations that are read for a condition beyond what the index knows: some milliseconds under the
     /// write lock.
     static let readForConditions: UInt64 = 8_192
+    /// Their bytes, at most.
+    static let readForConditionsBytes = 4 << 20
+    /// Touches of all databases together: some tens of megabytes.
+    static let indexedTouchesInAll = 524_288
 
     /// Operations admitted and not yet committed: some dozen full groups would be seconds of waiting.
     public static let queuedOperations = 16_384

@@ -97,7 +97,7 @@ struct TouchIndexTests {
         }
     }
 
-    @Test("parts of the index that are full go, and what was in them is read again")
+    @Test("parts of the index that are full go, and a condition from before them counts as broken")
     func parts() async throws {
         try await withOpenings { open in
             let log = try open()
@@ -105,14 +105,74 @@ struct TouchIndexTests {
             let count = LogLimits.indexedTouches
             for sequence in 1...4 as ClosedRange<UInt64> {
                 let start = Int(sequence) * count
-                _ = try await log.append([change(1, sequence, Array(start..<start + count))], to: "db")
+                // With their collection as many touches as a part has room for.
+                _ = try await log.append([change(1, sequence, Array(start..<start + count - 1))], to: "db")
             }
             func outcome(_ actor: UInt64, _ readAt: UInt64, _ id: Int) async throws -> AppendOutcome? {
                 try await log.append([change(actor, 1, [1], readAt: readAt, reads: [id])], to: "db").first
             }
             #expect(try await outcome(2, 3, 4 * count) == .conflict(.condition(offset: 4)))
-            #expect(try await outcome(2, 0, count) == .conflict(.condition(offset: 1)))
-            #expect(try await outcome(2, 1, count) == .appended(offset: 5))
+            #expect(try await outcome(2, 1, count) == .conflict(.condition(offset: 4)))
+            #expect(try await outcome(2, 2, count) == .appended(offset: 5))
+            await log.close()
+        }
+    }
+
+    private func touch(_ id: Int) throws -> Touch { .document("c", try DocumentID(.int(Int64(id)))) }
+
+    @Test("what is read may take the place of what was known: then the condition counts as broken")
+    func displaced() async throws {
+        try await withOpenings { open in
+            let log = try open()
+            try await log.createDatabase("db")
+            for sequence in 1...4 as ClosedRange<UInt64> {
+                _ = try await log.append([change(1, sequence, [Int(sequence)])], to: "db")
+            }
+            let (first, other) = (try touch(1), try touch(9))
+            let found = try await log.reading { db -> [UInt64?] in
+                let head = try LogReader.head(db, database: "db")
+                let index = TouchIndex(partTouches: 2)
+                index.note([(first, 1), (other, 1)], in: head.number, after: 0, through: 1)
+                index.note([(other, 2), (Touch(rawValue: 7), 2)], in: head.number, after: 1, through: 2)
+                return [
+                    try index.last(of: [first], after: 0, head: head, through: 2, db),
+                    try index.last(of: [first], after: 0, head: head, through: 4, db),
+                    try index.last(of: [first], after: 4, head: head, through: 4, db),
+                ]
+            }
+            #expect(found == [1, 4, nil])
+            await log.close()
+        }
+    }
+
+    @Test("it is bounded: by the touches of one operation, by those of all databases, by bytes to read")
+    func bounded() async throws {
+        let index = TouchIndex(partTouches: 4, allTouches: 12)
+        for database in 1...9 as ClosedRange<Int64> {
+            for offset in 1...9 as ClosedRange<UInt64> {
+                let touches = (0..<3).map { (touch: Touch(rawValue: $0), offset: offset) }
+                index.note(touches, in: database, after: offset - 1, through: offset)
+                #expect(index.count <= 12)
+            }
+        }
+        try await withOpenings { open in
+            let log = try open()
+            try await log.createDatabase("db")
+            let large = LogLimits.readForConditionsBytes / 2 + 1
+            _ = try await log.append([request(5, 1, size: large), request(5, 2, size: large)], to: "db")
+            _ = try await log.append([change(1, 1, [1])], to: "db")
+            let found = try await log.reading { db -> [UInt64?] in
+                let head = try LogReader.head(db, database: "db")
+                let index = TouchIndex(partTouches: 4)
+                let many = (0..<9).map { (touch: Touch(rawValue: $0), offset: UInt64(3)) }
+                index.note(many, in: head.number, after: 2, through: 3)
+                return [
+                    // One that touches too much touches everything.
+                    try index.last(of: [Touch(rawValue: 77)], after: 2, head: head, through: 3, db),
+                    try TouchIndex().last(of: [], after: 0, head: head, through: 3, db),
+                ]
+            }
+            #expect(found == [3, 3])
             await log.close()
         }
     }

@@ -3,6 +3,7 @@ import Identity
 import Replica
 import ServiceKit
 import Sync
+import Synchronization
 import TestSupport
 import Testing
 
@@ -117,6 +118,75 @@ struct AdmissionTests {
             let full = try check.judge([second], authorKey: "k")
             #expect(full.refusals.map(\.error.code) == ["SYNC-0407"])
             #expect(full.dependsOnFold)
+        }
+    }
+
+    /// Three operations that each insert a document of 200 KB: an upload of two parts.
+    private func uploads() throws -> [[UInt8]] {
+        try (1...3).map { number in
+            let delta = try edit(Document(), by: 1, number, "f", bytes: 200_000).delta
+            return try operation(by: 1, number, number, [("d\(number)", delta)])
+        }
+    }
+
+    private func withHub(
+        _ body: @escaping @Sendable (TestBench, DatabaseHub, UInt64) async throws -> Void
+    ) async throws {
+        try await TestBench.run { bench in
+            let hub = try await DatabaseHub.open(
+                TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("parts").path,
+                logger: TestBench.quiet)
+            try await body(bench, hub, try #require(await hub.enter()))
+            await hub.close()
+        }
+    }
+
+    private func identity(_ grant: Grant) -> Identity {
+        Identity(
+            userID: "u", databaseID: TestBench.database, peerKey: "k", grant: grant, expiresAtSeconds: .max)
+    }
+
+    @Test("a part is judged by the rights of that moment; what stood before stays")
+    func rightsBetweenParts() async throws {
+        try await withHub { bench, hub, session in
+            let (all, none) = (identity(.everything), identity(.nothing))
+            let asked = Mutex(0)
+            // Twice for the first part.
+            let event = try await hub.admit(try uploads(), from: session) {
+                asked.withLock { count in
+                    count += 1
+                    return count <= 2 ? all : none
+                }
+            }
+            guard case .refused(let acknowledged, let refusals, _) = event else {
+                Issue.record("\(event)")
+                return
+            }
+            #expect(acknowledged.map(\.sequence) == [2])
+            #expect(refusals.map(\.error.code) == ["SYNC-0401"])
+            #expect(refusals.map(\.sequence) == [3])
+        }
+    }
+
+    @Test("a session that has ended goes no further than the part that is being appended")
+    func endsBetweenParts() async throws {
+        try await withHub { bench, hub, session in
+            let everything = identity(.everything)
+            let asked = Mutex(0)
+            let uploads = try uploads()
+            let admitting = Task {
+                try await hub.admit(uploads, from: session) {
+                    if asked.withLock({ count in
+                        count += 1
+                        return count == 3
+                    }) {
+                        withUnsafeCurrentTask { $0?.cancel() }
+                    }
+                    return everything
+                }
+            }
+            await #expect(throws: CancellationError.self) { try await admitting.value }
+            #expect(try await bench.log.head(of: TestBench.database).offset == 2)
         }
     }
 }

@@ -59,6 +59,8 @@ struct FastStatement {
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: int(column)) }
     func text(_ column: Int32) -> String { String(decoding: raw(column), as: UTF8.self) }
+    /// How many bytes a column has.
+    func count(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
     func bytes(_ column: Int32) -> [UInt8] { [UInt8](raw(column)) }
 
     /// Good until the next step.

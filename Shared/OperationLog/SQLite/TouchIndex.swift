@@ -8,12 +8,13 @@ import Synchronization
 /// In memory. Entries are checksums, so in a file each lies on a page of its own: a thousand operations of
 /// 300 bytes wrote several times their bytes for it. What this process does not know (from before it began,
 /// by another process) is read from the operations when a condition was read behind it; where that is much,
-/// the condition counts as broken, and whoever made it reads again.
+/// the condition counts as broken, and whoever made it reads again. All databases together are bounded; the
+/// one that nobody has appended to for the longest time goes first.
 ///
 /// Invariants: parts follow each other without gap; a part knows of every touch in its range; the last one
 /// ends where this process saw the log end. Changed after commits only, which come one at a time.
 final class TouchIndex: Sendable {
-    private struct Part {
+    fileprivate struct Part {
         /// It knows of what came after this offset, up to and including `through`.
         let from: UInt64
         var through: UInt64
@@ -22,7 +23,30 @@ final class TouchIndex: Sendable {
         var anything: UInt64 = 0
     }
 
-    private let databases = Mutex<[Int64: [Part]]>([:])
+    fileprivate struct Known {
+        var parts: [Part] = []
+        /// When it was appended to, counted in appends.
+        var turn: UInt64 = 0
+
+        var count: Int { parts.reduce(0) { $0 + $1.offsets.count } }
+    }
+
+    private struct State {
+        var databases: [Int64: Known] = [:]
+        var turn: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let partTouches: Int
+    private let allTouches: Int
+
+    init(partTouches: Int = LogLimits.indexedTouches, allTouches: Int = LogLimits.indexedTouchesInAll) {
+        self.partTouches = partTouches
+        self.allTouches = allTouches
+    }
+
+    /// How many touches it holds, of all databases.
+    var count: Int { state.withLock { $0.databases.values.reduce(0) { $0 + $1.count } } }
 
     /// Takes note of an append, or of what was read: everything touched after `start`, up to `end`, in order;
     /// `anything` is the last operation among them that does not say what it touches.
@@ -30,20 +54,23 @@ final class TouchIndex: Sendable {
         _ touches: [(touch: Touch, offset: UInt64)], in database: Int64, after start: UInt64,
         through end: UInt64, anything: UInt64 = 0
     ) {
-        databases.withLock { databases in
+        state.withLock { state in
             // Taken out, so that nothing is copied.
-            var parts = databases.removeValue(forKey: database) ?? []
+            var known = state.databases.removeValue(forKey: database) ?? Known()
             // Somebody else has appended in between.
-            if parts.last.map({ $0.through != start }) ?? true { parts = [] }
-            if parts.last.map({ $0.offsets.count >= LogLimits.indexedTouches }) ?? true {
-                parts.append(Part(from: start, through: start))
-                if parts.count > 2 { parts.removeFirst() }
+            if known.parts.last.map({ $0.through != start }) ?? true { known.parts = [] }
+            known.add(touches, after: start, through: end, anything: anything, limit: partTouches)
+            state.turn += 1
+            known.turn = state.turn
+            state.databases[database] = known
+            var count = state.databases.values.reduce(0) { $0 + $1.count }
+            // Who was not appended to for the longest time is read anew.
+            while count > allTouches, state.databases.count > 1,
+                let oldest = state.databases.min(by: { $0.value.turn < $1.value.turn })
+            {
+                count -= oldest.value.count
+                state.databases[oldest.key] = nil
             }
-            let last = parts.count - 1
-            for (touch, offset) in touches { parts[last].offsets[touch] = offset }
-            parts[last].anything = max(parts[last].anything, anything)
-            parts[last].through = end
-            databases[database] = parts
         }
     }
 
@@ -53,12 +80,17 @@ final class TouchIndex: Sendable {
     ) throws -> UInt64? {
         let known = known(in: head.number, after: readAt) ?? readAt
         if known < end {
-            guard end - known <= LogLimits.readForConditions else { return end }
-            try read(head, after: known, through: end, db)
+            guard end - known <= LogLimits.readForConditions,
+                try read(head, after: known, through: end, db)
+            else { return end }
         }
-        return databases.withLock { databases in
+        return state.withLock { state in
+            // What was read may have taken the place of what was known before.
+            guard let parts = state.databases[head.number]?.parts, let first = parts.first,
+                first.from <= readAt, let through = parts.last?.through, through >= end
+            else { return end }
             var last: UInt64 = 0
-            for part in databases[head.number] ?? [] {
+            for part in parts {
                 last = max(last, part.anything)
                 for read in reads { last = max(last, part.offsets[read] ?? 0) }
             }
@@ -68,24 +100,29 @@ final class TouchIndex: Sendable {
 
     /// Up to where everything after an offset is known; nil where not even its beginning is.
     private func known(in database: Int64, after readAt: UInt64) -> UInt64? {
-        databases.withLock { databases in
-            guard let parts = databases[database], let first = parts.first, first.from <= readAt else {
-                return nil
-            }
+        state.withLock { state in
+            guard let parts = state.databases[database]?.parts, let first = parts.first,
+                first.from <= readAt
+            else { return nil }
             return parts.last?.through
         }
     }
 
-    /// Takes note of what the operations of a range say of themselves.
-    private func read(_ head: LogHead, after start: UInt64, through end: UInt64, _ db: Database) throws {
+    /// Takes note of what the operations of a range say of themselves; false where they are too much to read.
+    private func read(
+        _ head: LogHead, after start: UInt64, through end: UInt64, _ db: Database
+    ) throws -> Bool {
         var touches: [(touch: Touch, offset: UInt64)] = []
         var anything: UInt64 = 0
+        var bytes = 0
         let statement = try FastStatement(
             "SELECT position, bytes FROM operations WHERE position > ? AND position <= ? ORDER BY position",
             db)
         statement.bind(1, LogKey.of(database: head.number, offset: start))
         statement.bind(2, LogKey.of(database: head.number, offset: end))
         try statement.each { row in
+            bytes += row.count(1)
+            guard bytes <= LogLimits.readForConditionsBytes else { return false }
             let offset = LogKey.offset(of: row.int(0))
             if let operation = try? Operation(decoding: row.bytes(1)) {
                 for touch in Touch.all(of: operation) { touches.append((touch, offset)) }
@@ -94,6 +131,38 @@ final class TouchIndex: Sendable {
             }
             return true
         }
+        guard bytes <= LogLimits.readForConditionsBytes else { return false }
         note(touches, in: head.number, after: start, through: end, anything: anything)
+        return true
+    }
+}
+
+extension TouchIndex.Known {
+    /// Adds what follows: to the last part, and to others when that is full. An operation that touches more
+    /// than a part has room for counts as touching everything.
+    fileprivate mutating func add(
+        _ touches: [(touch: Touch, offset: UInt64)], after start: UInt64, through end: UInt64,
+        anything: UInt64, limit: Int
+    ) {
+        if parts.isEmpty { parts.append(TouchIndex.Part(from: start, through: start)) }
+        var offset: UInt64 = 0
+        var countOfOne = 0
+        var anything = anything
+        for item in touches {
+            countOfOne = item.offset == offset ? countOfOne + 1 : 1
+            if item.offset != offset, parts[parts.count - 1].offsets.count >= limit {
+                parts[parts.count - 1].through = item.offset - 1
+                parts.append(TouchIndex.Part(from: item.offset - 1, through: item.offset - 1))
+                if parts.count > 2 { parts.removeFirst() }
+            }
+            offset = item.offset
+            guard countOfOne <= limit else {
+                anything = max(anything, offset)
+                continue
+            }
+            parts[parts.count - 1].offsets[item.touch] = item.offset
+        }
+        parts[parts.count - 1].anything = max(parts[parts.count - 1].anything, anything)
+        parts[parts.count - 1].through = end
     }
 }
