@@ -1,8 +1,26 @@
 import CRDT
 import GRDB
+import Glibc
 
 /// Leases in the SQLite log. All times are Unix milliseconds of the machine's clock.
 enum LogLeases {
+    /// Looks whether the log is the file that it was when it was last opened. Another one is a copy: it may
+    /// have been put back to before writes of its leased actors. They are retired, and a lease that somebody
+    /// still holds is lost.
+    static func arrive(_ db: Database, path: String) throws {
+        var found = stat()
+        guard stat(path, &found) == 0 else { return }
+        let here = [Int64(bitPattern: UInt64(found.st_dev)), Int64(bitPattern: UInt64(found.st_ino))]
+        let isHere = "SELECT EXISTS (SELECT 1 FROM home WHERE device = ? AND inode = ?)"
+        guard try Bool.fetchOne(db, sql: isHere, arguments: StatementArguments(here)) != true else { return }
+        try db.inTransaction(.immediate) {
+            try db.execute(sql: "DELETE FROM home")
+            try db.execute(sql: "INSERT INTO home VALUES (?, ?)", arguments: StatementArguments(here))
+            try db.execute(sql: "UPDATE leases SET actor = NULL, expires = 0, epoch = epoch + 1")
+            return .commit
+        }
+    }
+
     static func take(
         _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64,
         drawing random: () -> Int64
