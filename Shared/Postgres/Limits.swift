@@ -25,9 +25,9 @@ public enum PostgresLimits {
     /// The least time between two notices of this process's appends to the others: each wakes three threads
     /// and two of the server's processes.
     static let noticeSpacing = Duration.milliseconds(5)
-    /// Plain appends whose index entries may wait: settling them takes some ten milliseconds under the lock,
-    /// and whoever asks for a frontier reads as many rows.
-    static let unsettledOperations = 8_192
+    /// Plain appends whose index entries may wait, in operations and what they touched together: settling
+    /// them takes some twenty milliseconds under the lock, and whoever asks for a frontier reads the rows.
+    static let unsettledEntries = 32_768
     /// Actors of one database that a writer remembers, some 200 bytes each.
     static let knownActors = 65_536
 

@@ -92,6 +92,126 @@ struct GroupsUnderWayTests {
         }
     }
 
+    /// Runs `others`, which wait for the lock of the database's row, then what `body` begins behind them.
+    private static func behindLock<Begun>(
+        _ url: String, others: @escaping @Sendable () async throws -> [AppendOutcome],
+        _ body: () throws -> Begun
+    ) async throws -> (Begun, others: [AppendOutcome]) {
+        let holder = try Connection(url: url)
+        try holder.run("BEGIN; SELECT 1 FROM mimeo_log.databases FOR UPDATE")
+        async let outcomes = others()
+        try await wait(url, forWaiters: 1)
+        let begun = try body()
+        try await wait(url, forWaiters: 2)
+        try holder.run("COMMIT")
+        return (begun, try await outcomes)
+    }
+
+    private static func wait(_ url: String, forWaiters count: Int64) async throws {
+        let watch = try Connection(url: url)
+        for _ in 0..<6_000 {
+            let waiting = try watch.query(
+                """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'
+                """)
+            if waiting.int8(0, 0) >= count { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        Issue.record("nobody waits for the lock")
+    }
+
+    @Test("the very same operations of another process stand where the first was to: the second follows them")
+    func overtakenByTheSame() async throws {
+        try await Self.use { writer, log, url in
+            _ = try await log.append([record(9, 1)], to: "db")
+            let opening = writer.begin([try Self.call(record(1, 2))])
+            #expect(try Self.outcomes(writer.finish(opening)) == [Self.appended(3)])
+            // Now the writer knows the head again.
+            let knowing = writer.begin([try Self.call(record(1, 3))])
+            #expect(try Self.outcomes(writer.finish(knowing)) == [Self.appended(4)])
+            let other = try PostgresOperationLog(url: url)
+            let (begun, others) = try await Self.behindLock(url) {
+                try await other.append([record(1, 4)], to: "db")
+            } _: {
+                [writer.begin([try Self.call(record(1, 4))]), writer.begin([try Self.call(record(1, 5))])]
+            }
+            #expect(others == Self.appended(5))
+            #expect(begun.map(\.sent) == [[4], [5]], "they were not sent: this shows nothing")
+            #expect(try Self.outcomes(writer.finish(begun[0])) == [[.duplicate(through: 4)]])
+            #expect(try Self.outcomes(writer.finish(begun[1])) == [Self.appended(6)])
+            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 1, 2, 3, 4, 5])
+            await other.close()
+        }
+    }
+
+    @Test("nothing is sent of an actor whose first operation is unread: another process has it under its key")
+    func overtakenUnderAnotherKey() async throws {
+        try await Self.use { writer, log, url in
+            let foreign = AppendRequest(record: record(5, 1).record, authorKey: "another", touches: [])
+            let (begun, others) = try await Self.behindLock(url) {
+                try await log.append([foreign], to: "db")
+            } _: {
+                [writer.begin([try Self.call(record(5, 1))]), writer.begin([try Self.call(record(5, 2))])]
+            }
+            #expect(others == Self.appended(2))
+            #expect(begun.map(\.sent) == [[1], []])
+            #expect(try Self.outcomes(writer.finish(begun[0])) == [[.conflict(.foreignActor)]])
+            #expect(try Self.outcomes(writer.finish(begun[1])) == [[.conflict(.foreignActor)]])
+            #expect(try await log.frontier(of: [ActorID(5)], in: "db")[ActorID(5)]?.sequence == 1)
+        }
+    }
+
+    @Test("a log that is put back under open connections retires what services have leased")
+    func putBack() async throws {
+        try await Self.use { writer, log, url in
+            let tables = try Connection(url: url)
+            let lease = try #require(await log.lease("writing", of: 1, for: .seconds(3_600), in: "db"))
+            #expect(try await log.renew(lease, for: .seconds(3_600), in: "db"))
+            let second = writer.begin([try Self.call(record(1, 2))])
+            #expect(try Self.outcomes(writer.finish(second)) == [Self.appended(2)])
+            try tables.run(
+                """
+                DELETE FROM mimeo_log.operations WHERE "offset" = 2;
+                UPDATE mimeo_log.databases SET head = 1, settled = 1,
+                    hash = (SELECT hash FROM mimeo_log.operations WHERE "offset" = 1);
+                UPDATE mimeo_log.home SET place = 'before';
+                """)
+            let held = "SELECT count(*) FROM mimeo_log.leases WHERE actor IS NOT NULL"
+            #expect(try tables.query(held).int8(0, 0) == 1)
+            for sequence in 2...3 as ClosedRange<UInt64> {
+                let group = writer.begin([try Self.call(record(1, sequence))])
+                #expect(try Self.outcomes(writer.finish(group)) == [Self.appended(sequence)])
+            }
+            #expect(try tables.query(held).int8(0, 0) == 0)
+            try tables.run("UPDATE mimeo_log.home SET place = 'before'")
+            let again = try #require(await log.lease("writing", of: 1, for: .seconds(3_600), in: "db"))
+            #expect(again.actor != lease.actor)
+            try tables.run("UPDATE mimeo_log.home SET place = 'before'")
+            #expect(try await log.renew(again, for: .seconds(3_600), in: "db") == false)
+        }
+    }
+
+    @Test("tables that another build has changed are not tried again and again, and health says so")
+    func otherFormat() async throws {
+        try await Self.use { _, log, url in
+            let tables = try Connection(url: url)
+            try tables.run("DROP FUNCTION mimeo_log.append_plain")
+            for code in [OperationLogErrorCode.newerFormat, .poisoned] {
+                let error = await #expect(throws: OperationLogError.self) {
+                    try await log.append([record(1, 2)], to: "db")
+                }
+                #expect(error?.code == code)
+            }
+            #expect(log.status.refusal?.code == .poisoned)
+            try tables.run("ALTER TABLE mimeo_log.operations RENAME COLUMN content TO contents")
+            let refused = await #expect(throws: OperationLogError.self) {
+                try await log.frontier(of: [ActorID(1)], in: "db")
+            }
+            #expect(refused?.code == .newerFormat)
+        }
+    }
+
     @Test("of a group of several databases that part waits its turn which somebody else has overtaken")
     func severalDatabases() async throws {
         try await Self.use { writer, log, _ in

@@ -109,10 +109,11 @@ struct UnsettledTests {
         }
     }
 
-    @Test("there is never more of it than a bound", arguments: [40, 500])
+    @Test("there is never more of it than a bound", arguments: [200, 1_000])
     func bound(each: UInt64) async throws {
         try await Self.use { log, other, tables in
-            let most = UInt64(PostgresLimits.unsettledOperations)
+            // Each operation touches one thing, so it counts twice.
+            let most = UInt64(PostgresLimits.unsettledEntries) / 2
             let rounds = most / each * 2 + 8
             var settled: Set<Int64> = []
             for round in 0..<rounds {
@@ -138,6 +139,27 @@ struct UnsettledTests {
             #expect(
                 try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == rounds * each)
             #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: rounds * each)])
+        }
+    }
+
+    @Test("what operations touched counts for the bound as they do")
+    func boundOfTouches() async throws {
+        try await Self.use { log, _, tables in
+            let touches = (0..<2_000 as Range<UInt64>).map { Touch(rawValue: $0) }
+            let most = PostgresLimits.unsettledEntries
+            for sequence in 1...UInt64(most / touches.count + 3) {
+                let request = AppendRequest(
+                    record: record(1, sequence).record, authorKey: "key", touches: touches)
+                #expect(try await log.append([request], to: "db") == [.appended(offset: sequence)])
+                let waiting = try tables.query(
+                    """
+                    SELECT coalesce(sum(array_length(o.touches, 1)), 0)::int8 FROM mimeo_log.operations o
+                    JOIN mimeo_log.databases d ON d.number = o.database AND o."offset" > d.settled
+                    """)
+                #expect(waiting.int8(0, 0) < Int64(most + touches.count))
+            }
+            let settled = try tables.query("SELECT settled FROM mimeo_log.databases")
+            #expect(settled.int8(0, 0) > 1, "nothing was settled")
         }
     }
 

@@ -26,7 +26,7 @@ import Synchronization
 package final class GroupCommitter: Sendable {
     /// Commits a group that was begun; `announce` tells readers of it, after its callers.
     package typealias Finish = () -> (outcome: GroupOutcome, announce: () -> Void)
-    /// Begins to commit a group, without waiting for anything.
+    /// Begins to commit a group, without waiting for what becomes of it.
     package typealias Begin = @Sendable ([AppendCall]) -> Finish
 
     /// A group that was begun.

@@ -37,6 +37,12 @@ struct PartialOutcome {
 
     init(_ calls: [AppendCall]) { results = Array(repeating: .success([]), count: calls.count) }
 
+    /// What to tell the callers. Nothing is to be tried again with tables that another build has changed.
+    var ended: GroupOutcome {
+        for case .failure(let error) in results where error.code == .newerFormat { return .poisoned(error) }
+        return .committed(results)
+    }
+
     /// Takes note of a part that was appended behind `before`.
     mutating func take(_ part: GroupPart, _ calls: [AppendCall], from before: UInt64) {
         var offset = before
@@ -57,6 +63,8 @@ final class BegunGroup {
     let parts: [GroupPart]
     /// The head before each part, if the group was sent.
     var sent: [UInt64] = []
+    /// The actors that it was sent with and the writer did not know.
+    var strangers: Set<ActorID> = []
     /// Whether the server has appended each part that was sent; nil until that was read.
     var answer: Result<[Bool], PostgresError>?
 

@@ -11,11 +11,25 @@ struct PlainAppend {
         var last: Int
     }
 
+    /// What is sent behind a head that the writer knows.
+    struct Following {
+        /// The statement, which counts the operations that it has written.
+        let step: Connection.Step
+        /// The chain hash behind them.
+        let hash: UInt64
+        /// The head before them.
+        let before: UInt64
+        /// The actors that the statement compares, since the writer does not know them.
+        let strangers: [ActorID]
+    }
+
     private let operations: [PreparedOperation]
     private var runs: [Run] = []
 
     /// How many operations.
     var count: Int { operations.count }
+    /// How many operations, and what they touched, together.
+    var entries: Int { operations.reduce(count) { $0 + $1.touches.count } }
     /// The last operation of each actor.
     var lasts: some Sequence<PreparedOperation> { runs.lazy.map { operations[$0.last] } }
 
@@ -77,9 +91,14 @@ struct PlainAppend {
 
     /// For a writer that knows the head: one statement that writes nothing unless that still is the head, and
     /// the actors that the writer does not know stand where their runs begin.
-    /// - Returns: the statement, which counts the operations written, and the chain hash behind them; nil
-    ///   when an actor that the writer knows does not stand where its run begins.
-    func followingStep(_ known: WriterKnowledge) -> (step: Connection.Step, hash: UInt64)? {
+    /// - Parameter unsure: actors of which the writer has sent operations without knowing them, and not read
+    ///   yet whether they were appended.
+    /// - Returns: nil when an actor that the writer knows does not stand where its run begins, or is one of
+    ///   those.
+    func following(_ known: WriterKnowledge, unsure: Set<ActorID>) -> Following? {
+        if !unsure.isEmpty, runs.contains(where: { unsure.contains(operations[$0.first].record.actor) }) {
+            return nil
+        }
         var strangers: [Run] = []
         for run in runs {
             switch known.fits(operations[run.first]) {
@@ -94,13 +113,14 @@ struct PlainAppend {
             .int8(known.number), .int8(head + Int64(count)), .int8(hash), .int8(head),
             .int8(Int64(bitPattern: known.hash)),
         ]
-        guard count > 1 || !strangers.isEmpty else {
-            return (Connection.Step(Self.one, place + single), UInt64(bitPattern: hash))
+        func following(_ sql: String, _ parameters: [Parameter]) -> Following {
+            Following(
+                step: Connection.Step(sql, parameters), hash: UInt64(bitPattern: hash), before: known.head,
+                strangers: strangers.map { operations[$0.first].record.actor })
         }
+        guard count > 1 || !strangers.isEmpty else { return following(Self.one, place + single) }
         var parameters = place + columns(hashes)
-        guard !strangers.isEmpty else {
-            return (Connection.Step(Self.many, parameters), UInt64(bitPattern: hash))
-        }
+        guard !strangers.isEmpty else { return following(Self.many, parameters) }
         var keys = Array(repeating: "", count: count)
         for run in strangers { keys[run.first] = operations[run.first].authorKey }
         parameters += [
@@ -109,7 +129,7 @@ struct PlainAppend {
             .textArray(strangers.map { operations[$0.first].authorKey }),
             .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
         ]
-        return (Connection.Step(Self.manyOfStrangers, parameters), UInt64(bitPattern: hash))
+        return following(Self.manyOfStrangers, parameters)
     }
 
     // MARK: the statements

@@ -7,7 +7,7 @@ enum PostgresLogFunctions {
     /// `touches` and `reads` hold those of all operations one after the other; operation i has the ones after
     /// `touch_ends[i - 1]` and up to `touch_ends[i]`. `read_ats` is -1 where there is no condition, and
     /// `lease_numbers` 0 where there is no lease.
-    /// Answers a row per operation: what became of it (see `PostgresLogWriter.Verdict`) and a number; or one
+    /// Answers a row per operation: what became of it (see `DecidedAppend.Verdict`) and a number; or one
     /// row that speaks of the whole database.
     static let append = """
         CREATE OR REPLACE FUNCTION mimeo_log.append(
@@ -297,6 +297,7 @@ enum PostgresLogFunctions {
             free mimeo_log.leases%ROWTYPE;
             made int8;
         BEGIN
+            PERFORM mimeo_log.arrive();
             SELECT d.number INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
             SELECT * INTO free FROM mimeo_log.leases l
             WHERE l.database = home AND l.purpose = wanted AND l.slot < slots
@@ -321,12 +322,14 @@ enum PostgresLogFunctions {
     /// Looks whether the log is where it was: the same server (its identifier, and its timeline, which a
     /// standby or a restoration to a point in time leaves), database and file. A log that is elsewhere may
     /// have been put back to before writes of its leased actors: they are retired, and a lease that somebody
-    /// still holds is lost. For every connection that writes, before it does.
+    /// still holds is lost. A log that has never noted where it is has nothing to compare with. For every
+    /// connection that writes, before it does, and whenever a lease is taken or renewed.
     static let arrive = """
         CREATE OR REPLACE FUNCTION mimeo_log.arrive() RETURNS boolean
         LANGUAGE plpgsql AS $body$
         DECLARE
             here text;
+            was_known boolean;
         BEGIN
             SELECT concat_ws(
                 '/', s.system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), d.oid,
@@ -335,8 +338,10 @@ enum PostgresLogFunctions {
             IF EXISTS (SELECT 1 FROM mimeo_log.home h WHERE h.place = here) THEN RETURN false; END IF;
             LOCK TABLE mimeo_log.home IN EXCLUSIVE MODE;
             IF EXISTS (SELECT 1 FROM mimeo_log.home h WHERE h.place = here) THEN RETURN false; END IF;
+            was_known := EXISTS (SELECT 1 FROM mimeo_log.home);
             DELETE FROM mimeo_log.home;
             INSERT INTO mimeo_log.home VALUES (here);
+            IF NOT was_known THEN RETURN false; END IF;
             UPDATE mimeo_log.leases l SET actor = NULL, epoch = l.epoch + 1, expires = '-infinity';
             RETURN true;
         END $body$;

@@ -1,3 +1,4 @@
+import CRDT
 import Logging
 import OperationLog
 
@@ -47,22 +48,25 @@ final class PostgresLogWriter: @unchecked Sendable {
         guard let connection, underWay.allSatisfy({ !$0.sent.isEmpty && $0.answer == nil }),
             !underWay.isEmpty || connection.isAlive
         else { return group }
+        // Whether what was sent of a new actor counts, and under which key, is not known yet.
+        let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
         var steps: [Connection.Step] = []
-        var behind: [(plain: PlainAppend, hash: UInt64, before: UInt64, settles: Bool)] = []
+        var sent: [(plain: PlainAppend, following: PlainAppend.Following, settles: Bool)] = []
         for part in group.parts {
             guard let knowledge = known[part.database], !knowledge.isShared,
                 let plain = PlainAppend(part.operations),
-                let (step, hash) = plain.followingStep(knowledge)
+                let following = plain.following(knowledge, unsure: unsure)
             else { return group }
             if knowledge.isFull { steps.append(Self.settling(knowledge)) }
-            steps.append(step)
-            behind.append((plain, hash, knowledge.head, knowledge.isFull))
+            steps.append(following.step)
+            sent.append((plain, following, knowledge.isFull))
         }
         guard connection.canSend(steps) else { return group }
-        group.sent = behind.map(\.before)
-        for (part, (plain, hash, _, settles)) in zip(group.parts, behind) {
+        group.sent = sent.map(\.following.before)
+        for (part, (plain, following, settles)) in zip(group.parts, sent) {
+            group.strangers.formUnion(following.strangers)
             if settles { known[part.database]?.settle() }
-            known[part.database]?.take(plain, hash: hash)
+            known[part.database]?.take(plain, hash: following.hash)
         }
         do throws(PostgresError) { try connection.send(steps) } catch { group.answer = .failure(error) }
         return group
@@ -79,7 +83,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         do throws(PostgresError) {
             isAppended = try group.answer?.get() ?? group.parts.map { _ in false }
         } catch {
-            return (.refused(failure(error)), [:])
+            let failure = failure(error)
+            return (failure.code == .newerFormat ? .poisoned(failure) : .refused(failure), [:])
         }
         var outcome = PartialOutcome(group.calls)
         var rest: [GroupPart] = []
@@ -96,7 +101,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             commit(rest, group.calls, &outcome)
         }
         defer { regained = [:] }
-        return (.committed(outcome.results), outcome.grown.merging(regained) { max($0, $1) })
+        return (outcome.ended, outcome.grown.merging(regained) { max($0, $1) })
     }
 
     /// Reads what the server says of a group that was sent.
@@ -148,17 +153,21 @@ final class PostgresLogWriter: @unchecked Sendable {
         // One statement is a transaction by itself.
         var answers = try (steps.count > 1 ? connection.transaction(steps) : connection.run(steps))[...]
         var rest: [GroupPart] = []
+        var hasGoneBack = false
         for (part, plain) in zip(parts, plain) {
             guard let plain, let rows = answers.popFirst(), rows.count == 1 else {
                 rest.append(part)
                 continue
             }
-            let before = rows.bits(0, 1)
+            let (before, former) = (rows.bits(0, 1), known[part.database]?.head)
             outcome.take(part, calls, from: before)
             known[part.database] = WriterKnowledge(
                 after: plain, from: before, hash: plain.hash(after: rows.bits(0, 2)), number: rows.int8(0, 0),
-                former: known[part.database]?.head)
+                former: former)
+            hasGoneBack = hasGoneBack || former.map { before < $0 } ?? false
         }
+        // Put back under open connections: a new one looks what else is not as it was.
+        if hasGoneBack { (self.connection, known) = (nil, [:]) }
         return rest
     }
 
@@ -208,8 +217,16 @@ final class PostgresLogWriter: @unchecked Sendable {
         case "53100": return OperationLogError(.storageFull, "the server's storage is full")
         case "55P03", "40P01", "40001":
             return OperationLogError(.busy, "another process holds the lock of the log: \(error)")
-        default: return OperationLogError(.storageFailed, error.description)
+        default: return otherFormat(error) ?? OperationLogError(.storageFailed, error.description)
         }
+    }
+
+    /// What a statement of ours meets whose table, column or function is not there.
+    static func otherFormat(_ error: PostgresError) -> OperationLogError? {
+        guard ["42883", "42P01", "42703"].contains(error.state) else { return nil }
+        return OperationLogError(
+            .newerFormat,
+            "another build has changed the schema mimeo_log since this process opened it, restart: \(error)")
     }
 
     private func open() throws(OperationLogError) -> Connection {
@@ -238,7 +255,8 @@ final class PostgresLogWriter: @unchecked Sendable {
                 SET jit = off; SET plan_cache_mode = force_generic_plan
                 """)
             if try connection.query("SELECT mimeo_log.arrive()").bool(0, 0) {
-                logger.notice("the log is new here: the actors that services have leased are retired")
+                logger.notice(
+                    "the log was put back or moved: the actors that services have leased are retired")
             }
             if hasLostAnswer {
                 regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
@@ -248,6 +266,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             known = [:]
             return connection
         } catch {
+            guard error.isConnectionLost else { throw Self.translated(error) }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
     }

@@ -199,7 +199,8 @@ public final class PostgresOperationLog: OperationLog {
                 throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
             }
             let isDamage = error.state?.hasPrefix("XX") ?? false
-            throw OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
+            throw PostgresLogWriter.otherFormat(error)
+                ?? OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
         }
     }
 

@@ -23,7 +23,7 @@ struct WriterKnowledge {
     /// Whether somebody else had appended before this writer's last group: then asking first costs less than
     /// being refused.
     private(set) var isShared = false
-    /// Operations that wait to be settled.
+    /// Operations, and what they touched, that wait to be settled.
     private var unsettled = 0
     private var actors: [ActorID: Standing] = [:]
 
@@ -37,7 +37,7 @@ struct WriterKnowledge {
     }
 
     /// Whether what waits is to be settled before more does.
-    var isFull: Bool { unsettled >= PostgresLimits.unsettledOperations }
+    var isFull: Bool { unsettled >= PostgresLimits.unsettledEntries }
 
     /// Whether an operation is its actor's next, under the actor's key; nil where that is not known.
     func fits(_ operation: PreparedOperation) -> Bool? {
@@ -50,7 +50,7 @@ struct WriterKnowledge {
     mutating func take(_ plain: PlainAppend, hash: UInt64) {
         head += UInt64(plain.count)
         self.hash = hash
-        unsettled += plain.count
+        unsettled += plain.entries
         add(plain)
     }
 
