@@ -86,7 +86,7 @@ struct GroupsUnderWayTests {
             _ = try await log.append([record(1, 2)], to: "db")
             let first = writer.begin([try Self.call(record(1, 2))])
             let second = writer.begin([try Self.call(record(1, 3))])
-            #expect(try Self.outcomes(writer.finish(first)) == [[.duplicate(through: 2)]])
+            #expect(try Self.outcomes(writer.finish(first)) == [[.duplicate(through: 3)]])
             #expect(try Self.outcomes(writer.finish(second)) == [Self.appended(3)])
             #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 3])
         }
@@ -138,7 +138,7 @@ struct GroupsUnderWayTests {
             }
             #expect(others == Self.appended(5))
             #expect(begun.map(\.sent) == [[4], [5]], "they were not sent: this shows nothing")
-            #expect(try Self.outcomes(writer.finish(begun[0])) == [[.duplicate(through: 4)]])
+            #expect(try Self.outcomes(writer.finish(begun[0])) == [[.duplicate(through: 5)]])
             #expect(try Self.outcomes(writer.finish(begun[1])) == [Self.appended(6)])
             #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 1, 2, 3, 4, 5])
             await other.close()

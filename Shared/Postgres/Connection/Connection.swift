@@ -121,6 +121,11 @@ final class Connection {
         return try results.get()
     }
 
+    /// Prepares the statements of steps, so that they can be sent behind others.
+    func prepare(_ kinds: [Step]) throws(PostgresError) {
+        for kind in kinds { _ = try prepare(kind.sql, kind.parameters) }
+    }
+
     /// Whether steps can be sent now: behind others only what is prepared.
     func canSend(_ steps: [Step]) -> Bool {
         underWay.isEmpty || steps.allSatisfy { prepared[$0.sql] != nil }

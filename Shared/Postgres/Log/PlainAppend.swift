@@ -176,6 +176,23 @@ struct PlainAppend {
             AS o (actor, sequence, stamp, hash, bytes, content, first, last, key, place)
         """
 
+    /// A step of each of them, for a connection to prepare: behind another group only what is prepared is
+    /// sent.
+    static var kinds: [Connection.Step] {
+        let number = Parameter.int8(0)
+        let numbers = Parameter.int8Array([])
+        let place = [number, number, number, number, number]
+        let columns = [
+            numbers, numbers, numbers, numbers, .bytesArray([]), numbers, numbers, numbers, numbers,
+        ]
+        return [
+            Connection.Step(one, place + [number, number, number, .bytes([]), number, numbers]),
+            Connection.Step(many, place + columns),
+            Connection.Step(
+                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers]),
+        ]
+    }
+
     private var single: [Parameter] {
         let operation = operations[0]
         return [
