@@ -49,15 +49,17 @@ struct GroupsUnderWayTests {
     @Test("both are stored, in the order in which they were begun")
     func inOrder() async throws {
         try await Self.use { writer, log, _ in
-            let first = writer.begin([try Self.call(record(1, 2)), try Self.call(record(2, 1))])
-            let second = writer.begin([try Self.call(record(1, 3), record(2, 2))])
-            #expect(first.sent == [1] && second.sent == [3], "they were not sent: this shows nothing")
-            #expect(try Self.outcomes(writer.finish(first)) == [Self.appended(2), Self.appended(3)])
-            let third = writer.begin([try Self.call(record(2, 3))])
-            #expect(try Self.outcomes(writer.finish(second)) == [Self.appended(4, 5)])
+            let meeting = writer.begin([try Self.call(record(2, 1))])
+            #expect(try Self.outcomes(writer.finish(meeting)) == [Self.appended(2)])
+            let first = writer.begin([try Self.call(record(1, 2)), try Self.call(record(2, 2))])
+            let second = writer.begin([try Self.call(record(1, 3), record(2, 3))])
+            #expect(first.sent == [2] && second.sent == [4], "they were not sent: this shows nothing")
+            #expect(try Self.outcomes(writer.finish(first)) == [Self.appended(3), Self.appended(4)])
+            let third = writer.begin([try Self.call(record(2, 4))])
+            #expect(try Self.outcomes(writer.finish(second)) == [Self.appended(5, 6)])
             let grown = writer.finish(third).grown
-            #expect(grown == ["db": 6])
-            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 1, 3, 2, 3])
+            #expect(grown == ["db": 7])
+            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 1, 2, 2, 3, 3, 4])
         }
     }
 
