@@ -251,18 +251,25 @@ final class GatewayState: Sendable {
         }
     }
 
-    /// What a provider that was made by the admin API was made of; nil where there is none.
+    /// What a provider that was made by the admin API was made of, and its record; nil where there is none.
     /// - Throws: `AUTH-0505`.
-    func configuration(of name: String, in databaseID: String) throws(AuthGatewayError) -> Value? {
+    func configuration(
+        of name: String, in databaseID: String
+    ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord)? {
         let id = "\(databaseID)/\(name)"
         guard let record = system.directory.providers[id] else { return nil }
         let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
-        return try? JSONText.parse(Array(text.utf8))
+        guard let value = try? JSONText.parse(Array(text.utf8)) else { return nil }
+        return (value, record)
     }
 
     /// Makes a provider, or puts another configuration in place of what there is.
-    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none.
-    func putProvider(_ name: String, of databaseID: String, configuration: Value) async throws {
+    /// - Parameter known: what is to be replaced; nil replaces whatever there is.
+    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none, `AUTH-0409` where there is
+    ///   something else than what is to be replaced.
+    func putProvider(
+        _ name: String, of databaseID: String, configuration: Value, inPlaceOf known: ProviderRecord? = nil
+    ) async throws {
         let text = JSONText.print(configuration)
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
         let (kind, summary) = provider.summary
@@ -273,6 +280,9 @@ final class GatewayState: Sendable {
             guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
                 database.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
+            if let known, try writer.get(known.id, as: ProviderRecord.self) != known {
+                throw AuthGatewayError(.exists, "somebody has changed the provider meanwhile; ask again")
+            }
             try writer.put(record)
         }
     }
