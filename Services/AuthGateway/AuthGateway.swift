@@ -152,9 +152,10 @@ public struct AuthGateway: ServicePart {
             limiter.end(from, at: to, outcome)
             return response
         } catch {
-            // Names of databases and providers are guessed like secrets. Who is revoked was who it says.
-            let isRevoked = (error as? AuthGatewayError)?.code == .loginRevoked
-            limiter.end(from, at: to, isRevoked ? .succeeded : .unanswered)
+            // Neither a webhook that is away nor a log that is says anything of who asks.
+            let code = (error as? AuthGatewayError)?.code
+            let isGuess = code == .databaseUnknown || code == .providerUnknown
+            limiter.end(from, at: to, isGuess ? .unknown : .uncounted)
             throw error
         }
     }
@@ -169,7 +170,7 @@ public struct AuthGateway: ServicePart {
                 metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
             return (LoginRefusal(clientInfo: clientInfo).response, .refused)
         case .accepted(let login):
-            return (try await accept(login, of: request, now), .succeeded)
+            return (try await accept(login, of: request, now), .uncounted)
         }
     }
 

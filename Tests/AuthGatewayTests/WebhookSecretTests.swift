@@ -110,7 +110,14 @@ struct WebhookSecretTests {
     @Test("there are a few at most, only webhooks have them, and what is malformed is refused")
     func refusals() async throws {
         try await serving(Webhook(Webhook.seedAnswer)) { admin, _ async throws in
-            for body in [#"{"secret":"mine"}"#, #"{"notBefore":"soon"}"#, "[]", "{"] {
+            let now = GatewayFixture.now
+            for body in [
+                #"{"secret":"mine"}"#, #"{"notBefore":"soon"}"#, "[]", "{",
+                // Times in which nothing would sign.
+                #"{"notAfter":\#(now)}"#, #"{"notBefore":\#(now + 9),"notAfter":\#(now + 9)}"#,
+                #"{"notBefore":\#(now + 9),"retireOthersAt":\#(now + 8)}"#,
+                #"{"retireOthersAt":\#(now - 1)}"#,
+            ] {
                 #expect(try await admin.post(Self.path, body).code == "AUTH-0401")
             }
             for _ in 0..<Limits.signingSecrets {

@@ -40,7 +40,15 @@ extension AdminRoutes {
             throw AuthGatewayError(
                 .notPossible, "a webhook has at most \(Limits.signingSecrets) secrets; remove one first")
         }
+        let begin = max(try body.number("notBefore") ?? nowSeconds(), nowSeconds())
+        guard try body.number("notAfter") ?? .max > begin else {
+            throw AuthGatewayError(.requestMalformed, "notAfter is in the future, and behind notBefore")
+        }
         if let end = try body.number("retireOthersAt") {
+            guard end >= begin else {
+                throw AuthGatewayError(
+                    .requestMalformed, "retireOthersAt is not before the new secret signs: nothing would")
+            }
             secrets = secrets.map { secret in
                 let last = secret["notAfter"]?.intValue ?? .max
                 return Self.with(secret, "notAfter", .int(min(last, end)))
