@@ -19,12 +19,14 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case adminRefused = "AUTH-0407"
     /// 401: the user or the peer was revoked.
     case loginRevoked = "AUTH-0408"
-    /// 409: there is one already.
+    /// 409: there is one already, or another one than was read a moment ago.
     case exists = "AUTH-0409"
     /// 429: too many logins failed; `Retry-After` says when to come back.
     case tooManyAttempts = "AUTH-0410"
     /// 404: there is no such provider, key or revocation to change.
     case recordUnknown = "AUTH-0411"
+    /// 409: not now, or not by this way; the message says why.
+    case notPossible = "AUTH-0412"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
@@ -59,7 +61,7 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         case .requestMalformed: .badRequest
         case .databaseUnknown, .providerUnknown, .recordUnknown: .notFound
         case .loginRefused, .loginRevoked, .adminRefused: .unauthorized
-        case .exists: .conflict
+        case .exists, .notPossible: .conflict
         case .tooManyAttempts: .tooManyRequests
         case .providerUnavailable: .serviceUnavailable
         case .providerAnswerInvalid: .badGateway

@@ -39,7 +39,7 @@ package final class SessionRights: Sendable {
     package func replace(with newer: Identity) throws(SyncError) {
         let refusal = state.withLock { state -> String? in
             guard utf8Equal(newer.databaseID, state.identity.databaseID),
-                utf8Equal(newer.peerKey ?? "", state.identity.peerKey ?? "")
+                utf8Equal(newer.author, state.identity.author)
             else { return "the token is another peer's" }
             guard newer.issuedAtSeconds >= state.notBeforeSeconds else {
                 return "the token was issued before what holds now"
@@ -70,7 +70,8 @@ package final class SessionRights: Sendable {
 public enum RightsChange: Sendable {
     /// Nothing.
     case same
-    /// It may do this from now on.
+    /// It may do this from now on. A peer that applies the grant of its token goes on keeping back what that
+    /// forbids, until it has a newer one.
     case grant(Grant)
     /// It may do nothing any more: its session ends with `SYNC-0504` and this message.
     case ended(String)

@@ -108,7 +108,8 @@ struct PermissionTests {
 
     /// What every message of a session needs to be let: the rows above, or nothing but the session.
     private static let messages: [String: String] = [
-        "hello": "a token that counts, at the upgrade", "renewal": "a newer token of the same peer",
+        "hello": "a token that counts, at the upgrade, and the proof of the peer key that it names",
+        "renewal": "a newer token of the same peer key, or without one of the same user",
         "subscribe": "reading: some of the collection",
         "unsubscribe": "nothing", "subscriptionRefused": "sent by the server",
         "catchUp": "reading: each document", "operations": "reading: each document", "progress": "nothing",
@@ -122,6 +123,64 @@ struct PermissionTests {
     @Test("every message has a row")
     func complete() {
         #expect(FrameType.allCases.map { "\($0)" }.filter { Self.messages[$0] == nil } == [])
+    }
+
+    @Test("a session opens for each kind of identity as its cell says, for nobody else")
+    func identities() async throws {
+        try await SystemBench.run { bench, system in
+            let now = Authenticator.systemSeconds()
+            let elsewhere = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
+            _ = try await bench.log.createDatabase("elsewhere")
+            let key = APIKey()
+            try await system.write { writer in
+                try writer.put(DatabaseRecord(id: "elsewhere", createdAtSeconds: 1))
+                try writer.put(
+                    SigningKeyRecord(
+                        id: "elsewhere.1", publicKey: elsewhere.publicKey.compressedPoint, sealedPEM: "s",
+                        createdAtSeconds: 1))
+                try writer.put(
+                    APIKeyRecord(
+                        id: key.id, database: TestBench.database, name: "k", secretHash: key.secretHash,
+                        permissions: .everything, createdAtSeconds: 1, expiresAtSeconds: now + 3_600))
+                try writer.put(
+                    Revocation(
+                        database: TestBench.database, subject: .token, value: "gone", sinceSeconds: 1))
+            }
+            let strangers = TestBench(
+                folder: bench.folder, log: bench.log, key: elsewhere, address: bench.address)
+            let bound = bench.token(grant: .everything, peerKey: "own")
+            let nothing: TestBench.Proof = { _, _ in nil }
+            let cells: [(kind: String, credential: String, proof: TestBench.Proof, outcome: String)] = [
+                ("none", "", TestBench.proven, "401"), ("garbage", "nonsense", TestBench.proven, "401"),
+                ("expired", bench.token(validForSeconds: -120), TestBench.proven, "401"),
+                (
+                    "revoked", bench.token(grant: .everything, tokenID: "gone"), TestBench.proven, "401"
+                ),
+                // Its key is not among those that this bench believes.
+                (
+                    "another database's", strangers.token(database: "elsewhere", grant: .everything),
+                    TestBench.proven, "401"
+                ),
+                ("read only", bench.token(grant: .readOnly), TestBench.proven, "opens"),
+                ("everything", bench.token(grant: .everything), TestBench.proven, "opens"),
+                ("API key", key.text, TestBench.proven, "opens"),
+                ("another API key", APIKey().text, TestBench.proven, "401"),
+                ("admin credential", String(repeating: "A", count: 43), TestBench.proven, "401"),
+                ("peer key, proven", bound, TestBench.proven, "opens"),
+                ("peer key, not proven", bound, nothing, "SYNC-0505"),
+            ]
+            for cell in cells {
+                var found = "opens"
+                do {
+                    let frames = try await bench.converse(
+                        token: cell.credential, [], until: { !$0.isEmpty }, proof: cell.proof)
+                    found = frames.closeCode ?? found
+                } catch let error as WebSocketError {
+                    found = error.status.map { "\($0)" } ?? error.code.rawValue
+                }
+                #expect(found == cell.outcome, "\(cell.kind)")
+            }
+        }
     }
 
     private func seed(_ bench: TestBench) async throws {
@@ -171,9 +230,46 @@ struct PermissionTests {
     }
 }
 
+extension PermissionTests {
+    @Test("a session ends when the key that signed its token retires, though nothing is written then")
+    func retired() async throws {
+        let retires = Authenticator.systemSeconds() + 3_600
+        let now = Mutex(retires - 1)
+        try await SystemBench.run(
+            rightsLook: .milliseconds(20), nowSeconds: { now.withLock { $0 } }
+        ) { bench, system in
+            let id = bench.key.keyID.description
+            try await system.write {
+                try $0.put(
+                    SigningKeyRecord(
+                        id: id, publicKey: bench.key.publicKey.compressedPoint, sealedPEM: "sealed",
+                        createdAtSeconds: 1, retiresAtSeconds: retires))
+            }
+            // Issued for long: it is the key that ends.
+            let token = AccessToken.issue(
+                Identity(
+                    userID: "tester", databaseID: TestBench.database, peerKey: nil, grant: .everything,
+                    expiresAtSeconds: retires + 3_600), with: bench.key,
+                nowSeconds: Authenticator.systemSeconds())
+            let (greeted, hasGreeted) = AsyncStream.makeStream(of: Void.self)
+            async let frames = bench.converse(
+                token: token, [],
+                until: { frames in
+                    hasGreeted.yield()
+                    return frames.closeCode != nil
+                })
+            for await _ in greeted { break }
+            now.withLock { $0 = retires }
+            #expect(try await frames.closeCode == "SYNC-0504")
+        }
+    }
+}
+
 /// A replicator that follows a system database, which a test writes as the auth-gateway does.
 private enum SystemBench {
     static func run(
+        rightsLook: Duration = Replicator.Limits.rightsLook,
+        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
         _ body: @escaping @Sendable (TestBench, SystemDatabase) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { folder in
@@ -184,8 +280,10 @@ private enum SystemBench {
                 log: log, folder: folder.appendingPathComponent("system").path, logger: TestBench.quiet)
             let source = InMemoryKeySource(KeySet([key.publicKey]))
             let part = ReplicatorPart(
-                log: log, authenticator: Authenticator(source: source, system: system),
-                folder: folder.appendingPathComponent("replicator").path, logger: TestBench.quiet)
+                log: log,
+                authenticator: Authenticator(source: source, system: system, nowSeconds: nowSeconds),
+                folder: folder.appendingPathComponent("replicator").path, rightsLook: rightsLook,
+                logger: TestBench.quiet)
             let parts: [any ServicePart] = [SystemDatabasePart(system), part]
             let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)
             try await host.run { address in

@@ -149,8 +149,9 @@ extension Session {
     mutating func receivedForRepair(
         _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
     ) {
-        uploader.repair.staging += 1
         uploader.repair.seen = position ?? uploader.repair.seen
+        guard !states.isEmpty else { return }
+        uploader.repair.staging += 1
         actions.append(.stageRepair(states))
         askNext()
     }
@@ -223,6 +224,7 @@ extension Subscriber.Work {
 extension Uploader {
     /// The store has moved, or set aside, everything that the server does not have of the actors it left.
     fileprivate mutating func goOn(after outcome: Repaired) {
+        letGo()
         stopped.formUnion(outcome.left)
         for actor in outcome.left {
             acknowledged[actor] = nil
