@@ -123,7 +123,7 @@ struct AdmissionTests {
 
     /// Three operations that each insert a document of 200 KB: an upload of two parts.
     private func uploads() throws -> [[UInt8]] {
-        try (1...3).map { number in
+        try (1...3 as ClosedRange<UInt64>).map { number in
             let delta = try edit(Document(), by: 1, number, "f", bytes: 200_000).delta
             return try operation(by: 1, number, number, [("d\(number)", delta)])
         }
