@@ -6,9 +6,9 @@ import Synchronization
 /// that reads messages is doing: answers pings, sends pings, and closes when the peer has been silent for
 /// too long.
 ///
-/// Pings and pongs end here; everything else is passed on. All state but the counter belongs to the event
-/// loop. A peer is not called silent while frames of its wait unread: then it is our reader that lags, and
-/// the channel may have stopped reading for its sake.
+/// Pings and pongs end here, as far as they are well-formed; everything else is passed on. All state but the
+/// counter belongs to the event loop. A peer is not called silent while frames of its wait unread: then it
+/// is our reader that lags, and the channel may have stopped reading for its sake.
 final class WebSocketControlHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketFrame
@@ -50,10 +50,11 @@ final class WebSocketControlHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         missed = 0
         let frame = unwrapInboundIn(data)
+        let isSound = frame.fin && frame.reservedBits.isEmpty && (frame.maskKey != nil) == !masks
         switch frame.opcode {
-        case .ping where frame.fin:
+        case .ping where isSound:
             send(WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData), context)
-        case .pong where frame.fin:
+        case .pong where isSound:
             break
         default:
             unread.add()
