@@ -59,6 +59,7 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "FanOut/QueryIndex.swift", "FanOut/SharedFrames.swift",
                 "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
                 "SessionRights.swift", "StateAdmission.swift", "WriteAdmission.swift",
                 "Housekeeping/Housekeeper.swift",

@@ -54,6 +54,7 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "FanOut/QueryIndex.swift", "FanOut/SharedFrames.swift",
                 "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
                 "StateAdmission.swift", "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
                 "Housekeeping/HousekeepingOptions.swift",

@@ -55,6 +55,10 @@ extension World {
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
                 access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access)
         }
+        let near = configuration(.peer, wall(of: peer.number))
+        var far = configuration(.server(origin: origin), now)
+        // Of two sessions one shares its queries with the others, and one evaluates by itself.
+        if number.isMultiple(of: 2) { far.sharing = hub.sharing(for: origin) }
         let link = Link(
             number: number, peer: peer, instance: instance, hub: hub, origin: origin,
             serverStore: ServerStore(
@@ -63,8 +67,7 @@ extension World {
             peerStore: PeerStore(
                 replica: peer.replica, executor: .inline,
                 report: { [unowned self] in heard($0, number) }, acknowledged: {}),
-            near: configuration(.peer, wall(of: peer.number)),
-            far: configuration(.server(origin: origin), now))
+            near: near, far: far)
         links[number] = link
         peer.link = link
         note(2, link, false) { "connects" }
