@@ -71,7 +71,7 @@ let shared: [Target] = [
         "ServiceKit",
         [
             "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
-            nioCore, nioPosix, nioHTTP, nioWebSocket,
+            nioCore, nioPosix, nioHTTP, nioSSL, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -158,8 +158,8 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "Transport", "Identity", "OperationLog", hummingbird, httpClient, nioCore, nioPosix,
-            nioHTTP, nioWebSocket, logging, arguments,
+            "ServiceKit", "Transport", "Identity", "OperationLog", "TestSupport", hummingbird, httpClient,
+            nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(

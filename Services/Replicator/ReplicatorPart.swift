@@ -4,6 +4,7 @@ import Logging
 import OperationLog
 import ServiceKit
 import Sync
+import Synchronization
 import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
@@ -21,14 +22,22 @@ public final class ReplicatorPart: ServicePart {
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
     private let housekeeping: HousekeepingOptions
+    private let sessions: SessionOptions
+    private let admin: AdminCredential?
+    private let draining = Mutex(false)
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
-    /// - Parameter folder: where the materializations are kept, a folder each.
+    /// - Parameters:
+    ///   - folder: where the materializations are kept, a folder each.
+    ///   - admin: what opens `/admin/replicator/…`; nil serves none of it but the health.
     public init(
         log: any OperationLog, authenticator: Authenticator, folder: String,
-        housekeeping: HousekeepingOptions = HousekeepingOptions(), logger: Logger
+        housekeeping: HousekeepingOptions = HousekeepingOptions(),
+        sessions: SessionOptions = SessionOptions(), admin: AdminCredential? = nil, logger: Logger
     ) {
+        self.sessions = sessions
+        self.admin = admin
         self.housekeeping = housekeeping
         self.log = log
         self.authenticator = authenticator
@@ -68,7 +77,17 @@ public final class ReplicatorPart: ServicePart {
                 await judgeSessions()
             }
         }
+        mount.background("progress") { [self] in
+            while true {
+                try await Task.sleep(for: Limits.progressInterval)
+                for hub in hubs.all { await hub.tellProgress() }
+            }
+        }
+        if let admin {
+            AdminRoutes(part: self, credential: admin, log: log, logger: logger).mount(on: &mount)
+        }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
+            guard !isDraining else { throw ReplicatorError.draining }
             let identity = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
                 throw ReplicatorError.unknownDatabase
@@ -81,6 +100,45 @@ public final class ReplicatorPart: ServicePart {
                 logger.debug("a session ended", metadata: ["reason": "\(error)"])
             }
         }
+    }
+
+    // MARK: Draining
+
+    /// Whether no session begins here any more.
+    public var isDraining: Bool { draining.withLock { $0 } }
+
+    /// How many sessions run here.
+    var sessionCount: Int {
+        get async {
+            var count = 0
+            for hub in hubs.all { count += await hub.sessions }
+            return count
+        }
+    }
+
+    /// Takes no session any more, and sends away those that run: each is told to connect again, some at a
+    /// time, and reaches another instance then. Returns when all have gone, or have had their time.
+    public func drain() async {
+        draining.withLock { $0 = true }
+        let reason = SyncError(.goingAway, "this instance stops; connect again")
+        for hub in hubs.all {
+            for slice in await hub.endings(by: Limits.drainSlice) {
+                for end in slice { end(reason) }
+                try? await Task.sleep(for: Limits.drainPause)
+            }
+        }
+        let deadline = ContinuousClock.now + Limits.drainTimeout
+        while await sessionCount > 0, ContinuousClock.now < deadline {
+            try? await Task.sleep(for: Limits.drainPause)
+        }
+    }
+
+    /// Takes sessions again.
+    public func undrain() { draining.withLock { $0 = false } }
+
+    /// A database that is open here; nil for one that is not.
+    func openHub(of database: String) -> DatabaseHub? {
+        hubs.all.first { utf8Equal($0.database, database) }
     }
 
     /// Closes every database.
@@ -110,8 +168,9 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Failing while the log takes no writes or a database cannot be folded.
+    /// Failing while the log takes no writes, a database cannot be folded, or the instance drains.
     public func health() async -> HealthCheck {
+        if isDraining { return .failing("draining") }
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
@@ -127,6 +186,7 @@ public final class ReplicatorPart: ServicePart {
     private func serve(_ channel: WebSocketChannel, _ identity: Identity, _ logger: Logger) async throws {
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
+        configuration.keepAliveInterval = sessions.keepAlive
         try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
             connection in
             let hub = try await self.hub(of: identity.databaseID)
@@ -142,7 +202,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
-    private func hub(of database: String) async throws -> DatabaseHub {
+    func hub(of database: String) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
         await retire(hub, of: database)
@@ -174,18 +234,22 @@ public final class ReplicatorPart: ServicePart {
             expiry.set(identity.expiresAtSeconds)
             if let access { pump.deliver(.grantChanged(access)) }
         }
-        await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        await hub.register(
+            number, rights, queue: { [weak pump] in pump?.unsentBytes ?? 0 }
+        ) { pump.deliver(.finish($0)) }
         let kept = await hub.partial(of: identity.peerKey)
         // Revoked since its token was looked at: from here on the watch tells.
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
         }
-        let session = Session(
-            Session.Configuration(
-                role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
-                wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.rights), kept: kept))
-        return await pump.run(session, over: connection)
+        var configuration = Session.Configuration(
+            role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
+            wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
+            access: ReadAccess(identity.rights), kept: kept)
+        configuration.sharing = hub.sharing(for: number)
+        // One that slipped in while the others were sent away.
+        if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
+        return await pump.run(Session(configuration), over: connection)
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.

@@ -55,6 +55,12 @@ public final class DittoSync: Sendable {
             peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
         configuration.newestToken = { authenticator.newestToken }
+        let settings = engine.settings
+        configuration.keepAlive = {
+            let parameters = settings.parameters
+            return PeerSync.KeepAlive(
+                interval: parameters.connectionCheckInterval, patience: parameters.connectionIdleTimeout)
+        }
         let notices = NoticeBoard()
         let peer = PeerSync(
             replica: try engine.replica(), configuration: configuration, environment: engine.environment,

@@ -15,6 +15,12 @@ public final class SessionPump: Sendable {
     private let store: any SessionStore
     private let logger: Logger
 
+    /// Why a session ended that neither side has ended.
+    static let lost = SyncError(.unavailable, "the connection was lost")
+
+    /// Bytes of frames that wait to leave, for whoever looks after it.
+    public var unsentBytes: Int { unsent.load(ordering: .relaxed) }
+
     /// A pump that performs actions on `store`.
     public init(store: any SessionStore, logger: Logger) {
         self.store = store
@@ -83,7 +89,7 @@ public final class SessionPump: Sendable {
             end = handle(session.receive(.finish(reason)), output, &group)
         }
         if session.partial?.count ?? 0 != kept { await store.keep(session.partial) }
-        return end ?? SyncError(.unavailable, "the connection was lost")
+        return end ?? Self.lost
     }
 
     /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.
