@@ -6,16 +6,18 @@ MIMEO_SLOW_LINK=1 runs the slow link as slow as the goal names it: 20 KB/s that 
 import asyncio
 import os
 import pathlib
+import random
 import sys
 import time
 
-from mimeo_harness import DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Through, digest, until, use_packages
+from mimeo_harness import (DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Through, digest, until, use_packages)
 from system_test import SystemTest, report
 
 use_packages()
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
 
-from wire_peer import WirePeer  # noqa: E402
+import websockets  # noqa: E402
+from wire_peer import Closed, NotAllowed, WirePeer  # noqa: E402
 
 MEGABYTE = 1_000_000
 SELECT = "SELECT * FROM cars"
@@ -55,6 +57,93 @@ class SlowLink(SystemTest):
         # What was in flight at a break goes again, and no document from its beginning.
         for direction in (UP, DOWN):
             self.assertLess(proxy.sent[direction], 2 * MEGABYTE + 64_000 * proxy.accepted, direction)
+
+
+class Faults(SystemTest):
+    seconds = 180
+
+    def setUp(self):
+        super().setUp()
+        self.server = OneProcess(self.workspace, extra_arguments=["--keep-alive-seconds", "1"]).start()
+        self.proxy = FaultProxy(self.workspace, self.server.address)
+
+    def test_a_half_open_connection_is_noticed_by_both_ends(self):
+        """No byte and no FIN: the peer connects anew, the server forgets the session."""
+        peer = Peer(self.workspace, "a", Through(self.server, self.proxy), [SELECT], offline=True)
+        for name, milliseconds in (("virt_conn_check_interval_ms", 500), ("virt_conn_idle_timeout_ms", 1500)):
+            peer.execute(f"ALTER SYSTEM SET {name} = {milliseconds}")
+        peer.start_sync()
+        peer.wait_for_commit(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 1})")["commitID"])
+        self.assertEqual(self.sessions(), 1)
+        before = self.proxy.accepted
+        self.proxy.freeze()
+        until(lambda: self.proxy.accepted > before, 60, "the peer does not notice")
+        until(lambda: self.sessions() == 0, 60, "the server does not notice")
+        # Connections that stay frozen are given up before a login or an upgrade is through.
+        self.proxy.reset()
+        self.proxy.thaw()
+        commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 2})")["commitID"]
+        peer.wait_for_commit(commit, 60)
+        self.assertEqual(self.server.count("cars"), 2)
+
+    def sessions(self):
+        """How many WebSockets the server has open."""
+        for line in self.server.request("GET", "/metrics").body.decode().splitlines():
+            if line.startswith("websocket_connections"):
+                return int(float(line.rsplit(" ", 1)[1]))
+        return 0
+
+    def test_delays_and_resets_cost_nothing_but_time(self):
+        peers = {name: Peer(self.workspace, name, Through(self.server, self.proxy), [SELECT]) for name in "ab"}
+        self.proxy.delay = 0.02
+        dice = random.Random(3)
+        for number in range(40):
+            name = dice.choice("ab")
+            last = peers[name].execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{name}{number}'}})")
+            if number % 8 == 5:
+                dice.choice((self.proxy.reset, self.proxy.drop))()
+            time.sleep(0.05)
+        self.proxy.delay = 0
+        peers[name].wait_for_commit(last["commitID"], 60)
+        until(lambda: self.server.count("cars") == 40, 60, "everything to arrive")
+        for peer in peers.values():
+            until(lambda: peer.count("cars") == 40, 60, "everything to come back")
+
+    def test_corrupt_bytes_cost_their_own_session(self):
+        """Bits turned over in what one peer sends: a typed end, or nothing at all, and never another's session."""
+        witness = Peer(self.workspace, "witness", self.server, [SELECT])
+        self.proxy.corrupt[UP] = 1.0
+        self.proxy.spare_bytes = 1
+        endings = asyncio.run(self.corrupted(30))
+        self.assertGreater(sum(endings.values()), 15, endings)
+        self.assertTrue(set(endings) & {"1002", "SYNC-0101", "SYNC-0102"}, endings)
+        commit = witness.execute("INSERT INTO cars DOCUMENTS ({'_id': 'w'})")["commitID"]
+        witness.wait_for_commit(commit, 30)
+        self.assertEqual(self.server.query(SELECT), [{"_id": "w"}])
+        self.assertEqual(self.server.request("GET", "/health").status, 200)
+        report(f"30 sessions with turned bits: {endings}")
+
+    async def corrupted(self, count):
+        token = self.server.access_token
+        endings = {}
+        for _ in range(count):
+            peer = WirePeer(self.proxy.origin, self.server.database, self.server.token)
+            try:
+                await asyncio.wait_for(peer.connect(token), 10)
+                await peer.subscribe(SELECT)
+                await peer.until_closed(1)
+                end = peer.closed.code or str(peer.closed.status)
+            except TimeoutError:
+                end = "goes on"
+            except Closed as closed:
+                end = closed.code or str(closed.status)
+            except NotAllowed as refusal:
+                end = f"HTTP {refusal.status}"
+            except (OSError, EOFError, websockets.WebSocketException) as problem:
+                end = type(problem).__name__
+            endings[end] = endings.get(end, 0) + 1
+            self.proxy.reset()
+        return endings
 
 
 class ManyPeers(SystemTest):
