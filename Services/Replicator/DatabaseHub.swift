@@ -16,11 +16,6 @@ import Synchronization
 /// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
 /// operation, so that it is not sent back there; an entry lives from before the append until the fold.
 package actor DatabaseHub {
-    struct OriginKey: Hashable {
-        let actor: ActorID
-        let sequence: UInt64
-    }
-
     package nonisolated let materializer: Materializer
     /// Clock and randomness.
     nonisolated let environment: Environment
@@ -32,11 +27,11 @@ package actor DatabaseHub {
     /// What sessions follow; a change is evaluated once for each distinct query.
     nonisolated let queries = QueryIndex()
     private nonisolated let frames = SharedFrames()
-    var origins: [OriginKey: UInt64] = [:]
+    var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
     /// What it has appended for peers and may not have folded.
-    var unfolded: [UnfoldedAppend] = []
+    nonisolated let unfolded = UnfoldedDocuments()
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     /// The running sessions: whose each is, and how it is told something.
@@ -108,7 +103,8 @@ package actor DatabaseHub {
                 }
                 group.addTask {
                     for await folded in folds {
-                        await self.publish(folded.filter { $0.position.offset > offset })
+                        let isNew = folded.first.map { $0.position.offset > offset } ?? false
+                        await self.publish(isNew ? folded : folded.filter { $0.position.offset > offset })
                     }
                 }
             }
@@ -235,7 +231,7 @@ package actor DatabaseHub {
         running[session] = nil
         queries.leave(session)
         stream.release(session)
-        origins = origins.filter { $0.value != session }
+        origins.forget(session)
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
@@ -261,8 +257,7 @@ package actor DatabaseHub {
     private func publish(_ folded: [FoldedOperation]) {
         var waking: Set<UInt64> = []
         let operations = folded.map { operation in
-            let key = OriginKey(actor: operation.stamp.actor, sequence: operation.sequence)
-            let origin = origins.removeValue(forKey: key)
+            let origin = origins.take(operation.stamp.actor, operation.sequence)
             let found = queries.find(
                 operation.changes.map { ($0.key, $0.before, $0.after, false) }
                     + operation.reaped.map { ($0.key, nil, nil, true) })

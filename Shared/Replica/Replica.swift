@@ -223,6 +223,18 @@ public final class Replica: Sendable {
         shared.withLock { change(&$0.withheld) }
     }
 
+    /// The names of the collections that live subscriptions ask for.
+    var subscribedCollections: [[UInt8]] {
+        shared.withLock { shared in
+            var names: [[UInt8]] = []
+            for query in shared.liveQueries ?? [] {
+                let name = Array(query.collection.utf8)
+                if !names.contains(name) { names.append(name) }
+            }
+            return names
+        }
+    }
+
     /// Whether a live subscription asks for documents of a collection.
     func isSubscribed(_ collection: String) -> Bool {
         shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }

@@ -89,6 +89,27 @@ struct RawStatement: ~Copyable {
     /// Runs a statement that returns no row.
     consuming func run() throws { while try step() {} }
 
+    /// Runs a statement that returns no row, with two blobs that SQLite need not copy.
+    func run(_ first: Int32, _ id: [UInt8], _ second: Int32, _ bytes: [UInt8]) throws {
+        try id.withUnsafeBytes { id in
+            try bytes.withUnsafeBytes { bytes in
+                bindInPlace(first, id)
+                bindInPlace(second, bytes)
+                while try step() {}
+                sqlite3_reset(handle)
+                sqlite3_clear_bindings(handle)
+            }
+        }
+    }
+
+    private func bindInPlace(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+        if bytes.isEmpty {
+            sqlite3_bind_zeroblob(handle, index, 0)
+        } else {
+            sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
+        }
+    }
+
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }

@@ -33,11 +33,9 @@ enum DocumentRows {
         _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: [UInt8], _ database: Database
     ) throws -> Bool {
         let statement = try table.statement(.addition, database)
-        statement.bind(1, id.bytes)
         statement.bind(2, 1)
         statement.bind(3, bits: position)
-        statement.bind(4, state)
-        try statement.run()
+        try statement.run(1, id.bytes, 4, state)
         guard database.changesCount > 0 else { return false }
         let indexes = try table.indexes(database)
         guard !indexes.isEmpty else { return true }
@@ -61,11 +59,9 @@ enum DocumentRows {
         let indexes = try table.indexes(database)
         let before = indexes.isEmpty || isNew ? nil : try entries(table, id, indexes, database)
         let statement = try table.statement(isNew ? .insertion : .replacement, database)
-        statement.bind(1, id.bytes)
         statement.bind(2, live ? 1 : 0)
         statement.bind(3, bits: position)
-        statement.bind(4, state)
-        try statement.run()
+        try statement.run(1, id.bytes, 4, state)
         guard !indexes.isEmpty else { return }
         let number = before?.number ?? database.lastInsertedRowID
         try state.withUnsafeBytes { bytes in

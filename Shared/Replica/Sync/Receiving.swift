@@ -268,6 +268,14 @@ struct Merger {
     mutating func merge(_ update: DocumentUpdate) throws {
         if case .gone(let vector) = update.content { return try forget(update.key, vector) }
         let table = try collections.requireNumber(of: update.key.collection, database)
+        // Mostly a state is of a document that is not here: then nothing is looked up before.
+        if case .state(let bytes) = update.content, let stamp = Insertion.stamp(ofState: bytes),
+            try DocumentRows.add(
+                table, update.key.id, position: state.head + 1, state: bytes, database)
+        {
+            try state.observe(stamp.time)
+            return changed.append(update.key)
+        }
         let stored = try DocumentRows.state(table, update.key.id, database)
         if stored == nil, case .state(let bytes) = update.content {
             return try insert(bytes, update.key, table)

@@ -81,8 +81,14 @@ extension Replica {
             cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence <= ?", database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
+        let subscribed = subscribedCollections
         var keys: Set<DocumentKey> = []
         while try statement.step() {
+            // Mostly all of it is subscribed to: that is seen without decoding it.
+            let isWithin = Operation.isWithin(statement.blob(0)) { name in
+                subscribed.contains { $0.count == name.count && $0.elementsEqual(name) }
+            }
+            if isWithin { continue }
             for change in try Operation(decoding: statement.bytes(0)).changes
             where !isSubscribed(change.collection) {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))

@@ -25,6 +25,8 @@ final class Link: @unchecked Sendable {
         var isGone = false
         /// Whether its process has ended: nothing of it is done any more.
         var isDead = false
+        /// How many bytes of a large message are kept for the next session.
+        var kept: Int?
         /// Actions that are not done yet.
         var outstanding = 0
 

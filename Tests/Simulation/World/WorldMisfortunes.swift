@@ -7,7 +7,7 @@ extension World {
     func misfortune() throws {
         guard !isHealing else { return }
         defer { schedule(.misfortune, in: pace(300, 4_000)) }
-        let all = Faults.names.map(\.0).filter { profile.faults.contains($0) }
+        let all = Faults.names.map(\.0).filter { profile.faults.contains($0) && $0 != .photos }
         guard !all.isEmpty else { return }
         let fault = generator.pick(all)
         let peer = generator.pick(peers)
@@ -58,6 +58,7 @@ extension World {
         note(33) { "peer \(peer.number) is killed" }
         statistics.restarts += 1
         if let link = peer.link { kill(link, atServer: false) }
+        peer.kept.message = nil
         try? peer.replica.close()
         if peer.disk.isOff { peer.disk.restart() }
         try change()

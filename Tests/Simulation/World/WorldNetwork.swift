@@ -24,7 +24,8 @@ extension World {
                 return fail(Violation("a replicator takes no session"))
             }
             do {
-                try connected(peer, instance, hub, origin)
+                let kept = await hub.partial(of: peer.key)
+                try connected(peer, instance, hub, origin, kept)
             } catch {
                 if !peer.disk.isOff { fail(error as? Violation ?? Violation("\(error)")) }
             }
@@ -38,7 +39,7 @@ extension World {
     }
 
     private func connected(
-        _ peer: Peer, _ instance: Instance, _ hub: DatabaseHub, _ origin: UInt64
+        _ peer: Peer, _ instance: Instance, _ hub: DatabaseHub, _ origin: UInt64, _ kept: PartialMessage?
     ) throws {
         guard peer.link == nil, instance.hub === hub else { return }
         nextLink += 1
@@ -53,7 +54,8 @@ extension World {
                 peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
                 creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
-                access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access)
+                access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access,
+                kept: role == .peer ? peer.kept.message : kept)
         }
         let near = configuration(.peer, wall(of: peer.number))
         var far = configuration(.server(origin: origin), now)
@@ -66,7 +68,7 @@ extension World {
                 identity: peer.identity),
             peerStore: PeerStore(
                 replica: peer.replica, executor: .inline,
-                report: { [unowned self] in heard($0, number) }, acknowledged: {}),
+                report: { [unowned self] in heard($0, number) }, acknowledged: {}, kept: peer.kept),
             near: near, far: far)
         links[number] = link
         peer.link = link
@@ -139,8 +141,11 @@ extension World {
 
     private func send(_ frame: [UInt8], _ link: Link, toServer: Bool, _ receiver: Link.End) {
         statistics.frames += 1
-        if !toServer { attempt { try checkSent(frame, link) } }
-        if toServer, profile.faults.contains(.scopes) { attempt { try checkWithheld(frame, link) } }
+        attempt {
+            if !toServer, let message = try link.peer.told.take(frame) { try checkSent(message, link) }
+            guard toServer, let message = try link.peer.said.take(frame) else { return }
+            if profile.faults.contains(.scopes) { try checkWithheld(message, link) }
+        }
         guard !receiver.isGone, !link.isCut else { return }
         receiver.inbox.append(frame)
         let arrival = max(
@@ -160,6 +165,7 @@ extension World {
         trace.note(frame)
         if atServer { noteUpload(frame, link) }
         tell(.frame(frame), link, atServer)
+        if profile.faults.contains(.photos) { keep(link, atServer) }
     }
 
     // MARK: Actions
@@ -192,6 +198,7 @@ extension World {
         } else {
             guard !end.isDead else { return }
             note(6, link, false) { "does \(action.name)" }
+            if case .hide(_, let subscription) = action { willForget(link.peer, but: subscription) }
             let store = link.peerStore
             Task { [self] in
                 do {
@@ -214,6 +221,20 @@ extension World {
                 .tell(link, atServer: atServer, answer, isAnswer: true), in: delay(0, 3, slow: 100))
         }
         if end.isGone { finish(link, atServer) }
+    }
+
+    /// What has come of a large message is there for the next session, as `SessionPump` keeps it.
+    private func keep(_ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        let partial = end.session.partial
+        guard partial?.count != end.kept, !end.isDead else { return }
+        end.kept = partial?.count
+        if atServer {
+            guard link.lifetime == link.instance.lifetime else { return }
+            Task { await link.serverStore.keep(partial) }
+        } else {
+            link.peer.kept.message = partial
+        }
     }
 
     // MARK: The end of a connection
