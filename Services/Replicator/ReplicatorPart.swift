@@ -268,14 +268,21 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
         }
+        // One that slipped in while the others were sent away.
+        if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
+        return await pump.run(live(guest, hub, number, kept), over: connection)
+    }
+
+    private func live(
+        _ guest: Guest, _ hub: DatabaseHub, _ number: UInt64, _ kept: PartialMessage?
+    ) -> LiveSession {
+        let identity = guest.identity
         var configuration = Session.Configuration(
             role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
             wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
-        // One that slipped in while the others were sent away.
-        if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
-        return await pump.run(Session(configuration), over: connection)
+        return LiveSession(Session(configuration))
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.
