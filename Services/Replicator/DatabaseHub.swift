@@ -173,11 +173,8 @@ package actor DatabaseHub {
         return true
     }
 
-    /// How each running session is ended, in slices.
-    func endings(by count: Int) -> [[@Sendable (SyncError) -> Void]] {
-        let all = running.values.map(\.end)
-        return stride(from: 0, to: all.count, by: count).map { Array(all[$0..<min(all.count, $0 + count)]) }
-    }
+    /// How each running session is ended.
+    func endings() -> [@Sendable (SyncError) -> Void] { running.values.map(\.end) }
 
     /// Keeps what has come of a peer's message for its next session; nil when it is complete. In memory, so
     /// it is a matter of this instance and this run, and bounded: the oldest go first.

@@ -14,6 +14,9 @@ public enum Limits {
     public static let progressOperations: UInt64 = 4_096
     /// How long it is not told at most: what it has to read again when its connection breaks stays short.
     public static let progressInterval = Duration.seconds(5)
+    /// How often queries are evaluated for one operation in the index, under its lock: some tens of
+    /// milliseconds. The rest is left to the sessions that follow them.
+    static let evaluationsPerOperation = 100_000
     /// Encoded frames that are kept for the other receivers: those of some moments ago.
     public static let sharedFrames = 256
     /// Their bytes.
@@ -25,8 +28,12 @@ public enum Limits {
     /// Sessions sent away at a time when the instance drains, and how long after each such slice the next one
     /// follows: so that ten thousand peers do not all knock at the next instance in the same moment.
     static let drainSlice = 100
+    /// The most slices, so that all are told within two seconds.
+    static let drainSlices = 100
     /// See `drainSlice`.
     static let drainPause = Duration.milliseconds(20)
+    /// Databases or sessions that one admin request lists.
+    static let listedRows = 1_000
     /// Operations that one admin request lists.
     static let listedOperations = 1_000
     /// Their bytes.

@@ -131,6 +131,7 @@ struct LiveStream {
             let operation = concerned.operation
             let bytes = operation.changes.reduce(64 + 8 * concerned.numbers.count) {
                 $0 + ($1.delta?.count ?? 0) + $1.after.count + ($1.before?.count ?? 0)
+                    + 8 * ($1.matches?.count ?? 0)
             }
             entries.append(Entry(operation: operation, numbers: concerned.numbers, size: bytes))
             size += bytes

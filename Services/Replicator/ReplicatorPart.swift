@@ -24,7 +24,9 @@ public final class ReplicatorPart: ServicePart {
     private let housekeeping: HousekeepingOptions
     private let sessions: SessionOptions
     private let admin: AdminCredential?
-    private let draining = Mutex(false)
+    private let draining = Mutex(Draining.no)
+    /// Tells this instance from others behind one address.
+    let instance = String(UInt64.random(in: .min ... .max), radix: 36)
     private let rightsLook: Duration
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
@@ -111,7 +113,7 @@ public final class ReplicatorPart: ServicePart {
     // MARK: Draining
 
     /// Whether no session begins here any more.
-    public var isDraining: Bool { draining.withLock { $0 } }
+    public var isDraining: Bool { draining.withLock { $0 != .no } }
 
     /// How many sessions run here.
     var sessionCount: Int {
@@ -122,25 +124,41 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
+    /// The host stops: drains, and for good.
+    public func drain() async { await drain(.forGood) }
+
     /// Takes no session any more, and sends away those that run: each is told to connect again, some at a
     /// time, and reaches another instance then. Returns when all have gone, or have had their time.
-    public func drain() async {
-        draining.withLock { $0 = true }
+    func drain(_ kind: Draining) async {
+        draining.withLock { $0 = max($0, kind) }
+        var endings: [@Sendable (SyncError) -> Void] = []
+        for hub in hubs.all { endings += await hub.endings() }
         let reason = SyncError(.goingAway, "this instance stops; connect again")
-        for hub in hubs.all {
-            for slice in await hub.endings(by: Limits.drainSlice) {
-                for end in slice { end(reason) }
-                try? await Task.sleep(for: Limits.drainPause)
-            }
+        let slice = max(Limits.drainSlice, endings.count / Limits.drainSlices)
+        for start in stride(from: 0, to: endings.count, by: slice) {
+            for end in endings[start..<min(endings.count, start + slice)] { end(reason) }
+            try? await Task.sleep(for: Limits.drainPause)
         }
         let deadline = ContinuousClock.now + Limits.drainTimeout
-        while await sessionCount > 0, ContinuousClock.now < deadline {
+        while await sessionCount > 0, ContinuousClock.now < deadline, !Task.isCancelled {
             try? await Task.sleep(for: Limits.drainPause)
         }
     }
 
-    /// Takes sessions again.
-    public func undrain() { draining.withLock { $0 = false } }
+    /// Takes sessions again; false when the host is stopping.
+    func undrain() -> Bool {
+        draining.withLock { draining in
+            if draining == .onRequest { draining = .no }
+            return draining == .no
+        }
+    }
+
+    /// Whether the instance sends its sessions away, and for how long.
+    enum Draining: Int, Comparable {
+        case no, onRequest, forGood
+
+        static func < (left: Draining, right: Draining) -> Bool { left.rawValue < right.rawValue }
+    }
 
     /// A database that is open here; nil for one that is not.
     func openHub(of database: String) -> DatabaseHub? {

@@ -37,13 +37,20 @@ struct FanOutTests {
         var dice = SplitMix64(seed: 11)
         let index = QueryIndex()
         index.enter(1)
+        // Composed and decomposed: two names, as documents have them.
+        let (composed, decomposed) = ("\u{E9}", "e\u{301}")
         let texts = [
+            "SELECT * FROM COLLECTION c (n COUNTER) WHERE n = 1",
+            "SELECT * FROM COLLECTION c (s MAP) WHERE s.x = 1",
+            "SELECT * FROM c WHERE `\(composed)` = 1", "SELECT * FROM c WHERE `\(decomposed)` = 1",
             "SELECT * FROM c", "SELECT * FROM c WHERE n = 1", "SELECT * FROM c WHERE n = 1.0",
             "SELECT * FROM c WHERE n = 2 AND s = 'a'", "SELECT * FROM c WHERE s = 'a'",
             "SELECT * FROM c WHERE s = 'b' AND n > 1", "SELECT * FROM c WHERE n > 1",
             "SELECT * FROM c WHERE n = 1 OR n = 2", "SELECT * FROM c WHERE _id = 3",
             "SELECT * FROM c WHERE n = null", "SELECT * FROM c WHERE n IS NULL", "SELECT * FROM d",
             "SELECT * FROM c WHERE 2 = n", "SELECT * FROM c WHERE NOT n = 1",
+            "SELECT * FROM COLLECTION c (n REGISTER) WHERE n = 2",
+            "SELECT * FROM COLLECTION c (m COUNTER) WHERE s = 'a'",
         ]
         let followed = try texts.map { (try Self.query($0), index.follow(try Self.query($0), by: 1)) }
         let values: [Value] = [
@@ -52,7 +59,7 @@ struct FanOutTests {
         for _ in 0..<400 {
             func random() throws -> [UInt8]? {
                 guard dice.next() % 5 > 0 else { return nil }
-                let fields = ["n", "s"].filter { _ in dice.next() % 4 > 0 }
+                let fields = ["n", "s", composed, decomposed].filter { _ in dice.next() % 4 > 0 }
                     .map { ($0, values[Int(dice.next() % UInt64(values.count))]) }
                 return try Self.state(fields, isLive: dice.next() % 6 > 0)
             }
@@ -76,6 +83,27 @@ struct FanOutTests {
             #expect(found.matches[0].undecided.isEmpty)
             #expect(found.sessions == (found.numbers.isEmpty ? [] : [1]))
         }
+    }
+
+    @Test("what may cost much is left to the sessions that ask for it, and holds up nobody else")
+    func bounded() throws {
+        let index = QueryIndex()
+        index.enter(1)
+        let loop = index.follow(try Self.query("SELECT * FROM c WHERE ANY x IN s SATISFIES x = 1 END"), by: 1)
+        let plain = index.follow(try Self.query("SELECT * FROM c WHERE n > 0"), by: 1)
+        let state = try Self.state([("n", .int(1)), ("s", .array([.int(1)]))])
+        let found = index.find([(try Self.key(1), nil, state, false)])
+        #expect(found.matches[0].undecided == [loop.number])
+        #expect(found.matches[0].after == [plain.number])
+        #expect(found.sessions == [1])
+        var kept: [any FollowedQuery] = []
+        for number in 0..<400 { kept.append(index.follow(try Self.query("SELECT * FROM c WHERE n > \(number)"), by: 1)) }
+        let key = try Self.key(1)
+        let whole = index.find((0..<400).map { _ in (key: key, before: nil, after: state, isGone: false) })
+        let asked = whole.matches.reduce(0) { $0 + $1.after.count }
+        let left = whole.matches.reduce(0) { $0 + $1.undecided.count }
+        #expect(asked > 0 && left > 400 * 400 - Limits.evaluationsPerOperation)
+        #expect(whole.numbers.count >= kept.count)
     }
 
     @Test("equal queries are one, whoever asks; the last one to let go takes it away")

@@ -275,7 +275,7 @@ class Network:
     def __init__(self, workspace, cluster):
         self._targets = [cluster.address_of(label) for label in ("replicator", "replicator-2")]
         self.proxy = FaultProxy(workspace, self._targets[0], seed=SEED)
-        cluster.fronts["replicator"] = self.proxy.address
+        cluster.fronts["replicator"] = [self.proxy.address]
         self.faults = 0
 
     def disturb(self, dice):

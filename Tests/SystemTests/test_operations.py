@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.request
 
-from mimeo_harness import FaultProxy, FourProcesses, OneProcess, Peer, until, use_packages
+from mimeo_harness import FaultProxy, FourProcesses, OneProcess, Peer, Postgres, until, use_packages
 from system_test import SystemTest
 
 use_packages()
@@ -151,40 +151,60 @@ class Outside:
 
 
 class Draining(SystemTest):
-    seconds = 120
+    seconds = 180
 
-    def test_a_terminated_replicator_sends_its_peers_elsewhere(self):
-        """Nobody is cut off: each session ends with a reason, and goes on at the other one at once."""
-        cluster = FourProcesses(self.workspace)
-        proxy = FaultProxy(self.workspace, cluster.address_of("replicator"))
-        cluster.fronts["replicator"] = proxy.address
+    def test_a_replicator_that_drains_or_stops_sends_its_peers_elsewhere(self):
+        """nginx knows two on one PostgreSQL log; nobody is cut off, and nothing but what they say leads the peers."""
+        postgres = Postgres(self.workspace).start()
+        cluster = FourProcesses(self.workspace, log=postgres.url)
+        names = ("replicator", "replicator-2")
+        cluster.fronts["replicator"] = [cluster.address_of(name) for name in names]
+        cluster.extra_arguments["replicator-2"] = [
+            "--data", self.workspace.directory / "other", "--admin-token", cluster.data / "auth" / "admin.token"]
         cluster.start()
-        cluster.extra_arguments["replicator-2"] = ["--data", self.workspace.directory / "other"]
         cluster.start_service("replicator", "replicator-2")
         until(lambda: healthy(cluster.client_of("replicator-2")), 30, "the second replicator is not healthy")
-        peers = [Peer(self.workspace, name, cluster, [SELECT]) for name in "abcd"]
-        for peer in peers:
-            peer.wait_for_commit(peer.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{peer.name}'}})")["commitID"])
+        peers = [Peer(self.workspace, name, cluster, [SELECT]) for name in "abcdef"]
+        self.write(peers, "first")
+        credential = (cluster.data / "auth" / "admin.token").read_text().strip()
+        clients = {name: cluster.client_of(name) for name in names}
+
+        def admin(name, method, path):
+            answer = clients[name].request(method, path, headers={"Authorization": f"Bearer {credential}"})
+            self.assertEqual(answer.status, 200, answer.body[:300])
+            return answer.json
+
+        def sessions(name):
+            return len(admin(name, "GET", f"/admin/replicator/databases/{cluster.database}/sessions")["sessions"])
+
+        until(lambda: sessions("replicator") + sessions("replicator-2") == len(peers), 30, "every session")
+        self.assertGreater(sessions("replicator"), 0)
+        self.assertEqual(admin("replicator", "POST", "/admin/replicator/drain")["sessions"], 0)
+        until(lambda: sessions("replicator-2") == len(peers), 60, "all peers at the other")
+        self.write(peers, "drained")
+        self.assertFalse(admin("replicator", "DELETE", "/admin/replicator/drain")["draining"])
         codes = []
-
-        def stop():
-            proxy.target = cluster.address_of("replicator-2")
-            codes.append(cluster.processes["replicator"].stop(signal.SIGTERM))
-
-        stopping = threading.Thread(target=stop)
+        stopping = threading.Thread(target=lambda: codes.append(cluster.processes["replicator-2"].stop(signal.SIGTERM)))
         end = asyncio.run(self.told(cluster, stopping.start))
         self.assertEqual((end.code, end.status), ("SYNC-0503", 1001))
-        for peer in peers:
-            commit = peer.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': 'then-{peer.name}'}})")["commitID"]
-            peer.wait_for_commit(commit, 60)
+        self.write(peers, "stopped")
         stopping.join()
         self.assertEqual(codes, [0])
-        self.assertEqual(cluster.count("cars"), 8)
+        self.assertEqual(sessions("replicator"), len(peers))
+        self.assertEqual(cluster.count("cars"), 3 * len(peers))
+
+    @staticmethod
+    def write(peers, text):
+        for peer in peers:
+            commit = peer.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{text}-{peer.name}'}})")["commitID"]
+            peer.wait_for_commit(commit, 60)
 
     @staticmethod
     async def told(cluster, stop):
         """How the session of a peer ends that is there when the replicator is stopped."""
-        peer = await WirePeer(cluster.origin, cluster.database, cluster.token).connect()
+        client = cluster.client_of("replicator-2")
+        peer = WirePeer(client.origin, cluster.database, cluster.token)
+        await peer.connect(client.access_token)
         await peer.subscribe(SELECT)
         await peer.until(lambda: peer.live)
         stop()
@@ -225,8 +245,14 @@ class Admin(SystemTest):
                   if one["id"] == self.server.database]
         self.assertEqual((row["sessions"], row["queries"], row["lag"]), (2, 1, 0), row)
         first = sessions[0]["session"]
+        instance, _, number = first.partition("-")
+        self.assertEqual(self.admin("GET", "/admin/replicator/databases")["instance"], instance)
         self.admin("DELETE", f"{self.base}/sessions/{first}", 204)
-        self.admin("DELETE", f"{self.base}/sessions/{first + 1000}", 404)
+        for other in (f"{instance}-{number}000", f"other-{number}", number, "x"):
+            self.admin("DELETE", f"{self.base}/sessions/{other}", 404)
+        (second,) = self.admin("GET", f"{self.base}/sessions?after={number}&limit=1")["sessions"]
+        self.assertGreater(second["number"], int(number))
+        self.admin("GET", f"{self.base}/sessions?limit=0", 400)
 
         def anew():
             numbers = [one["session"] for one in self.admin("GET", f"{self.base}/sessions")["sessions"]]
@@ -237,11 +263,12 @@ class Admin(SystemTest):
     def test_a_drained_instance_takes_no_session_until_it_is_told_to(self):
         peer = Peer(self.workspace, "a", self.server, [SELECT])
         peer.wait_for_commit(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 1})")["commitID"])
-        self.assertEqual(self.admin("POST", "/admin/replicator/drain"), {"draining": True, "sessions": 0})
+        answer = self.admin("POST", "/admin/replicator/drain")
+        self.assertEqual((answer["draining"], answer["sessions"]), (True, 0))
         self.assertEqual(self.server.request("GET", "/admin/replicator/health").status, 503)
         commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 2})")["commitID"]
         time.sleep(1.5)
-        self.assertEqual(self.admin("GET", f"{self.base}/sessions"), {"sessions": []})
+        self.assertEqual(self.admin("GET", f"{self.base}/sessions")["sessions"], [])
         self.assertEqual(self.server.count("cars"), 1)
         self.admin("DELETE", "/admin/replicator/drain")
         peer.wait_for_commit(commit, 60)
@@ -260,7 +287,7 @@ class Admin(SystemTest):
         self.admin("GET", f"{self.base}/log?limit=0", 400)
         self.admin("POST", f"{self.base}/truncations", 409)
         self.assertEqual(self.admin("POST", f"{self.base}/snapshots", 201)["offset"], 5)
-        self.assertEqual(self.admin("POST", f"{self.base}/truncations?keep=2", 201), {"truncated": 3})
+        self.assertEqual(self.admin("POST", f"{self.base}/truncations?keep=2", 201)["truncated"], 3)
         self.admin("GET", f"{self.base}/log?after=1", 410)
         self.assertEqual([one["offset"] for one in self.admin("GET", f"{self.base}/log")["operations"]], [4, 5])
         self.admin("GET", "/admin/replicator/databases/nothing/log", 404)

@@ -39,11 +39,11 @@ struct AdminRoutes: Sendable {
             if path.hasSuffix("/drain") {
                 return await drain(method == .post)
             }
-            return try await listDatabases()
+            return try await listDatabases(request)
         }
         guard try await log.databaseExists(database) else { throw ReplicatorError.unknownDatabase }
         switch (method, path.split(separator: "/").last.map(String.init)) {
-        case (.get, "sessions"): return await listSessions(database)
+        case (.get, "sessions"): return try await listSessions(database, request)
         case (.delete, _): return try await disconnect(database, context.parameters.require("session"))
         case (.get, _): return try await readLog(database, request)
         case (.post, "snapshots"): return try await snapshot(database)
@@ -52,15 +52,19 @@ struct AdminRoutes: Sendable {
     }
 
     private func drain(_ begins: Bool) async -> Response {
-        if begins { await part.drain() } else { part.undrain() }
-        return Self.json(["draining": .bool(begins), "sessions": .int(Int64(await part.sessionCount))])
+        if begins { await part.drain(.onRequest) } else { _ = part.undrain() }
+        return json(["draining": .bool(part.isDraining), "sessions": .int(Int64(await part.sessionCount))])
     }
 
     // MARK: Databases and sessions
 
-    private func listDatabases() async throws -> Response {
+    /// `?after=ID&limit=COUNT`, in the order of the ids.
+    private func listDatabases(_ request: Request) async throws -> Response {
+        let after = request.uri.queryParameters.get("after")
+        let limit = try rows(request)
         var rows: [Value] = []
-        for database in try await log.databases() {
+        let all = try await log.databases().sorted { utf8Precedes($0, $1) }
+        for database in all.filter({ id in after.map { utf8Precedes($0, id) } ?? true }).prefix(limit) {
             let head = try await log.head(of: database).offset
             let snapshot = try await log.snapshot(of: database)?.position.offset
             var row: [(key: String, value: Value)] = [
@@ -79,20 +83,32 @@ struct AdminRoutes: Sendable {
             }
             rows.append(.object(ObjectValue(row)))
         }
-        return Self.json(["databases": .array(rows), "draining": .bool(part.isDraining)])
+        return json(["databases": .array(rows), "draining": .bool(part.isDraining)])
     }
 
-    private func listSessions(_ database: String) async -> Response {
-        guard let hub = part.openHub(of: database) else { return Self.json(["sessions": .array([])]) }
+    /// `?after=NUMBER&limit=COUNT`, in the order of their numbers.
+    private func listSessions(_ database: String, _ request: Request) async throws -> Response {
+        let after = try number("after", request) ?? 0
+        let limit = try rows(request)
+        guard let hub = part.openHub(of: database) else { return json(["sessions": .array([])]) }
         let head = await hub.materializer.position.offset
-        let reports = await hub.sessionReports()
-        return Self.json(["sessions": .array(reports.map { $0.value(head: head) })])
+        let reports = await hub.sessionReports().filter { $0.number > after }.prefix(limit)
+        return json(["sessions": .array(reports.map { $0.value(head: head, at: part.instance) })])
     }
 
-    private func disconnect(_ database: String, _ text: String) async throws -> Response {
-        guard let number = UInt64(text), let hub = part.openHub(of: database), await hub.disconnect(number)
+    /// A session's name says at which instance it runs: behind a balancer another one may be asked.
+    private func disconnect(_ database: String, _ name: String) async throws -> Response {
+        let parts = name.split(separator: "-")
+        guard parts.count == 2, parts[0] == part.instance, let number = UInt64(parts[1]),
+            let hub = part.openHub(of: database), await hub.disconnect(number)
         else { throw ReplicatorError.unknownSession }
         return Response(status: .noContent)
+    }
+
+    private func rows(_ request: Request) throws -> Int {
+        let limit = try number("limit", request) ?? UInt64(Limits.listedRows)
+        guard limit > 0 else { throw ReplicatorError.malformedRequest }
+        return Int(min(limit, UInt64(Limits.listedRows)))
     }
 
     // MARK: The log
@@ -132,7 +148,7 @@ struct AdminRoutes: Sendable {
             ]
             return row
         }
-        return Self.json(["operations": .array(rows)])
+        return json(["operations": .array(rows)])
     }
 
     /// Writes a snapshot of what is folded, and removes nothing.
@@ -141,7 +157,7 @@ struct AdminRoutes: Sendable {
         (options.snapshotOperations, options.keptOperations) = (0, .max)
         _ = try await keepHouse(of: database, options)
         guard let snapshot = try await log.snapshot(of: database) else { throw ReplicatorError.noSnapshot }
-        return Self.json(
+        return json(
             [
                 "offset": .int(Int64(clamping: snapshot.position.offset)),
                 "bytes": .int(Int64(clamping: snapshot.bytes)),
@@ -156,7 +172,7 @@ struct AdminRoutes: Sendable {
         guard try await log.snapshot(of: database) != nil else { throw ReplicatorError.noSnapshot }
         _ = try await keepHouse(of: database, options)
         let offset = try await log.truncation(of: database).offset
-        return Self.json(["truncated": .int(Int64(clamping: offset))], status: .created)
+        return json(["truncated": .int(Int64(clamping: offset))], status: .created)
     }
 
     /// A turn of the housekeeping out of its turn; one process at a time does it, as ever.
@@ -177,8 +193,12 @@ struct AdminRoutes: Sendable {
         return number
     }
 
-    private static func json(_ value: Value, status: HTTPResponse.Status = .ok) -> Response {
-        .json(JSONText.print(value).utf8, status: status, headers: [.cacheControl: "no-store"])
+    /// With the instance that answers.
+    private func json(_ value: Value, status: HTTPResponse.Status = .ok) -> Response {
+        var members = value.objectValue ?? ObjectValue()
+        members["instance"] = .string(part.instance)
+        return .json(
+            JSONText.print(.object(members)).utf8, status: status, headers: [.cacheControl: "no-store"])
     }
 
     private static func hexadecimal(_ number: UInt64) -> String {

@@ -19,10 +19,10 @@ package struct SessionReport: Sendable {
     /// The offset up to which the live stream was taken by it; what is behind the head lags.
     package let offset: UInt64
 
-    /// As JSON; `head` is the log's.
-    func value(head: UInt64) -> Value {
+    /// As JSON; `head` is the log's, `instance` where it runs.
+    func value(head: UInt64, at instance: String) -> Value {
         [
-            "session": .int(Int64(clamping: number)), "userID": .string(userID),
+            "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)), "userID": .string(userID),
             "peerKey": peerKey.map { .string($0) } ?? .null,
             "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),
             "unsentBytes": .int(Int64(unsentBytes)), "offset": .int(Int64(clamping: offset)),

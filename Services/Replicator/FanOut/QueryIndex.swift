@@ -8,8 +8,11 @@ import Synchronization
 /// value the document has are evaluated at all.
 ///
 /// Invariants: equal queries (by canonical key) have one number for as long as one session follows them, and
-/// numbers are never used again; a query stands under one field, or among those without one. `state` guards
-/// everything; it is held while a change is evaluated, so that a query that comes meanwhile comes behind it.
+/// numbers are never used again; a query stands under one field, or among those without one. Under a field
+/// stand only queries that mean the same by its path: those that declare types of fields stand among the
+/// others. `state` guards everything; it is held while a change is evaluated, so that a query that comes
+/// meanwhile comes behind it. So evaluating is bounded: queries that go through a document's elements, and
+/// those beyond `Limits.evaluationsPerOperation`, are left to the sessions themselves.
 final class QueryIndex: Sendable {
     private struct Entry {
         let query: SubscriptionQuery
@@ -24,7 +27,8 @@ final class QueryIndex: Sendable {
     }
 
     private struct Collection {
-        var fields: [[String]: Field] = [:]
+        /// By the bytes of the path's names.
+        var fields: [[[UInt8]]: Field] = [:]
         /// Queries that ask for no value of a field.
         var others: Set<UInt64> = []
         /// How many queries there are in all.
@@ -88,14 +92,20 @@ final class QueryIndex: Sendable {
         state.entries[number] = Entry(query: query, followers: [:])
         var collection = state.collections[Array(query.collection.utf8)] ?? Collection()
         collection.count += 1
-        if let equality = query.equalities.first {
-            collection.fields[equality.path, default: Field(predicate: equality)]
+        if let (path, equality) = Self.equality(of: query) {
+            collection.fields[path, default: Field(predicate: equality)]
                 .numbers[equality.key, default: []].insert(number)
         } else {
             collection.others.insert(number)
         }
         state.collections[Array(query.collection.utf8)] = collection
         return number
+    }
+
+    /// What a query is looked up by; nil for one that is asked itself.
+    private static func equality(of query: SubscriptionQuery) -> ([[UInt8]], EqualityPredicate)? {
+        guard !query.declaresTypes, let equality = query.equalities.first else { return nil }
+        return (equality.path.map { Array($0.utf8) }, equality)
     }
 
     private func unfollow(_ number: UInt64, _ session: UInt64) {
@@ -118,15 +128,15 @@ final class QueryIndex: Sendable {
         state.numbers[query.canonicalKey] = nil
         let name = Array(query.collection.utf8)
         state.collections[name]?.count -= 1
-        if let equality = query.equalities.first {
-            let isLast = state.collections[name]?.fields[equality.path]?.numbers[equality.key]?.count == 1
+        if let (path, equality) = Self.equality(of: query) {
+            let isLast = state.collections[name]?.fields[path]?.numbers[equality.key]?.count == 1
             if isLast {
-                state.collections[name]?.fields[equality.path]?.numbers[equality.key] = nil
-                if state.collections[name]?.fields[equality.path]?.numbers.isEmpty ?? false {
-                    state.collections[name]?.fields[equality.path] = nil
+                state.collections[name]?.fields[path]?.numbers[equality.key] = nil
+                if state.collections[name]?.fields[path]?.numbers.isEmpty ?? false {
+                    state.collections[name]?.fields[path] = nil
                 }
             } else {
-                state.collections[name]?.fields[equality.path]?.numbers[equality.key]?.remove(number)
+                state.collections[name]?.fields[path]?.numbers[equality.key]?.remove(number)
             }
         } else {
             state.collections[name]?.others.remove(number)
@@ -154,6 +164,7 @@ final class QueryIndex: Sendable {
         state.withLock { state in
             var found = Found()
             var all: Set<UInt64> = []
+            var budget = Limits.evaluationsPerOperation
             for change in changes {
                 guard let collection = state.collections[Array(change.key.collection.utf8)] else {
                     found.matches.append(QueryMatches())
@@ -168,8 +179,8 @@ final class QueryIndex: Sendable {
                     }
                     continue
                 }
-                let before = Self.matches(change.key, change.before, collection, state.entries)
-                let after = Self.matches(change.key, change.after, collection, state.entries)
+                let before = Self.matches(change.key, change.before, collection, state.entries, &budget)
+                let after = Self.matches(change.key, change.after, collection, state.entries, &budget)
                 let undecided = before.undecided.union(after.undecided)
                 found.matches.append(
                     QueryMatches(
@@ -192,7 +203,8 @@ final class QueryIndex: Sendable {
     /// The queries that one state matches, and those that say nothing about it. A state that cannot be read
     /// is left to every query of the collection.
     private static func matches(
-        _ key: DocumentKey, _ bytes: [UInt8]?, _ collection: Collection, _ entries: [UInt64: Entry]
+        _ key: DocumentKey, _ bytes: [UInt8]?, _ collection: Collection, _ entries: [UInt64: Entry],
+        _ budget: inout Int
     ) -> (matching: Set<UInt64>, undecided: Set<UInt64>) {
         guard let bytes, !bytes.isEmpty else { return ([], []) }
         var matching: Set<UInt64> = []
@@ -210,6 +222,11 @@ final class QueryIndex: Sendable {
                 func evaluate(_ numbers: Set<UInt64>) {
                     for number in numbers {
                         guard let query = entries[number]?.query else { continue }
+                        guard budget > 0, !query.goesThroughElements else {
+                            undecided.insert(number)
+                            continue
+                        }
+                        budget -= 1
                         do {
                             if try query.matches(record) { matching.insert(number) }
                         } catch {

@@ -47,6 +47,9 @@ public struct QueryMatches: Sendable, Equatable {
         self.undecided = undecided
     }
 
+    /// How many numbers it holds.
+    public var count: Int { before.count + after.count + undecided.count }
+
     /// Whether a query matched before and matches after; nil where it has to be asked itself.
     func answer(for number: UInt64) -> (before: Bool, after: Bool)? {
         guard !Self.holds(undecided, number) else { return nil }

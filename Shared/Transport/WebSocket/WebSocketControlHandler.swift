@@ -19,6 +19,9 @@ final class WebSocketControlHandler: ChannelInboundHandler {
     private let missedBeforeDead: Int
     private let unread: UnreadFrames
     private var missed = 0
+    /// The latest ping that could not be answered yet, because the other side does not read: only that one is
+    /// (RFC 6455 section 5.5.3), or answers would pile up.
+    private var unanswered: ByteBuffer?
     private var timer: RepeatedTask?
 
     init(role: WebSocketConnection.Role, configuration: WebSocketConfiguration, unread: UnreadFrames) {
@@ -53,7 +56,11 @@ final class WebSocketControlHandler: ChannelInboundHandler {
         let isSound = frame.fin && frame.reservedBits.isEmpty && (frame.maskKey != nil) == !masks
         switch frame.opcode {
         case .ping where isSound:
-            send(WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData), context)
+            if context.channel.isWritable {
+                pong(frame.unmaskedData, context)
+            } else {
+                unanswered = frame.unmaskedData
+            }
         case .pong where isSound:
             break
         default:
@@ -62,12 +69,24 @@ final class WebSocketControlHandler: ChannelInboundHandler {
         }
     }
 
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable, let data = unanswered {
+            unanswered = nil
+            pong(data, context)
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func pong(_ data: ByteBuffer, _ context: ChannelHandlerContext) {
+        send(WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: data), context)
+    }
+
     private func tick(_ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
         if unread.isEmpty { missed += 1 } else { missed = 0 }
         if missed > missedBeforeDead {
             context.close(promise: nil)
-        } else {
+        } else if context.channel.isWritable {
             send(WebSocketFrame(fin: true, opcode: .ping, maskKey: mask, data: ByteBuffer()), context)
         }
     }
