@@ -108,7 +108,7 @@ public final class Replica: Sendable {
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
-                    opened = try Replica.openState(database, path: path, environment, logger)
+                    opened = try Replica.openState(database, path: path, role, environment, logger)
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
@@ -213,8 +213,11 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
     }
 
+    /// The live subscriptions.
+    var liveQueries: [SubscriptionQuery] { shared.withLock { $0.liveQueries ?? [] } }
+
     /// The keys of the live subscriptions.
-    var liveKeys: [[UInt8]] { shared.withLock { $0.liveQueries?.map(\.canonicalKey) ?? [] } }
+    var liveKeys: [[UInt8]] { liveQueries.map(\.canonicalKey) }
 
     /// What is withheld from the server.
     var withheld: WithheldCollections { shared.withLock { $0.withheld } }
@@ -339,7 +342,7 @@ public final class Replica: Sendable {
 
     /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).
     private static func openState(
-        _ database: Database, path: String, _ environment: Environment, _ logger: Logger
+        _ database: Database, path: String, _ role: Role, _ environment: Environment, _ logger: Logger
     ) throws -> StoreState {
         guard let file = DirectoryLock.identity(of: path) else {
             throw ReplicaError(.directoryUnusable, "cannot read \(path)")
@@ -363,6 +366,10 @@ public final class Replica: Sendable {
             logger.notice("the store was copied or restored: it writes as a new actor from now on")
             try state.save(database)
         }
+        // A store that was put back in place writes as the actor that it was, and goes on from where it was;
+        // where its clock only counts (the wall's is behind) it would draw the stamps of its other history
+        // again. Less than the millisecond by which a store may be ahead of what it has seen.
+        if role == .peer { state.clock.skip(environment.random() % ReplicaLimits.skippedTimestamps) }
         return state
     }
 }

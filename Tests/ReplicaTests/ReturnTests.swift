@@ -405,6 +405,8 @@ struct HeldTests {
             #expect(page.documents.map(\.id) == [try DocumentID(1), try DocumentID(3)])
             #expect(page.isLast)
             #expect(try replica.held(of: query, after: try DocumentID(1)).documents.count == 1)
+            let all = try replica.held(of: query, after: nil, isWhole: true)
+            #expect(try all.documents.map(\.id) == (1...3).map { try DocumentID(.int($0)) })
         }
     }
 }

@@ -53,6 +53,8 @@ final class Peer: @unchecked Sendable {
     var heard = Messages()
     /// What it has told that it holds: it may be told what became of that.
     var listed: Set<DocumentKey> = []
+    /// Documents that it named to a restored log while it might not write them: the log takes none of them.
+    var ungiven: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.
     var earlier: Backup?
     var rollBacks = 0

@@ -28,6 +28,7 @@ extension World {
             peer.keyNumber = original.keyNumber
             peer.written = original.written
             peer.rights = original.rights
+            peer.ungiven = original.ungiven
             peer.isForgetful = true
         } else if peer.holdsEverything {
             try Collections.everything.forEach { try hold($0, peer) }

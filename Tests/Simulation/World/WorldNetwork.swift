@@ -81,16 +81,13 @@ extension World {
         }
         link.listener = peer.replica.addListener { [unowned self] commit in
             guard !link.near.isGone else { return }
-            if let actor = commit.actor {
-                schedule(
-                    .tell(link, atServer: false, .ownOperationAdded(actor), isAnswer: false),
-                    in: delay(0, 2, slow: 0))
+            // In the order of the commits, as `Inbox` keeps it.
+            func tellLater(_ event: Event) {
+                link.lastCommitTold = max(link.lastCommitTold, now + delay(0, 2, slow: 0))
+                schedule(.tell(link, atServer: false, event, isAnswer: false), at: link.lastCommitTold)
             }
-            if !commit.wanted.isEmpty {
-                schedule(
-                    .tell(link, atServer: false, .wanted(commit.wanted), isAnswer: false),
-                    in: delay(0, 2, slow: 0))
-            }
+            if let actor = commit.actor { tellLater(.ownOperationAdded(actor)) }
+            if !commit.wanted.isEmpty { tellLater(.wanted(commit.wanted)) }
         }
     }
 
@@ -184,6 +181,7 @@ extension World {
                 apply(link.peer.rights, link)
                 return performed(.renewed, link, true)
             }
+            noteGiving(action, link)
             let store = link.serverStore
             link.tasks.append(
                 Task { [self] in
