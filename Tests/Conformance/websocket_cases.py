@@ -186,7 +186,7 @@ def cases(greeting):
             is_alive(line)
         case(name, run)
 
-    _framing(case, answers, greeting)
+    _framing(answers, greeting)
     _pings(ponged, answers, closes, small)
     for bits in range(1, 8):
         for opcode, payload in ((BINARY, small), (PING, b"x"), (CLOSE, b"\x03\xe8"), (PONG, b""), (TEXT, b"x")):
@@ -203,7 +203,7 @@ def cases(greeting):
     return found
 
 
-def _framing(case, answers, greeting):
+def _framing(answers, greeting):
     for size in (125, 126, 127, 128, 65535, 65536, 65537, 1 << 20):
         answers(f"1 a message of {size} bytes", sending((BINARY, greeting(size))))
     for size, piece in ((200, 1), (65536, 997), (65536, 1024), (1 << 20, 4096)):
@@ -212,7 +212,11 @@ def _framing(case, answers, greeting):
             for place in range(0, len(data), piece):
                 line.send_bytes(data[place:place + piece])
         answers(f"1 a message of {size} bytes in writes of {piece}", chopped)
-    del case
+
+    # Section 5.2 lets nobody write a length longer than need be; our decoder, SwiftNIO's, reads one as it stands.
+    for size, form in ((120, 2), (120, 8), (200, 8), (65535, 8)):
+        answers(f"1 a message of {size} bytes, its length written in {form}, as it stands",
+                sending((BINARY, greeting(size), {"length_bytes": form})))
 
 
 def _pings(ponged, answers, closes, small):

@@ -18,9 +18,12 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance")
 import cbor2  # noqa: E402
 import websockets.sync.client  # noqa: E402
 import websocket_cases  # noqa: E402
-from websocket_cases import Broken, Line, cases  # noqa: E402
+from websockets.frames import OP_BINARY, OP_CLOSE, OP_PONG  # noqa: E402
+from websockets.server import ServerProtocol  # noqa: E402
+from websocket_cases import Broken, Line, cases, is_alive  # noqa: E402
 from wsproto import ConnectionType, WSConnection  # noqa: E402
-from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, Pong, Request  # noqa: E402
+from wsproto.events import (  # noqa: E402
+    AcceptConnection, BytesMessage, CloseConnection, Ping, Pong, Request)
 
 SYNC = "/_ditto/sync"
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -138,6 +141,30 @@ class Server(Cases):
         connected.close()
         self.assertIn(status, (400, 405, 426))
 
+    def test_pings_that_nobody_reads_the_answers_of(self):
+        """The server keeps one answer, not all of them, and others go on."""
+        line = self.connect()
+        flood = b"".join(websocket_cases.frame(websocket_cases.PING, bytes(100), mask=bytes(4)) for _ in range(1000))
+        line.socket.settimeout(3)
+        before, sent = self.memory(), 0
+        try:
+            for _ in range(300):
+                line.socket.sendall(flood)
+                sent += 1000
+        except TimeoutError:
+            pass  # it is held back: that is as good
+        grown = self.memory() - before
+        report(f"{sent} pings unread: the server's memory grew by {grown / 1e6:.1f} MB")
+        self.assertLess(grown, 24_000_000)
+        is_alive(self.connect())
+        line.socket.close()
+
+    def memory(self):
+        for entry in pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines():
+            if entry.startswith("RssAnon:"):
+                return int(entry.split()[1]) * 1024
+        raise AssertionError("no RssAnon")
+
     def test_websockets_of_python(self):
         """The library `websockets`, with fragments and pings of its own making."""
         url = self.server.origin.replace("http", "ws", 1) + SYNC
@@ -193,6 +220,7 @@ class RawServer:
         self.database, self.token = "raw", "raw"
         self.upgraded = queue.Queue()
         self.answer = self.good_answer
+        """Makes the 101; None leaves the request to the test."""
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self):
@@ -226,6 +254,8 @@ class RawServer:
         head, _, rest = received.partition(b"\r\n\r\n")
         first, *lines = head.split(b"\r\n")
         fields = {name.strip().lower(): content.strip() for name, content in (line.split(b":", 1) for line in lines)}
+        if first.startswith(b"GET /_ditto/sync") and self.answer is None:
+            return self.upgraded.put((connected, received, fields))
         if first.startswith(b"GET /_ditto/sync"):
             connected.sendall(self.answer(fields[b"sec-websocket-key"]).encode())
             return self.upgraded.put((connected, rest, fields))
@@ -268,6 +298,78 @@ class ClientSide(Cases):
     def test_the_case_list(self):
         self.run_cases(self.greeting, self.connect, "client")
         self.assertEqual(self.peer.query("SELECT * FROM cars"), [])
+
+    def request(self):
+        """A socket, and the bytes of the request that the client sends on it."""
+        self.server.answer = None
+        self.peer.stop_sync()
+        while not self.server.upgraded.empty():
+            self.server.upgraded.get()[0].close()
+        self.peer.start_sync()
+        connected, received, _ = self.server.upgraded.get(timeout=60)
+        self.addCleanup(connected.close)
+        return connected, received
+
+    def test_websockets_of_python(self):
+        """A server of the library `websockets`: fragments, a ping between them, and a close that it asks for."""
+        connected, received = self.request()
+        protocol = ServerProtocol(subprotocols=["mimeo.sync.1"], max_size=1 << 21)
+        protocol.receive_data(received)
+        (asked,) = protocol.events_received()
+        protocol.send_response(protocol.accept(asked))
+        greeting = self.greeting(None)
+        frames = []
+
+        def flush():
+            connected.sendall(b"".join(protocol.data_to_send()))
+
+        def until_frame(opcode):
+            while not any(frame.opcode is opcode for frame in frames):
+                protocol.receive_data(connected.recv(65536))
+                frames.extend(protocol.events_received())
+            return next(frame for frame in frames if frame.opcode is opcode)
+
+        flush()
+        self.assertEqual(cbor2.loads(until_frame(OP_BINARY).data)[0], 1)
+        frames.clear()
+        protocol.send_binary(greeting[:9], fin=False)
+        protocol.send_ping(b"between")
+        protocol.send_continuation(greeting[9:], fin=True)
+        flush()
+        self.assertEqual(until_frame(OP_PONG).data, b"between")
+        self.assertEqual(cbor2.loads(until_frame(OP_BINARY).data)[0], 2)
+        protocol.send_close(1001, "bye")
+        flush()
+        until_frame(OP_CLOSE)
+        self.assertEqual((protocol.close_rcvd.code, protocol.close_rcvd_then_sent), (1001, False))
+
+    def test_wsproto_of_python(self):
+        """A server of the library `wsproto`, likewise."""
+        connected, received = self.request()
+        protocol = WSConnection(ConnectionType.SERVER)
+        protocol.receive_data(received)
+        waiting = list(protocol.events())
+
+        def event(kind):
+            while True:
+                while not waiting:
+                    protocol.receive_data(connected.recv(65536) or None)
+                    waiting.extend(protocol.events())
+                found = waiting.pop(0)
+                if isinstance(found, kind):
+                    return found
+
+        self.assertEqual(event(Request).subprotocols, ["mimeo.sync.1"])
+        connected.sendall(protocol.send(AcceptConnection(subprotocol="mimeo.sync.1")))
+        self.assertEqual(cbor2.loads(bytes(event(BytesMessage).data))[0], 1)
+        greeting = self.greeting(None)
+        connected.sendall(protocol.send(BytesMessage(greeting[:9], message_finished=False)))
+        connected.sendall(protocol.send(Ping(b"between")))
+        connected.sendall(protocol.send(BytesMessage(greeting[9:], message_finished=True)))
+        self.assertEqual(bytes(event(Pong).payload), b"between")
+        self.assertEqual(cbor2.loads(bytes(event(BytesMessage).data))[0], 2)
+        connected.sendall(protocol.send(CloseConnection(1001, "bye")))
+        self.assertEqual(event(CloseConnection).code, 1001)
 
     def test_the_opening_handshake(self):
         """Section 4.1: what the client asks for, and what it takes for an answer."""
