@@ -1,7 +1,7 @@
 """The replicator over sockets, beside Redis and the disk of the same minute: `scripts/bench-network [--only c,d,e,f]`.
 
     (c) one durable write to the last of 100 subscribers, beside Redis (`appendfsync always`, XADD and PUBLISH); of 1,000
-    (d) what a write costs with 10,000 distinct equality subscriptions, beside what it costs with 10
+    (d) what a write costs with 10,000 distinct equality subscriptions, beside what it costs with 10: arrival, processor
     (e) the memory of 10,000 idle sessions, and of 100 subscribers with 100,000 documents
     (f) a durable write at one peer to the observer at another, in fsyncs of the same minute
 
@@ -273,32 +273,35 @@ def fan_out(workspace, rounds):
 
 
 def equality(workspace, rounds):
-    """Writes that one subscription each matches; wall time to the acknowledgement, and the server's processor time."""
+    """Writes that one subscription each matches: until they arrive there, and the server's processor time."""
     suite = Suite(workspace)
     writer = Writer(suite)
+    statement = "SELECT * FROM cars WHERE owner = :owner"
+    held = [suite.session([(statement, {"owner": f"o{number}"})]) for number in range(10)]
 
     def measure(owners):
         cpu, wall = suite.replicator.processor_seconds(), []
         for number in range(rounds):
+            owner = number * 7919 % owners
+            receiver = Receivers([(held[owner] if owner < 10 else held[10 + (owner - 10) // 100]).socket])
+            marker = b"%d-%d-" % (owners, number)
             started = time.perf_counter()
-            writer.upload({**FIELDS, "owner": f"o{number % owners}"}, "m")
-            writer.acknowledged()
+            writer.upload({**FIELDS, "owner": f"o{owner}"}, marker.decode())
+            receiver.until_all_have(marker)
             wall.append(time.perf_counter() - started)
+            writer.acknowledged()
         time.sleep(0.5)
         return statistics.median(wall), (suite.replicator.processor_seconds() - cpu) / rounds
 
-    statement = "SELECT * FROM cars WHERE owner = :owner"
-    held = [suite.session([(statement, {"owner": f"o{number}"})]) for number in range(10)]
     measure(10)
     few = measure(10)
-    held += [suite.session([(statement, {"owner": f"o{start + number}"}) for number in range(100)])
+    held += [suite.session([(statement, {"owner": f"o{number}"}) for number in range(start, min(start + 100, 10_000))])
              for start in range(10, 10_000, 100)]
     many = measure(10_000)
-    row("(d) a write with 10,000 distinct equality subscriptions, to its acknowledgement", f"{1000 * many[0]:.2f} ms",
-        f"with 10: {1000 * few[0]:.2f} ms", f"{many[0] / few[0]:.2f}", "≤ 2")
+    row("(d) a write with 10,000 distinct equality subscriptions, to the one that it matches",
+        f"{1000 * many[0]:.2f} ms", f"with 10: {1000 * few[0]:.2f} ms", f"{many[0] / few[0]:.2f}", "≤ 2")
     row("(d) the same in the replicator's processor time", f"{1000 * many[1]:.2f} ms", f"with 10: {1000 * few[1]:.2f} ms",
         f"{many[1] / few[1]:.2f}", "≤ 2")
-    del held
 
 
 def memory(workspace, sessions):
