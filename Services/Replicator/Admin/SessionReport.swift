@@ -1,6 +1,4 @@
 import CRDT
-import Sync
-import Synchronization
 
 /// What an operator is told of one running session.
 package struct SessionReport: Sendable {
