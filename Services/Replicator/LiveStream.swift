@@ -159,7 +159,7 @@ struct LiveStream {
         }
         if head.offset >= progressDue {
             progressDue = head.offset + Limits.progressOperations / 2
-            for (id, waiter) in waiters where head.offset - waiter.after > Limits.progressOperations / 2 {
+            for (id, waiter) in waiters where head.offset > waiter.after + Limits.progressOperations / 2 {
                 resume(id, .operations([], through: head))
             }
         }

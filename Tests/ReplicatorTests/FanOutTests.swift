@@ -97,7 +97,9 @@ struct FanOutTests {
         #expect(found.matches[0].after == [plain.number])
         #expect(found.sessions == [1])
         var kept: [any FollowedQuery] = []
-        for number in 0..<400 { kept.append(index.follow(try Self.query("SELECT * FROM c WHERE n > \(number)"), by: 1)) }
+        for number in 0..<400 {
+            kept.append(index.follow(try Self.query("SELECT * FROM c WHERE n > \(number)"), by: 1))
+        }
         let key = try Self.key(1)
         let whole = index.find((0..<400).map { _ in (key: key, before: nil, after: state, isGone: false) })
         let asked = whole.matches.reduce(0) { $0 + $1.after.count }

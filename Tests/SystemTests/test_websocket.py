@@ -18,7 +18,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance")
 import cbor2  # noqa: E402
 import websockets.sync.client  # noqa: E402
 import websocket_cases  # noqa: E402
-from websockets.frames import OP_BINARY, OP_CLOSE, OP_PONG  # noqa: E402
+from websockets.frames import Opcode  # noqa: E402
 from websockets.server import ServerProtocol  # noqa: E402
 from websocket_cases import Broken, Line, cases, is_alive  # noqa: E402
 from wsproto import ConnectionType, WSConnection  # noqa: E402
@@ -330,17 +330,17 @@ class ClientSide(Cases):
             return next(frame for frame in frames if frame.opcode is opcode)
 
         flush()
-        self.assertEqual(cbor2.loads(until_frame(OP_BINARY).data)[0], 1)
+        self.assertEqual(cbor2.loads(until_frame(Opcode.BINARY).data)[0], 1)
         frames.clear()
         protocol.send_binary(greeting[:9], fin=False)
         protocol.send_ping(b"between")
         protocol.send_continuation(greeting[9:], fin=True)
         flush()
-        self.assertEqual(until_frame(OP_PONG).data, b"between")
-        self.assertEqual(cbor2.loads(until_frame(OP_BINARY).data)[0], 2)
+        self.assertEqual(until_frame(Opcode.PONG).data, b"between")
+        self.assertEqual(cbor2.loads(until_frame(Opcode.BINARY).data)[0], 2)
         protocol.send_close(1001, "bye")
         flush()
-        until_frame(OP_CLOSE)
+        until_frame(Opcode.CLOSE)
         self.assertEqual((protocol.close_rcvd.code, protocol.close_rcvd_then_sent), (1001, False))
 
     def test_wsproto_of_python(self):

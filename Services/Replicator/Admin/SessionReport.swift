@@ -20,7 +20,8 @@ package struct SessionReport: Sendable {
     /// As JSON; `head` is the log's, `instance` where it runs.
     func value(head: UInt64, at instance: String) -> Value {
         [
-            "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)), "userID": .string(userID),
+            "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)),
+            "userID": .string(userID),
             "peerKey": peerKey.map { .string($0) } ?? .null,
             "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),
             "unsentBytes": .int(Int64(unsentBytes)), "offset": .int(Int64(clamping: offset)),
