@@ -43,7 +43,7 @@ package struct ServerStore: SessionStore {
 
     /// See `SessionStore`.
     package func perform(_ action: Action) async throws -> Event? {
-        // What an idle session waits in, for hours: apart, so that it does not hold the room of all the others.
+        // What an idle session waits in, for hours: apart, so that it does not hold the room of the others.
         if case .awaitOperations(let offset) = action { return await followed(after: offset) }
         return try await performOther(action)
     }
