@@ -167,7 +167,7 @@ let checks: [Target] = [
     tests(
         "AuthGatewayTests",
         [
-            "AuthGateway", "ServiceKit", "OperationLog", "Identity", hummingbird, httpClient, crypto,
+            "AuthGateway", "ServiceKit", "OperationLog", "Identity", "CRDT", hummingbird, httpClient, crypto,
             nioCore, logging,
         ]),
     tests(
