@@ -21,13 +21,14 @@ test: ## Everything that must pass: lint, build, Swift tests, system tests
 	@scripts/with-postgres scripts/test
 
 bench: ## Documents, queries, the log and the system beside what one would use instead: release, medians
-	@scripts/setup build postgres system
+	@scripts/setup build postgres system bench
 	@scripts/bench-documents
 	@scripts/bench-queries
 	@scripts/bench-sessions
 	@scripts/bench-sdk
 	@scripts/bench-tokens
 	@scripts/with-postgres scripts/bench-log
+	@scripts/bench-network
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py

@@ -71,7 +71,7 @@ let shared: [Target] = [
         "ServiceKit",
         [
             "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
-            nioCore, nioPosix, nioHTTP, nioWebSocket,
+            nioCore, nioPosix, nioHTTP, nioSSL, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),

@@ -32,7 +32,8 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
             authenticator: Authenticator(configuration, system: system, logger: logger),
             maximumBytes: maxAttachmentBytes, logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), store], listen: configuration.listen, logger: logger
+            parts: [SystemDatabasePart(system), store], listen: configuration.listen,
+            tls: try configuration.tlsFiles(logger: logger), logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -96,7 +96,7 @@ public struct AuthGateway: ServicePart {
     /// Takes over what an earlier version kept, makes the first database, and registers all with the log.
     public func start() async throws {
         // First of all the key, on everything that is sealed: with another one nothing is to be changed.
-        try await state.sealer.begin()
+        try await systemDatabase.waitingForLog { try await self.state.sealer.begin() }
         let found = try legacy.read()
         let configured = providers.databases.keys.sorted()
         try await systemDatabase.waitingForLog {

@@ -25,7 +25,8 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), gateway], listen: configuration.listen, logger: logger
+            parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
+            tls: try configuration.tlsFiles(logger: logger), logger: logger
         ) { address in
             ServiceMain.say(
                 "url: \(address.origin)", "database: \(gateway.development.id)",

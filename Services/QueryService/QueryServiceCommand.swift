@@ -26,7 +26,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen, logger: logger
+            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
+            tls: try configuration.tlsFiles(logger: logger), logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

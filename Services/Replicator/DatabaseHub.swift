@@ -24,6 +24,9 @@ package actor DatabaseHub {
     /// What the replicator itself writes with, see `StateAdmission`.
     let writer: LeasedActor
     private var stream: LiveStream
+    /// What sessions follow; a change is evaluated once for each distinct query.
+    nonisolated let queries = QueryIndex()
+    private nonisolated let frames = SharedFrames()
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
@@ -32,7 +35,18 @@ package actor DatabaseHub {
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     /// The running sessions: whose each is, and how it is told something.
-    private var running: [UInt64: (rights: SessionRights, end: @Sendable (SyncError) -> Void)] = [:]
+    private var running: [UInt64: Running] = [:]
+
+    private struct Running {
+        let rights: SessionRights
+        let sinceMilliseconds: UInt64
+        /// Frames' bytes that wait to leave.
+        let queue: @Sendable () -> Int
+        let end: @Sendable (SyncError) -> Void
+        /// Behind which offset it last asked for operations.
+        var offset: UInt64 = 0
+    }
+
     /// What broken connections have brought of large uploads, by peer key; the latest last.
     private var partials: [(key: String, message: PartialMessage)] = []
     private var follower: Task<Void, Never>?
@@ -120,12 +134,47 @@ package actor DatabaseHub {
         return nextSession
     }
 
+    /// What a session that has entered shares with the others.
+    package nonisolated func sharing(for session: UInt64) -> Sharing {
+        queries.enter(session)
+        return Sharing(
+            follow: { [queries] query in queries.follow(query, by: session) },
+            encode: { [frames] selection, make in frames.frame(selection, make) })
+    }
+
+    /// Tells sessions that wait how far the log has got which none of them was woken by.
+    package func tellProgress() { stream.tellProgress() }
+
     /// Says whose a session is that has entered, and how it is ended from here.
     func register(
-        _ session: UInt64, _ rights: SessionRights, end: @escaping @Sendable (SyncError) -> Void
+        _ session: UInt64, _ rights: SessionRights, queue: @escaping @Sendable () -> Int,
+        end: @escaping @Sendable (SyncError) -> Void
     ) {
-        running[session] = (rights, end)
+        running[session] = Running(
+            rights: rights, sinceMilliseconds: environment.wallMilliseconds(), queue: queue, end: end)
     }
+
+    /// What an operator is told of the running sessions, by number.
+    func sessionReports() -> [SessionReport] {
+        running.map { number, session in
+            let identity = session.rights.identity
+            return SessionReport(
+                number: number, userID: identity.userID, peerKey: identity.peerKey,
+                sinceMilliseconds: session.sinceMilliseconds,
+                queries: queries.followed(by: number)?.count ?? 0, unsentBytes: session.queue(),
+                offset: session.offset)
+        }.sorted { $0.number < $1.number }
+    }
+
+    /// Ends one session, whose peer comes back when it likes; false where there is none of this number.
+    func disconnect(_ session: UInt64) -> Bool {
+        guard let found = running[session] else { return false }
+        found.end(SyncError(.goingAway, "an operator has ended this session"))
+        return true
+    }
+
+    /// How each running session is ended.
+    func endings() -> [@Sendable (SyncError) -> Void] { running.values.map(\.end) }
 
     /// Keeps what has come of a peer's message for its next session; nil when it is complete. In memory, so
     /// it is a matter of this instance and this run, and bounded: the oldest go first.
@@ -145,7 +194,8 @@ package actor DatabaseHub {
     /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of it.
     /// What is appended from here on is judged by the new grant; what may not be read any more is hidden.
     package func changeRights(_ judge: @Sendable (Identity) -> RightsChange) {
-        for (rights, end) in running.values {
+        for session in running.values {
+            let (rights, end) = (session.rights, session.end)
             let identity = rights.identity
             switch judge(identity) {
             case .same: continue
@@ -176,19 +226,22 @@ package actor DatabaseHub {
     package func leave(_ session: UInt64) {
         sessions -= 1
         running[session] = nil
+        queries.leave(session)
         stream.release(session)
         origins.forget(session)
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
     func operations(after offset: UInt64, for session: UInt64) async -> LiveStream.Answer? {
-        if let answer = stream.answer(after: offset) { return answer }
+        running[session]?.offset = offset
+        let followed = queries.followed(by: session)
+        if let answer = stream.answer(after: offset, for: session, following: followed) { return answer }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled {
                     continuation.resume(returning: nil)
                 } else {
-                    stream.park(session, after: offset, continuation)
+                    stream.park(session, after: offset, shares: followed != nil, continuation)
                 }
             }
         } onCancel: {
@@ -199,20 +252,30 @@ package actor DatabaseHub {
     private func release(_ session: UInt64) { stream.release(session) }
 
     private func publish(_ folded: [FoldedOperation]) {
-        stream.append(
-            folded.map { operation in
-                var changes = operation.changes.map {
-                    LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
-                }
-                for item in operation.reaped {
-                    changes.append(
-                        LiveOperation.Change(
-                            key: item.key, delta: nil, before: nil, after: [], gone: item.vector.encoded()))
-                }
-                return LiveOperation(
-                    position: operation.position, stamp: operation.stamp,
-                    origin: origins.take(operation.stamp.actor, operation.sequence), changes: changes)
-            })
+        var waking: Set<UInt64> = []
+        let operations = folded.map { operation in
+            let origin = origins.take(operation.stamp.actor, operation.sequence)
+            let found = queries.find(
+                operation.changes.map { ($0.key, $0.before, $0.after, false) }
+                    + operation.reaped.map { ($0.key, nil, nil, true) })
+            waking.formUnion(found.sessions)
+            if let origin { waking.insert(origin) }
+            let changed = zip(operation.changes, found.matches).map { change, matches in
+                LiveOperation.Change(
+                    key: change.key, delta: change.delta, before: change.before, after: change.after,
+                    matches: matches)
+            }
+            let reaped = operation.reaped.map {
+                LiveOperation.Change(
+                    key: $0.key, delta: nil, before: nil, after: [], gone: $0.vector.encoded())
+            }
+            return LiveStream.Concerned(
+                operation: LiveOperation(
+                    position: operation.position, stamp: operation.stamp, origin: origin,
+                    changes: changed + reaped),
+                numbers: found.numbers)
+        }
+        stream.append(operations, waking: waking) { queries.followed(by: $0) }
     }
 }
 

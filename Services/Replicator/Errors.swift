@@ -1,17 +1,54 @@
 import Hummingbird
 import ServiceKit
 
-/// What the replicator answers before a session begins; after that it speaks in `SyncError`s.
+/// What the replicator answers over HTTP; in a session it speaks in `SyncError`s.
 ///
-/// - `REPL-0101`: the token is for a database that the log does not have.
+/// - `REPL-0101`: the token is for a database that the log does not have, or an admin request is.
+/// - `REPL-0102`: this instance is draining; another one takes the session.
+/// - `REPL-0201` to `REPL-0205`: admin requests.
 public enum ReplicatorError: String, HTTPReportable {
     /// 404: no such database.
     case unknownDatabase = "REPL-0101"
+    /// 503: no session begins here any more.
+    case draining = "REPL-0102"
+    /// 404: no session of this number runs here.
+    case unknownSession = "REPL-0201"
+    /// 400: a number is none.
+    case malformedRequest = "REPL-0202"
+    /// 410: the operations asked for were removed.
+    case truncatedAway = "REPL-0203"
+    /// 409: the database has no snapshot that operations could be removed behind.
+    case noSnapshot = "REPL-0204"
+    /// 409: another process does the housekeeping of the database at the moment.
+    case busy = "REPL-0205"
 
     /// The status.
-    public var httpStatus: HTTPResponse.Status { .notFound }
+    public var httpStatus: HTTPResponse.Status {
+        switch self {
+        case .unknownDatabase, .unknownSession: .notFound
+        case .draining: .serviceUnavailable
+        case .malformedRequest: .badRequest
+        case .truncatedAway: .gone
+        case .noSnapshot, .busy: .conflict
+        }
+    }
+
     /// The stable code.
     public var publicCode: String { rawValue }
+
     /// For a person.
-    public var publicMessage: String { "there is no such database here" }
+    public var publicMessage: String {
+        switch self {
+        case .unknownDatabase: "there is no such database here"
+        case .draining: "this instance takes no sessions any more; connect again"
+        case .unknownSession: "no session of this number runs here"
+        case .malformedRequest: "after, limit and keep are whole numbers, limit from 1"
+        case .truncatedAway: "the operations asked for were removed; a snapshot stands for them"
+        case .noSnapshot: "the database has no snapshot yet"
+        case .busy: "another process does the housekeeping of this database"
+        }
+    }
+
+    /// A 503 says when to try again.
+    public var httpHeaders: HTTPFields { self == .draining ? [.retryAfter: "1"] : [:] }
 }

@@ -9,6 +9,37 @@ public enum Limits {
     public static let liveBatchBytes = 524_288
     /// How many operations a session takes at a time.
     public static let liveBatchOperations = 512
+    /// After so many operations that were nothing for it, a session that follows the live stream is told how
+    /// far the log has got; half of what the stream keeps, so that none falls out of it by waiting.
+    public static let progressOperations: UInt64 = 4_096
+    /// How long it is not told at most: what it has to read again when its connection breaks stays short.
+    public static let progressInterval = Duration.seconds(5)
+    /// How often queries are evaluated for one operation in the index, under its lock: some tens of
+    /// milliseconds. The rest is left to the sessions that follow them.
+    static let evaluationsPerOperation = 100_000
+    /// Encoded frames that are kept for the other receivers: those of some moments ago.
+    public static let sharedFrames = 256
+    /// Their bytes.
+    public static let sharedFrameBytes = 8 * 1_048_576
+    /// Between two pings of a peer: most NATs and proxies forget an idle connection after 60 s or more.
+    public static let keepAlive = Duration.seconds(30)
+    /// How long sessions may take to say goodbye when the instance drains.
+    static let drainTimeout = Duration.seconds(4)
+    /// Sessions sent away at a time when the instance drains, and how long after each such slice the next one
+    /// follows: so that ten thousand peers do not all knock at the next instance in the same moment.
+    static let drainSlice = 100
+    /// The most slices, so that all are told within two seconds.
+    static let drainSlices = 100
+    /// See `drainSlice`.
+    static let drainPause = Duration.milliseconds(20)
+    /// Databases or sessions that one admin request lists.
+    static let listedRows = 1_000
+    /// Operations that one admin request lists.
+    static let listedOperations = 1_000
+    /// Their bytes.
+    static let listedBytes = 4 * 1_048_576
+    /// Documents that are named of one operation in a list.
+    static let listedDocuments = 100
     /// The longest single sleep until a token expires, in seconds.
     public static let longestExpirySleepSeconds: Int64 = 86_400
     /// Bytes of unfinished uploads that are kept for the next session of their peers.

@@ -11,6 +11,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
     @OptionGroup private var housekeeping: HousekeepingFlags
+    @OptionGroup private var sessions: SessionFlags
+    @OptionGroup private var admin: AdminOptions
 
     /// Empty, for the parser.
     public init() {}
@@ -18,16 +20,18 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, issuer: issuer, port: ReplicatorPart.defaultPort)
+            options, issuer: issuer, admin: admin, port: ReplicatorPart.defaultPort)
         let logger = Logger(label: "replicator")
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             folder: try configuration.folder("replicator"), housekeeping: housekeeping.options,
+            sessions: sessions.options, admin: AdminCredential(path: configuration.adminCredentialFile),
             logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen, logger: logger
+            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
+            tls: try configuration.tlsFiles(logger: logger), logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -4,6 +4,7 @@ import Logging
 import OperationLog
 import ServiceKit
 import Sync
+import Synchronization
 import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
@@ -21,18 +22,27 @@ public final class ReplicatorPart: ServicePart {
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
     private let housekeeping: HousekeepingOptions
+    private let sessions: SessionOptions
+    private let admin: AdminCredential?
+    private let draining = Mutex(Draining.no)
+    /// Tells this instance from others behind one address.
+    let instance = String(UInt64.random(in: .min ... .max), radix: 36)
     private let rightsLook: Duration
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
     /// - Parameters:
     ///   - folder: where the materializations are kept, a folder each.
+    ///   - admin: what opens `/admin/replicator/…`; nil serves none of it but the health.
     ///   - rightsLook: how often running sessions are judged where nothing was heard.
     public init(
         log: any OperationLog, authenticator: Authenticator, folder: String,
-        housekeeping: HousekeepingOptions = HousekeepingOptions(), rightsLook: Duration = Limits.rightsLook,
-        logger: Logger
+        housekeeping: HousekeepingOptions = HousekeepingOptions(),
+        sessions: SessionOptions = SessionOptions(), admin: AdminCredential? = nil,
+        rightsLook: Duration = Limits.rightsLook, logger: Logger
     ) {
+        self.sessions = sessions
+        self.admin = admin
         self.housekeeping = housekeeping
         self.rightsLook = rightsLook
         self.log = log
@@ -73,7 +83,17 @@ public final class ReplicatorPart: ServicePart {
                 await judgeSessions()
             }
         }
+        mount.background("progress") { [self] in
+            while true {
+                try await Task.sleep(for: Limits.progressInterval)
+                for hub in hubs.all { await hub.tellProgress() }
+            }
+        }
+        if let admin {
+            AdminRoutes(part: self, credential: admin, log: log, logger: logger).mount(on: &mount)
+        }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
+            guard !isDraining else { throw ReplicatorError.draining }
             let (identity, token) = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
                 throw ReplicatorError.unknownDatabase
@@ -88,6 +108,61 @@ public final class ReplicatorPart: ServicePart {
                 logger.debug("a session ended", metadata: ["reason": "\(error)"])
             }
         }
+    }
+
+    // MARK: Draining
+
+    /// Whether no session begins here any more.
+    public var isDraining: Bool { draining.withLock { $0 != .no } }
+
+    /// How many sessions run here.
+    var sessionCount: Int {
+        get async {
+            var count = 0
+            for hub in hubs.all { count += await hub.sessions }
+            return count
+        }
+    }
+
+    /// The host stops: drains, and for good.
+    public func drain() async { await drain(.forGood) }
+
+    /// Takes no session any more, and sends away those that run: each is told to connect again, some at a
+    /// time, and reaches another instance then. Returns when all have gone, or have had their time.
+    func drain(_ kind: Draining) async {
+        draining.withLock { $0 = max($0, kind) }
+        var endings: [@Sendable (SyncError) -> Void] = []
+        for hub in hubs.all { endings += await hub.endings() }
+        let reason = SyncError(.goingAway, "this instance stops; connect again")
+        let slice = max(Limits.drainSlice, endings.count / Limits.drainSlices)
+        for start in stride(from: 0, to: endings.count, by: slice) {
+            for end in endings[start..<min(endings.count, start + slice)] { end(reason) }
+            try? await Task.sleep(for: Limits.drainPause)
+        }
+        let deadline = ContinuousClock.now + Limits.drainTimeout
+        while await sessionCount > 0, ContinuousClock.now < deadline, !Task.isCancelled {
+            try? await Task.sleep(for: Limits.drainPause)
+        }
+    }
+
+    /// Takes sessions again; false when the host is stopping.
+    func undrain() -> Bool {
+        draining.withLock { draining in
+            if draining == .onRequest { draining = .no }
+            return draining == .no
+        }
+    }
+
+    /// Whether the instance sends its sessions away, and for how long.
+    enum Draining: Int, Comparable {
+        case no, onRequest, forGood
+
+        static func < (left: Draining, right: Draining) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// A database that is open here; nil for one that is not.
+    func openHub(of database: String) -> DatabaseHub? {
+        hubs.all.first { utf8Equal($0.database, database) }
     }
 
     /// Who has connected, and what it has to prove.
@@ -135,8 +210,9 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Failing while the log takes no writes or a database cannot be folded.
+    /// Failing while the log takes no writes, a database cannot be folded, or the instance drains.
     public func health() async -> HealthCheck {
+        if isDraining { return .failing("draining") }
         if let refusal = log.status.refusal {
             return .failing("the log takes no writes: \(refusal.code.rawValue)")
         }
@@ -153,6 +229,7 @@ public final class ReplicatorPart: ServicePart {
         let identity = guest.identity
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
+        configuration.keepAliveInterval = sessions.keepAlive
         try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
             connection in
             let hub = try await self.hub(of: identity.databaseID)
@@ -168,7 +245,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
-    private func hub(of database: String) async throws -> DatabaseHub {
+    func hub(of database: String) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
         await retire(hub, of: database)
@@ -201,18 +278,29 @@ public final class ReplicatorPart: ServicePart {
             expiry.set(identity.expiresAtSeconds)
             if let access { pump.deliver(.grantChanged(access)) }
         }
-        await hub.register(number, rights) { pump.deliver(.finish($0)) }
+        await hub.register(
+            number, rights, queue: { [weak pump] in pump?.unsentBytes ?? 0 }
+        ) { pump.deliver(.finish($0)) }
         let kept = await hub.partial(of: identity.peerKey)
         // Revoked since its token was looked at: from here on the watch tells.
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
         }
-        let session = Session(
-            Session.Configuration(
-                role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
-                wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven))
-        return await pump.run(session, over: connection)
+        // One that slipped in while the others were sent away.
+        if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
+        return await pump.run(live(guest, hub, number, kept), over: connection)
+    }
+
+    private func live(
+        _ guest: Guest, _ hub: DatabaseHub, _ number: UInt64, _ kept: PartialMessage?
+    ) -> LiveSession {
+        let identity = guest.identity
+        var configuration = Session.Configuration(
+            role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
+            wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
+            access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
+        configuration.sharing = hub.sharing(for: number)
+        return LiveSession(Session(configuration))
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.

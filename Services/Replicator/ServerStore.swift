@@ -43,6 +43,22 @@ package struct ServerStore: SessionStore {
 
     /// See `SessionStore`.
     package func perform(_ action: Action) async throws -> Event? {
+        // What an idle session waits in, for hours: apart, so that it does not hold the room of the others.
+        if case .awaitOperations(let offset) = action { return await followed(after: offset) }
+        return try await performOther(action)
+    }
+
+    @inline(never)
+    private func followed(after offset: UInt64) async -> Event? {
+        switch await hub.operations(after: offset, for: session) {
+        case .operations(let operations, let through)?: .operations(operations, through: through)
+        case .lagging(let head)?: .lagging(head)
+        case nil: nil
+        }
+    }
+
+    @inline(never)
+    private func performOther(_ action: Action) async throws -> Event? {
         switch action {
         case .readFrontier(let hello):
             try await hub.verifyHistory()
@@ -62,12 +78,6 @@ package struct ServerStore: SessionStore {
             return .page(subscription: subscription, page)
         case .compareHeld(let subscription, let query, let access, let page):
             return .compared(subscription: subscription, try await compare(query, access, page))
-        case .awaitOperations(let offset):
-            switch await hub.operations(after: offset, for: session) {
-            case .operations(let operations, let through)?: return .operations(operations, through: through)
-            case .lagging(let head)?: return .lagging(head)
-            case nil: return nil
-            }
         case .append(let operations):
             return try await hub.admit(operations, from: session) { rights.identity }
         case .readStates(let keys):

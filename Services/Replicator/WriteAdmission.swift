@@ -186,10 +186,11 @@ extension DatabaseHub {
                 reached.note(record.actor, record.sequence)
                 continue
             }
-            // What is there already may not be folded, and comes from here now.
             switch outcome {
+            // What is there already may have come with an attempt before, and not be folded yet.
             case .appended, .duplicate: break
-            case .gap, .conflict: origins.withdraw(record.actor, record.sequence...record.sequence)
+            case .gap, .conflict:
+                origins.withdraw(record.actor, record.sequence...record.sequence)
             }
             guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
             switch outcome {

@@ -10,12 +10,16 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case configurationInvalid = "SRV-0104"
     /// `--issuer` is no `http(s)://HOST[:PORT]`, or is missing where it is needed.
     case issuerInvalid = "SRV-0105"
+    /// The certificate or its key cannot be read, do not belong together, or only one of the two is named.
+    case certificateUnusable = "SRV-0106"
     /// Another process listens on the address.
     case addressInUse = "SRV-0201"
     /// The address cannot be listened on: unknown, or not allowed.
     case addressUnavailable = "SRV-0202"
     /// The data folder cannot be made or written.
     case dataFolderUnusable = "SRV-0203"
+    /// 401: the admin credential is missing or wrong.
+    case adminRefused = "SRV-0401"
     /// 404: nothing is served at the path.
     case notFound = "SRV-0404"
     /// 405: the path does not take the method; `Allow` says which it takes.
@@ -51,7 +55,9 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
     /// What a process that ends with this error exits with: 2 for its flags, 1 for everything else.
     public var exitCode: Int32 {
         switch code {
-        case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid: 2
+        case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid,
+            .certificateUnusable:
+            2
         default: 1
         }
     }
@@ -62,6 +68,7 @@ extension ServiceError: HTTPReportable {
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .notFound: .notFound
+        case .adminRefused: .unauthorized
         case .methodNotAllowed: .methodNotAllowed
         case .bodyTooLarge: .contentTooLarge
         case .badRequest: .badRequest

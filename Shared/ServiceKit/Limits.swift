@@ -4,6 +4,10 @@ public enum Limits {
     public static let idleConnection: Duration = .seconds(75)
     /// How long requests and WebSockets may take to end once the process was asked to stop.
     public static let shutdownGrace: Duration = .seconds(10)
+    /// Between two looks at whether the certificate was renewed.
+    static let certificateLook: Duration = .seconds(1)
+    /// The fewest characters of an admin credential: 32 bytes as base64url have 43.
+    static let adminCredentialCharacters = 32
     /// How long a WebSocket peer may take to answer "going away".
     public static let webSocketGoodbye: Duration = .seconds(2)
     /// Largest frame a WebSocket may carry: a sync frame of 1 MiB and a little for what wraps it.

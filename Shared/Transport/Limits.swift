@@ -4,6 +4,9 @@ public enum Limits {
     public static let firstReconnectPause = Duration.milliseconds(500)
     /// The longest pause between two attempts: a server that comes back is found within it.
     public static let longestReconnectPause = Duration.seconds(15)
+    /// A session that lasted so long before its link broke without a word has not failed by itself: the next
+    /// attempt comes after the first pause.
+    public static let shortestSession = Duration.seconds(1)
     /// The most bytes of frames that may wait to leave: credit bounds data, this bounds all else towards a
     /// side that asks and does not read. Room for the states of one read, each at the hard limit.
     public static let unsentBytes = 128 * 1_048_576

@@ -168,6 +168,27 @@ struct SealingTests {
         }
     }
 
+    @Test("while somebody changes the key nobody else does, and whoever is refused may try again")
+    func locked() async throws {
+        _ = try await fill()
+        let gateway = try fixture.gateway()
+        try await fixture.serving(gateway) { address async throws in
+            let admin = try Admin(address, self.fixture)
+            do {
+                let lock = try SealingKey(path: self.key, isOwn: true).lock()
+                defer { withExtendedLifetime(lock) {} }
+                for answer in [
+                    try await admin.post("sealing-key", ""), try await admin.delete("sealing-key/previous"),
+                ] {
+                    #expect(answer.status == 409 && answer.code == "AUTH-0412")
+                }
+                #expect(self.read(self.previous) == nil)
+            }
+            #expect(try await admin.post("sealing-key", "").status == 201)
+            #expect(try await admin.delete("sealing-key/previous").status == 204)
+        }
+    }
+
     @Test("where only the previous key is left, none is made beside it")
     func lost() async throws {
         _ = try await fill()

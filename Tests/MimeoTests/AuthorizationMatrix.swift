@@ -180,6 +180,17 @@ enum AuthorizationMatrix {
         .init(
             route: "POST /admin/auth/databases/:database/keys", body: #"{"overlapSeconds":-1}"#,
             cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/replicator/databases", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/replicator/drain", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "DELETE /admin/replicator/drain", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/replicator/databases/:database/sessions", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "DELETE /admin/replicator/databases/:database/sessions/:session",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/replicator/databases/:database/log", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/replicator/databases/:database/snapshots", cells: "\(nobodyButAdmin) 201"),
+        .init(
+            route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 201"),
         .init(
             route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
             cells: "\(nobodyButAdmin) 404"),

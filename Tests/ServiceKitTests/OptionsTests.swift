@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Logging
 import ServiceKit
 import Testing
 
@@ -28,6 +29,19 @@ struct OptionsTests {
         defer { try? FileManager.default.removeItem(at: file) }
         try Data(text.utf8).write(to: file)
         return try body(file.path)
+    }
+
+    @Test("a certificate and its key go together, and are read at the start")
+    func certificate() throws {
+        #expect(code("--tls-certificate", "a.pem") == .certificateUnusable)
+        #expect(code("--tls-key", "a.key") == .certificateUnusable)
+        #expect(try configuration([]).tls == nil)
+        let found = try configuration(["--tls-certificate", "/nowhere/a.pem", "--tls-key", "/nowhere/a.key"])
+        let error = #expect(throws: ServiceError.self) {
+            try found.tlsFiles(logger: Logger(label: "test"))
+        }
+        #expect(error?.code == .certificateUnusable)
+        #expect(error?.exitCode == 2)
     }
 
     @Test("without flags everything has a default")

@@ -12,11 +12,13 @@ struct TestPart: ServicePart {
     var mounting: @Sendable (inout ServiceMount) throws -> Void = { _ in }
     var starting: @Sendable () async throws -> Void = {}
     var stopping: @Sendable () async -> Void = {}
+    var draining: @Sendable () async -> Void = {}
     var check: HealthCheck = .ok
 
     func mount(on mount: inout ServiceMount) throws { try mounting(&mount) }
     func start() async throws { try await starting() }
     func stop() async { await stopping() }
+    func drain() async { await draining() }
     func health() async -> HealthCheck { check }
 }
 

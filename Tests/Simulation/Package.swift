@@ -59,6 +59,7 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "FanOut/QueryIndex.swift", "FanOut/SharedFrames.swift", "Admin/SessionReport.swift",
                 "HeldReader.swift", "Histories.swift", "LiveStream.swift", "Origins.swift",
                 "ServerStore.swift",
                 "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",

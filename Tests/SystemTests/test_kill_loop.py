@@ -1,5 +1,8 @@
 """kill -9 in a loop, of everything that appends to, reads and keeps the log, on both kinds of log.
 
+Peers reach the two replicators over a network that is no good: what they say is delayed, throttled, held up, reset and
+led to the other replicator, all through the loop.
+
 The log is kept short meanwhile: two replicators take turns at writing snapshots and truncating the log behind them, so
 that whoever comes back is often behind the truncation.
 
@@ -17,7 +20,7 @@ import sqlite3
 import time
 
 from load import Writer
-from mimeo_harness import FourProcesses, Peer, Postgres, digest, until
+from mimeo_harness import FaultProxy, FourProcesses, Peer, Postgres, digest, until
 from system_test import SystemTest, report
 
 KILLS = int(os.environ.get("MIMEO_KILLS", "50"))
@@ -43,6 +46,7 @@ class KillLoop(SystemTest):
         self.cluster = FourProcesses(self.workspace, log=log)
         self.cluster.extra_arguments = {name: ["--projection", log] for name in projected}
         self.cluster.extra_arguments["replicator"] = HOUSEKEEPING
+        network = Network(self.workspace, self.cluster)
         other_folder = self.workspace.directory / "other"
         self.cluster.extra_arguments["replicator-2"] = [*HOUSEKEEPING, "--data", other_folder]
         self.cluster.start()
@@ -59,7 +63,7 @@ class KillLoop(SystemTest):
         for writer in writers:
             writer.start()
         services = {name: Service(self.cluster, name) for name in ("replicator", "replicator-2", *queries)}
-        kills = self.kill({**services, **peers, **victims})
+        kills = self.kill({**services, **peers, **victims}, network)
         for writer in writers:
             writer.stop()
             self.assertIsNone(writer.problem)
@@ -75,8 +79,8 @@ class KillLoop(SystemTest):
         self.assert_log_whole(rows)
         self.assertGreater(rows[0][0], 1, "the log was never truncated: this run shows less than it should")
         acknowledged = sum(len(writer.acknowledged) for writer in writers)
-        report(f"{sum(kills.values())} kills in {time.monotonic() - started:.0f} s ({kills}), {acknowledged} "
-               f"acknowledged writes, none lost; operations {rows[0][0]} to {rows[-1][0]} in the log, none missing; "
+        report(f"{sum(kills.values())} kills in {time.monotonic() - started:.0f} s ({kills}), {network.faults} faults of "
+               f"the network over {network.proxy.accepted} connections, {acknowledged} acknowledged writes, none lost; operations {rows[0][0]} to {rows[-1][0]} in the log, none missing; "
                f"{snapshots} snapshots")
 
     def writing(self, name, execute):
@@ -106,17 +110,19 @@ class KillLoop(SystemTest):
         except (OSError, RuntimeError):
             return False
 
-    def kill(self, victims):
+    def kill(self, victims, network):
         """Kills one after the other at moments that the dice decide, and starts each again at once or soon."""
         dice = random.Random(SEED)
         kills = dict.fromkeys(victims, 0)
         for _ in range(KILLS):
             name = dice.choice(sorted(victims))
+            network.disturb(dice)
             time.sleep(dice.uniform(0.05, 0.6))
             victims[name].kill()
             kills[name] += 1
             time.sleep(dice.uniform(0.0, 0.15))
             victims[name].start()
+        network.heal()
         return kills
 
     def settle(self, services, peers, queries):
@@ -261,6 +267,33 @@ class KillLoop(SystemTest):
         for offset, actor, sequence in rows:
             self.assertEqual(sequence, last.get(actor, sequence - 1) + 1, f"offset {offset}")
             last[actor] = sequence
+
+
+class Network:
+    """What lies between nginx and the replicators: one proxy, which leads to one of them at a time."""
+
+    def __init__(self, workspace, cluster):
+        self._targets = [cluster.address_of(label) for label in ("replicator", "replicator-2")]
+        self.proxy = FaultProxy(workspace, self._targets[0], seed=SEED)
+        cluster.fronts["replicator"] = [self.proxy.address]
+        self.faults = 0
+
+    def disturb(self, dice):
+        """One fault more, or one less."""
+        self.faults += 1
+        self.proxy.thaw()
+        self.proxy.delay = dice.choice((0, 0, 0.02, 0.1))
+        self.proxy.rate = dice.choice((None, None, 20_000, 200_000))
+        dice.choice((self.proxy.reset, self.proxy.drop, self.proxy.freeze, self._turn))()
+
+    def _turn(self):
+        """New connections go to the other replicator; some of the old ones stay where they are."""
+        self._targets.reverse()
+        self.proxy.target = self._targets[0]
+
+    def heal(self):
+        self.proxy.thaw()
+        self.proxy.delay, self.proxy.rate = 0, None
 
 
 class Service:

@@ -6,16 +6,20 @@ MIMEO_SLOW_LINK=1 runs the slow link as slow as the goal names it: 20 KB/s that 
 import asyncio
 import os
 import pathlib
+import random
+import statistics
 import sys
 import time
 
-from mimeo_harness import DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Through, digest, until, use_packages
+from mimeo_harness import (
+    DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Postgres, Through, digest, until, use_packages)
 from system_test import SystemTest, report
 
 use_packages()
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
 
-from wire_peer import WirePeer  # noqa: E402
+import websockets  # noqa: E402
+from wire_peer import Closed, NotAllowed, WirePeer  # noqa: E402
 
 MEGABYTE = 1_000_000
 SELECT = "SELECT * FROM cars"
@@ -57,6 +61,96 @@ class SlowLink(SystemTest):
             self.assertLess(proxy.sent[direction], 2 * MEGABYTE + 64_000 * proxy.accepted, direction)
 
 
+class Faults(SystemTest):
+    seconds = 180
+
+    def setUp(self):
+        super().setUp()
+        self.server = OneProcess(self.workspace, extra_arguments=["--keep-alive-seconds", "1"]).start()
+        self.proxy = FaultProxy(self.workspace, self.server.address)
+
+    def test_a_half_open_connection_is_noticed_by_both_ends(self):
+        """No byte and no FIN: the peer connects anew, the server forgets the session."""
+        peer = Peer(self.workspace, "a", Through(self.server, self.proxy), [SELECT], offline=True)
+        for name, milliseconds in (("virt_conn_check_interval_ms", 500), ("virt_conn_idle_timeout_ms", 1500)):
+            peer.execute(f"ALTER SYSTEM SET {name} = {milliseconds}")
+        peer.start_sync()
+        peer.wait_for_commit(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 1})")["commitID"])
+        self.assertEqual(self.sessions(), 1)
+        before = self.proxy.accepted
+        self.proxy.freeze()
+        until(lambda: self.proxy.accepted > before, 60, "the peer does not notice")
+        until(lambda: self.sessions() == 0, 60, "the server does not notice")
+        # Connections that stay frozen are given up before a login or an upgrade is through.
+        self.proxy.reset()
+        self.proxy.thaw()
+        commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 2})")["commitID"]
+        peer.wait_for_commit(commit, 60)
+        self.assertEqual(self.server.count("cars"), 2)
+
+    def sessions(self):
+        """How many WebSockets the server has open."""
+        for line in self.server.request("GET", "/metrics").body.decode().splitlines():
+            if line.startswith("websocket_connections"):
+                return int(float(line.rsplit(" ", 1)[1]))
+        return 0
+
+    def test_delays_and_resets_cost_nothing_but_time(self):
+        peers = {name: Peer(self.workspace, name, Through(self.server, self.proxy), [SELECT]) for name in "ab"}
+        self.proxy.delay = 0.02
+        dice = random.Random(3)
+        for number in range(40):
+            name = dice.choice("ab")
+            last = peers[name].execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{name}{number}'}})")
+            if number % 8 == 5:
+                dice.choice((self.proxy.reset, self.proxy.drop))()
+            time.sleep(0.05)
+        self.proxy.delay = 0
+        peers[name].wait_for_commit(last["commitID"], 60)
+        until(lambda: self.server.count("cars") == 40, 60, "everything to arrive")
+        for peer in peers.values():
+            until(lambda: peer.count("cars") == 40, 60, "everything to come back")
+
+    def test_corrupt_bytes_cost_their_own_session(self):
+        """Bits turned over in what one peer sends: a typed end, or nothing at all, and never another's session."""
+        witness = Peer(self.workspace, "witness", self.server, [SELECT])
+        self.proxy.corrupt[UP] = 1.0
+        self.proxy.spare_bytes = 1
+        endings = asyncio.run(self.corrupted(30))
+        typed = sum(count for end, count in endings.items() if end.startswith("SYNC-") or end in ("1002", "1003", "1009"))
+        self.assertGreater(typed, 10, endings)
+        # A turned bit in a length lets the server wait; one in a text or number is none to it. No end is bare.
+        self.assertEqual({end for end in endings if end not in ("goes on", "HTTP 400", "HTTP 401")
+                          and not end.startswith("SYNC-") and end not in ("1002", "1003", "1009")}, set(), endings)
+        commit = witness.execute("INSERT INTO cars DOCUMENTS ({'_id': 'w'})")["commitID"]
+        witness.wait_for_commit(commit, 30)
+        self.assertEqual(self.server.query(SELECT), [{"_id": "w"}])
+        self.assertEqual(self.server.request("GET", "/health").status, 200)
+        report(f"30 sessions with turned bits: {endings}")
+
+    async def corrupted(self, count):
+        token = self.server.access_token
+        endings = {}
+        for _ in range(count):
+            peer = WirePeer(self.proxy.origin, self.server.database, self.server.token)
+            try:
+                await asyncio.wait_for(peer.connect(token), 10)
+                await peer.subscribe(SELECT)
+                await peer.until_closed(1)
+                end = peer.closed.code or str(peer.closed.status)
+            except TimeoutError:
+                end = "goes on"
+            except Closed as closed:
+                end = closed.code or str(closed.status)
+            except NotAllowed as refusal:
+                end = f"HTTP {refusal.status}"
+            except (OSError, EOFError, websockets.WebSocketException) as problem:
+                end = type(problem).__name__
+            endings[end] = endings.get(end, 0) + 1
+            self.proxy.reset()
+        return endings
+
+
 class ManyPeers(SystemTest):
     seconds = 180
 
@@ -92,10 +186,11 @@ class TwoReplicators(SystemTest):
     seconds = 180
 
     def test_the_peers_of_a_killed_replicator_go_on_at_the_other(self):
-        """Without a resend of everything: the bytes are counted."""
-        self.cluster = FourProcesses(self.workspace)
+        """Both on one PostgreSQL log; without a resend of everything: the bytes are counted."""
+        postgres = Postgres(self.workspace).start()
+        self.cluster = FourProcesses(self.workspace, log=postgres.url)
         proxy = FaultProxy(self.workspace, self.cluster.address_of("replicator"))
-        self.cluster.fronts["replicator"] = proxy.address
+        self.cluster.fronts["replicator"] = [proxy.address]
         self.cluster.start()
         self.cluster.extra_arguments["replicator-2"] = ["--data", self.workspace.directory / "other"]
         self.cluster.start_service("replicator", "replicator-2")
@@ -151,11 +246,21 @@ class StuckReceiver(SystemTest):
         await other.subscribe(SELECT)
         await other.until(lambda: other.live)
         text = "x" * MEGABYTE
+        taken, memory = [], []
         for number in range(40):
+            started = time.monotonic()
             await asyncio.to_thread(
                 server.execute, "INSERT INTO cars DOCUMENTS (:d)", {"d": {"_id": number, "text": text}})
             await other.until(lambda: number in other.values("cars"), 30)
+            taken.append(time.monotonic() - started)
+            memory.append(self.memory(server))
         self.assertLess(len(stuck.values("cars")), 10)
+        # The stuck one takes what its credit allows at the start, and costs the other nothing from then on.
+        first, last = statistics.median(taken[:10]), statistics.median(taken[-10:])
+        report(f"beside a stuck peer 1 MB reaches another in {1000 * last:.0f} ms, {1000 * first:.0f} ms at the start; "
+               f"the server's memory {memory[9] / 1e6:.0f} to {memory[-1] / 1e6:.0f} MB")
+        self.assertLess(last, 10 * first)
+        self.assertLess(memory[-1] - memory[9], 160 * MEGABYTE)
         stuck.gives_credit = True
         await stuck.give_back()
         await stuck.until(lambda: len(stuck.values("cars")) == 40, 60)
@@ -163,3 +268,11 @@ class StuckReceiver(SystemTest):
         report(f"a stuck peer got {len(stuck.values('cars'))} documents of 1 MB by a catch-up")
         await stuck.disconnect()
         await other.disconnect()
+
+    @staticmethod
+    def memory(server):
+        """Resident bytes of the server that are its own."""
+        for line in pathlib.Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no RssAnon")

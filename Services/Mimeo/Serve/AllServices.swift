@@ -19,7 +19,9 @@ public struct AllServices: Sendable {
 
     /// Opens the log and everything in the data folder.
     /// - Throws: what the log and the services throw when they cannot use their files.
-    public init(_ configuration: ServiceConfiguration, logger: Logger) throws {
+    public init(
+        _ configuration: ServiceConfiguration, replicator: SessionOptions = SessionOptions(), logger: Logger
+    ) throws {
         // Before the log, which is in it by default: what makes the data folder makes it private.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
@@ -31,6 +33,7 @@ public struct AllServices: Sendable {
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
+                sessions: replicator, admin: AdminCredential(path: configuration.adminCredentialFile),
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import Replicator
 import ServiceKit
 
 /// `mimeo serve`: all four services in this process.
@@ -10,14 +11,18 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: ServiceOptions
     @OptionGroup var projection: ProjectionOptions
     @OptionGroup var providers: ProviderOptions
+    @OptionGroup var replicator: SessionFlags
 
     func run() async throws {
         let configuration = try ServiceConfiguration(
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
-        let services = try AllServices(configuration, logger: logger)
-        let host = ServiceHost(parts: services.parts, listen: configuration.listen, logger: logger) {
-            address in
+        let services = try AllServices(
+            configuration, replicator: replicator.options, logger: logger)
+        let host = ServiceHost(
+            parts: services.parts, listen: configuration.listen,
+            tls: try configuration.tlsFiles(logger: logger), logger: logger
+        ) { address in
             let (id, token) = services.development
             ServiceMain.say("url: \(address.origin)", "database: \(id)", "token: \(token)")
             ServiceMain.say(Self.examples(origin: address.origin, databaseID: id, token: token))

@@ -22,7 +22,12 @@ public struct SubscriptionQuery: Sendable {
 
     /// What WHERE says; nil where it says nothing.
     let condition: BoundExpression?
-    private let needsMeter: Bool
+    /// Whether it goes through the elements of a document: then what it costs to ask is the document's to
+    /// say, up to `DQLLimits.subscriptionSteps`.
+    public let goesThroughElements: Bool
+    /// Whether its statement declares types of fields: the same path may mean another value then than it does
+    /// to a query that declares none.
+    public let declaresTypes: Bool
     private let evaluator: Evaluator
 
     /// Checks the statement and binds the arguments. Throws `unsupportedSubscription` for anything but a
@@ -73,7 +78,8 @@ public struct SubscriptionQuery: Sendable {
         evaluator = Evaluator(ExecutionOptions(), types: plan.input.types)
         condition =
             if case .filter(_, let condition) = plan.input.rows { condition.specialized(values) } else { nil }
-        needsMeter = condition?.needsMeter ?? false
+        goesThroughElements = condition?.needsMeter ?? false
+        declaresTypes = plan.input.types.contains { !$0.root.children.isEmpty }
         equalities = condition.map { EqualityPredicate.all(in: $0) } ?? []
         var used = ObjectValue()
         for (parameter, value) in zip(self.statement.parameters, values) { used[parameter.text] = value }
@@ -85,7 +91,7 @@ public struct SubscriptionQuery: Sendable {
     public func matches(_ record: DocumentRecord) throws -> Bool {
         guard let condition else { return true }
         do {
-            let meter = needsMeter ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
+            let meter = goesThroughElements ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
             return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
         } catch let error as CRDTError {
             throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")

@@ -56,8 +56,12 @@ extension ParameterTable {
         .count("mesh_chooser_connection_retry_cooldown_ms", 5_000, "The time before another try."),
         .count("mesh_chooser_peer_block_time_ms", 1_800_000, "How long a failing peer is left alone."),
         .flag("mesh_chooser_avoid_redundant_bluetooth", false, "Whether a network replaces Bluetooth."),
-        .count("virt_conn_idle_timeout_ms", 60_000, "How long an idle connection stays."),
-        .count("virt_conn_check_interval_ms", 15_000, "How often connections are looked at."),
+        .count(
+            "virt_conn_idle_timeout_ms", 60_000, in: 100...86_400_000, works: true,
+            "How long a connection to a server may be silent before it is given up, in milliseconds."),
+        .count(
+            "virt_conn_check_interval_ms", 15_000, in: 100...86_400_000, works: true,
+            "How often a server is pinged, in milliseconds; holds for connections made after it."),
         .count("established_physical_connection_setup_timeout", 60, "How long setting one up may take (s)."),
     ]
 

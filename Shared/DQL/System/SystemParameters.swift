@@ -147,6 +147,10 @@ extension SystemParameters {
     }
     /// `rotating_log_file_max_files_on_disk`.
     public var logFiles: Int { Int(clamping: number("rotating_log_file_max_files_on_disk")) }
+    /// `virt_conn_check_interval_ms`.
+    public var connectionCheckInterval: Duration { .milliseconds(number("virt_conn_check_interval_ms")) }
+    /// `virt_conn_idle_timeout_ms`.
+    public var connectionIdleTimeout: Duration { .milliseconds(number("virt_conn_idle_timeout_ms")) }
     /// `presence_debounce_interval`.
     public var presenceDebounce: Duration { .milliseconds(number("presence_debounce_interval")) }
 

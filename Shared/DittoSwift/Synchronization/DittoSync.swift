@@ -58,6 +58,12 @@ public final class DittoSync: Sendable {
         configuration.proof = { challenge, token in authenticator.proof(of: challenge, token) }
         configuration.writeRules = { AccessToken.claimedWriteRules(of: $0) }
         configuration.newestToken = { authenticator.newestToken }
+        let settings = engine.settings
+        configuration.keepAlive = {
+            let parameters = settings.parameters
+            return PeerSync.KeepAlive(
+                interval: parameters.connectionCheckInterval, patience: parameters.connectionIdleTimeout)
+        }
         let notices = NoticeBoard()
         let peer = PeerSync(
             replica: try engine.replica(), configuration: configuration, environment: engine.environment,

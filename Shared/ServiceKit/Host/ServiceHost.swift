@@ -9,25 +9,29 @@ import UnixSignals
 /// One listener with any number of service parts behind it.
 ///
 /// Order: parts start, the host listens, background tasks run; on a signal, or when `run`'s task is
-/// cancelled, no connection is taken any more, requests end, WebSockets are told "going away", then
-/// background tasks are cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any
+/// cancelled, parts drain, no connection is taken any more, requests end, WebSockets are told "going away",
+/// then background tasks are cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any
 /// number of hosts live in one process.
 public struct ServiceHost: Sendable {
     private let parts: [any ServicePart]
     private let listen: ListenAddress
+    private let tls: TLSFiles?
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
     /// - Parameters:
     ///   - parts: services with different names and paths.
     ///   - listen: port 0 lets the system choose.
+    ///   - tls: what the listener speaks TLS with; nil for clear text.
     ///   - onListening: called once with the address that is really listened on.
     public init(
-        parts: [any ServicePart], listen: ListenAddress, logger: Logger = Logger(label: "mimeo"),
+        parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
+        logger: Logger = Logger(label: "mimeo"),
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) {
         self.parts = parts
         self.listen = listen
+        self.tls = tls
         self.logger = logger
         self.onListening = onListening
     }
@@ -46,7 +50,7 @@ public struct ServiceHost: Sendable {
     ) async throws -> Result {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
-        let host = ServiceHost(parts: parts, listen: listen, logger: logger) { address in
+        let host = ServiceHost(parts: parts, listen: listen, tls: tls, logger: logger) { address in
             await told(address)
             continuation.yield(address)
         }
@@ -110,25 +114,28 @@ public struct ServiceHost: Sendable {
         for part in parts { try part.mount(on: &mount) }
         let webSockets = mount.webSockets
         let onListening = onListening
-        let listen = listen
+        let (listen, tls) = (listen, tls)
         let application = Application(
             responder: ObservedResponder(
                 inner: HostRoutes(parts: parts, mount: mount).router().buildResponder()),
-            server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets) },
+            server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets, tls: tls) },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),
             onServerRunning: { channel in
                 let port = channel.localAddress?.port ?? listen.port
-                await onListening(ListenAddress(host: listen.host, port: port))
+                var address = ListenAddress(host: listen.host, port: port)
+                address.isSecure = tls != nil
+                await onListening(address)
             },
             logger: logger)
-        // The server comes last, so that it is the first to stop.
+        // The last one is the first to stop: parts drain while the server still serves.
         var services = mount.backgrounds.map { background in
             ServiceGroupConfiguration.ServiceConfiguration(
                 service: BackgroundService(run: background.run), successTerminationBehavior: .ignore,
                 failureTerminationBehavior: .gracefullyShutdownGroup, serviceName: background.name)
         }
         services.append(.init(service: application, serviceName: "http"))
+        services.append(.init(service: DrainService(parts: parts), serviceName: "drain"))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: signals, logger: logger)
         configuration.maximumGracefulShutdownDuration = Limits.shutdownGrace
@@ -161,6 +168,19 @@ public struct ServiceHost: Sendable {
         case is SocketAddressError, is NIOConnectionError:
             ServiceError(.addressUnavailable, "cannot listen on \(listen): the host is not known")
         default: error
+        }
+    }
+}
+
+/// Waits for the host to be told to stop, and lets the parts drain then, beside each other.
+private struct DrainService: Service {
+    let parts: [any ServicePart]
+
+    func run() async throws {
+        // Cancelled when the host ends for another reason: nobody is there any more to be sent away.
+        do { try await gracefulShutdown() } catch is CancellationError { return }
+        await withDiscardingTaskGroup { group in
+            for part in parts { group.addTask { await part.drain() } }
         }
     }
 }

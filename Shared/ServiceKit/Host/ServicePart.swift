@@ -14,6 +14,10 @@ public protocol ServicePart: Sendable {
     /// Called before the host listens: opens files, registers databases. A throw ends the process.
     func start() async throws
 
+    /// Called when the host is told to stop, while it still serves: sends away who would otherwise be cut
+    /// off. Bounded by the part, well within `Limits.shutdownGrace`.
+    func drain() async
+
     /// Called after the last request and the last background task.
     func stop() async
 
@@ -24,6 +28,8 @@ public protocol ServicePart: Sendable {
 extension ServicePart {
     /// Nothing to do.
     public func start() async throws {}
+    /// Nobody to send away.
+    public func drain() async {}
     /// Nothing to do.
     public func stop() async {}
     /// Well, as long as the process answers.

@@ -4,6 +4,8 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     public let host: String
     /// 0 to 65535.
     public let port: Int
+    /// Whether TLS is spoken there.
+    public var isSecure = false
 
     /// An address of the given parts.
     public init(host: String, port: Int) {
@@ -38,12 +40,13 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     /// `HOST:PORT`.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// `http://HOST:PORT`, with the loopback address where the host means every interface.
+    /// `http://HOST:PORT`, or `https`, with the loopback address where the host means every interface.
     public var origin: String {
-        switch host {
-        case "0.0.0.0": "http://127.0.0.1:\(port)"
-        case "::": "http://[::1]:\(port)"
-        default: "http://\(description)"
+        let scheme = isSecure ? "https" : "http"
+        return switch host {
+        case "0.0.0.0": "\(scheme)://127.0.0.1:\(port)"
+        case "::": "\(scheme)://[::1]:\(port)"
+        default: "\(scheme)://\(description)"
         }
     }
 }

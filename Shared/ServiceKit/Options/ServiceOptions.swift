@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Logging
 
 /// The flags that every service and `mimeo serve` take.
 ///
@@ -18,6 +19,16 @@ public struct ServiceOptions: ParsableArguments, Sendable {
         help: ArgumentHelp(
             "Operation log: sqlite:PATH (default DATA/log.sqlite) or postgres://….", valueName: "url"))
     public var log: String?
+
+    /// The certificate chain.
+    @Option(
+        help: ArgumentHelp(
+            "Certificate chain (PEM): speaks TLS; read anew when it changes.", valueName: "file"))
+    public var tlsCertificate: String?
+
+    /// The certificate's key.
+    @Option(help: ArgumentHelp("The certificate's private key (PEM).", valueName: "file"))
+    public var tlsKey: String?
 
     /// The configuration file.
     @Option(help: ArgumentHelp("JSON object with these flags' names; flags win.", valueName: "file"))
@@ -48,6 +59,19 @@ public struct IssuerOptions: ParsableArguments, Sendable {
             "Fetch public keys from this auth-gateway instead of reading them from the log.",
             valueName: "origin"))
     public var issuer: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
+/// For services other than the auth-gateway that have admin endpoints.
+public struct AdminOptions: ParsableArguments, Sendable {
+    /// The file of the admin credential.
+    @Option(
+        help: ArgumentHelp(
+            "File with the credential of the admin endpoints (default DATA/auth/admin.token).",
+            valueName: "file"))
+    public var adminToken: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -107,13 +131,23 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var adminToken: String?
     /// Whether a proxy says where requests come from.
     public var behindProxy = false
+    /// The certificate chain and the key of the listener, when it speaks TLS.
+    public var tls: TLSPaths?
+
+    /// Two files that belong together.
+    public struct TLSPaths: Sendable, Equatable {
+        /// The certificate chain, PEM.
+        public var certificate: String
+        /// Its private key, PEM.
+        public var key: String
+    }
 
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
     /// - Throws: `SRV-0101` to `SRV-0105`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
-        providers: ProviderOptions? = nil, port: Int
+        providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int
     ) throws(ServiceError) {
         let file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
         dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
@@ -131,8 +165,26 @@ public struct ServiceConfiguration: Sendable, Equatable {
             .map { text throws(ServiceError) in try Origin(text) }
         self.providers = providers?.providers ?? file?["providers"]
         secretsKey = providers?.secretsKey ?? file?["secretsKey"]
-        adminToken = providers?.adminToken ?? file?["adminToken"]
+        adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
         behindProxy = providers?.behindProxy ?? false
+        switch (options.tlsCertificate ?? file?["tlsCertificate"], options.tlsKey ?? file?["tlsKey"]) {
+        case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
+        case (nil, nil): tls = nil
+        default:
+            throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together")
+        }
+    }
+
+    /// What the listener speaks TLS with; nil where it does not.
+    /// - Throws: `SRV-0106`.
+    public func tlsFiles(logger: Logger) throws(ServiceError) -> TLSFiles? {
+        guard let tls else { return nil }
+        return try TLSFiles(certificate: tls.certificate, key: tls.key, logger: logger)
+    }
+
+    /// The file of the admin credential: the one that was named, or the auth-gateway's own.
+    public var adminCredentialFile: String {
+        adminToken ?? URL(fileURLWithPath: dataFolder).appendingPathComponent("auth/admin.token").path
     }
 
     /// The path of something in the data folder, or of the data folder itself. Folders that do not exist
@@ -174,6 +226,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
 struct ConfigurationFile {
     private static let names: Set<String> = [
         "data", "listen", "log", "projection", "issuer", "providers", "secretsKey", "adminToken",
+        "tlsCertificate", "tlsKey",
     ]
     private let values: [String: String]
 

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import HummingbirdCore
 import Logging
@@ -6,6 +7,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
+import NIOSSL
 import NIOWebSocket
 
 /// A connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and the
@@ -32,11 +34,13 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     let responder: HTTPChannelHandler.Responder
     let routes: [String: WebSocketRoute]
     let idleTimeout: Duration
+    let tls: TLSFiles?
 
     init(
-        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute],
+        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute], tls: TLSFiles? = nil,
         idleTimeout: Duration = Limits.idleConnection
     ) {
+        self.tls = tls
         self.responder = responder
         self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
         self.idleTimeout = idleTimeout
@@ -90,14 +94,19 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                     }
                 }))
         let operations = channel.pipeline.syncOperations
+        if let tls { try operations.addHandler(NIOSSLServerHandler(context: tls.context())) }
         try operations.addHandlers([encoder, decoder, filter])
         try operations.addHandler(upgradeHandler)
         return Value(channel: channel, outcome: upgradeHandler.upgradeResultFuture)
     }
 
-    private static var malformedUpgrade: ServiceError {
-        ServiceError(
-            .badRequest, "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed")
+    private static let malformedUpgrade = MalformedUpgrade()
+
+    /// Whether a key is what RFC 6455 section 4.1 asks for: 16 bytes as base64.
+    private static func isSound(key request: WebSocketRequest) -> Bool {
+        let keys = request.headers["sec-websocket-key"]
+        guard keys.count == 1, let bytes = Data(base64Encoded: keys[0]) else { return false }
+        return bytes.count == 16
     }
 
     private func decide(
@@ -108,6 +117,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             guard let route = routes[request.path] else {
                 return .failure(ServiceError(.notFound, "nothing is served at this path"))
             }
+            guard Self.isSound(key: request) else { return .failure(Self.malformedUpgrade) }
             do {
                 return .success(try await route.authorize(request))
             } catch {
@@ -119,7 +129,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func http(on channel: any Channel, _ logger: Logger) throws -> HTTPConnection {
         let operations = channel.pipeline.syncOperations
-        try operations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+        try operations.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
         try operations.addHandler(HTTPConnectionStateHandler(idleTimeout: idleTimeout, logger: logger))
         return try NIOAsyncChannel(
             wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
@@ -165,4 +175,14 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             try await outbound.write(contentsOf: answer)
         }
     }
+}
+
+/// An upgrade that is none: says which version is spoken (RFC 6455 section 4.2.2).
+private struct MalformedUpgrade: HTTPReportable {
+    var httpStatus: HTTPResponse.Status { .badRequest }
+    var publicCode: String { ServiceErrorCode.badRequest.rawValue }
+    var publicMessage: String {
+        "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed"
+    }
+    var httpHeaders: HTTPFields { [.secWebSocketVersion: "13"] }
 }

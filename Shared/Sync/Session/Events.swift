@@ -66,8 +66,9 @@ public enum Event: Sendable {
     /// The answer to `checkToken`; `grantChanged` came before where other things may be read now. (One that
     /// is not taken is answered with `finish`.)
     case renewed
-    /// The answer to `awaitOperations`: folded operations in log order, directly after the position asked
-    /// for.
+    /// The answer to `awaitOperations`: the folded operations between the position asked for and `through`,
+    /// in log order; those may be left out that are not the session's own and that no query matches which it
+    /// follows (`Sharing`).
     case operations([LiveOperation], through: LogPosition)
     /// The answer to `awaitOperations` when the position is no longer at hand: catch up to this head instead.
     case lagging(LogPosition)
@@ -433,16 +434,20 @@ public struct LiveOperation: Sendable {
         public let after: [UInt8]
         /// The encoded vector that a tombstone was reaped at; nil for any other change.
         public let gone: [UInt8]?
+        /// The followed queries that it matters to; nil where each session evaluates its own.
+        public let matches: QueryMatches?
 
         /// A change of this document.
         public init(
-            key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8], gone: [UInt8]? = nil
+            key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8], gone: [UInt8]? = nil,
+            matches: QueryMatches? = nil
         ) {
             self.key = key
             self.delta = delta
             self.before = before
             self.after = after
             self.gone = gone
+            self.matches = matches
         }
     }
 

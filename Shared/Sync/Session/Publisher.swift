@@ -23,6 +23,8 @@ struct Publisher: Sendable {
         var nextPage: PageStart?
         /// The receiver is telling what it holds; nil while it is not.
         var listing: Listing?
+        /// The query as all sessions know it; nil where this one is alone.
+        var followed: (any FollowedQuery)?
     }
 
     var subscriptions: [Subscription] = []
@@ -85,6 +87,8 @@ extension Session {
         let holdsNothing = request.cursor == nil && !request.holds
         var subscription = Publisher.Subscription(
             id: request.id, query: query, size: size, namesAfter: holdsNothing ? publisher.position : 0)
+        // Before a page is read: what is folded from here on is looked up for it.
+        subscription.followed = configuration.sharing?.follow(query)
         start(&subscription, request)
         publisher.subscriptions.append(subscription)
         resumePublishing()
@@ -242,20 +246,24 @@ extension Session {
     mutating func publish(_ operations: [LiveOperation], through position: LogPosition) throws(SyncError) {
         publisher.isWaiting = false
         var updates: [DocumentUpdate] = []
+        var selection = FrameSelection()
         var size = 0
         var reached: LogPosition?
         for operation in operations {
             var own: [DocumentUpdate] = []
-            for change in operation.changes {
-                if let update = try update(for: change, of: operation) { own.append(update) }
+            var chosen: [(index: Int, form: UInt64)] = []
+            for (index, change) in operation.changes.enumerated() {
+                guard let update = try update(for: change, of: operation) else { continue }
+                own.append(update)
+                chosen.append((index, update.content.form))
             }
             let ownSize = own.reduce(0) { $0 + $1.size }
             // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
             if let reached, size > 0, size + ownSize > readBytes {
-                send(.operations(Frame.Operations(position: reached, updates: updates)))
+                sendOperations(updates, selection, through: reached)
                 publisher.head = reached
-                publisher.toldThrough = reached.offset
                 updates = []
+                selection = FrameSelection()
                 size = 0
             }
             if ownSize > Limits.transactionBytes {
@@ -263,19 +271,29 @@ extension Session {
                 return fallBack(to: position)
             }
             updates += own
+            selection.add(operation.position.offset, chosen)
             size += ownSize
             reached = operation.position
         }
         publisher.head = position
         let isLive = publisher.subscriptions.contains { $0.liveFrom != nil }
         if !updates.isEmpty {
-            send(.operations(Frame.Operations(position: position, updates: updates)))
-            publisher.toldThrough = position.offset
+            sendOperations(updates, selection, through: position)
         } else if isLive || publisher.ownThrough > publisher.toldThrough {
             send(.progress(position))
             publisher.toldThrough = position.offset
         }
         resumePublishing()
+    }
+
+    private mutating func sendOperations(
+        _ updates: [DocumentUpdate], _ selection: FrameSelection, through position: LogPosition
+    ) {
+        let frame = Frame.operations(Frame.Operations(position: position, updates: updates))
+        send(
+            frame,
+            shared: configuration.sharing?.encode(selection.ending(at: position.offset)) { frame.encoded() })
+        publisher.toldThrough = position.offset
     }
 
     /// What the receiver is to be told of one change: nothing, the delta, or the full state when it enters.
@@ -293,6 +311,11 @@ extension Session {
             guard let liveFrom = subscription.liveFrom, liveFrom < operation.position.offset,
                 utf8Equal(subscription.query.collection, change.key.collection)
             else { continue }
+            if let number = subscription.followed?.number, let known = change.matches?.answer(for: number) {
+                matchedBefore = matchedBefore || known.before
+                matchesAfter = matchesAfter || known.after
+                continue
+            }
             if !matchedBefore { matchedBefore = try subscription.matches(change.key, change.before) }
             if !matchesAfter { matchesAfter = try subscription.matches(change.key, change.after) }
         }

@@ -47,6 +47,8 @@ public struct Session: Sendable {
         public let access: ReadAccess
         /// What an earlier session had of a message from the same side.
         public let kept: PartialMessage?
+        /// A server's: what it shares with the other sessions of the database; nil for one that is alone.
+        public var sharing: Sharing?
         /// A peer's: the proof that goes with the hello.
         public let proof: [UInt8]?
         /// A server's: whether the proof in a hello, if there is one, is what lets the peer in. Nil asks for
@@ -325,8 +327,9 @@ extension Session {
 
     /// Sends a frame, or lets it wait behind data that has no credit. What the other side needs in order to
     /// give credit (credit itself, answers to its wants) never waits.
-    mutating func send(_ frame: Frame) {
-        let bytes = frame.encoded()
+    /// `shared` are the frame's bytes where somebody else has encoded it before.
+    mutating func send(_ frame: Frame, shared: [UInt8]? = nil) {
+        let bytes = shared ?? frame.encoded()
         if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
             outbox.append((bytes, frame.isData))
             outboxBytes += bytes.count

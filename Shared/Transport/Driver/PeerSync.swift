@@ -33,6 +33,8 @@ public final class PeerSync: Sendable {
         public var writeRules: @Sendable (_ token: String) -> Session.WriteRules? = { _ in nil }
         /// TLS for `wss`.
         public var tls: TLSConfiguration
+        /// When the next connection sends pings, and how long it bears silence; asked for each.
+        public var keepAlive: @Sendable () -> KeepAlive = { KeepAlive() }
 
         /// A configuration with the system's trusted authorities.
         public init(
@@ -43,7 +45,24 @@ public final class PeerSync: Sendable {
             self.databaseID = databaseID
             self.peerKey = peerKey
             self.token = token
-            tls = .makeClientConfiguration()
+            tls = .trusting()
+        }
+    }
+
+    /// How a connection finds out that the other side is gone.
+    public struct KeepAlive: Sendable {
+        /// Between two pings.
+        public var interval: Duration
+        /// After so long without a frame the connection is given up.
+        public var patience: Duration
+
+        /// Those of a WebSocket, unless said otherwise.
+        public init(
+            interval: Duration = WebSocketConfiguration().keepAliveInterval,
+            patience: Duration = WebSocketConfiguration().keepAliveInterval * 3
+        ) {
+            self.interval = interval
+            self.patience = patience
         }
     }
 
@@ -224,7 +243,8 @@ public final class PeerSync: Sendable {
 
     /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open
     /// for long, or was ended by nothing that the next attempt would only repeat (a refused write, a message
-    /// that cannot be taken, a full disk).
+    /// that cannot be taken, a full disk). A link that breaks without a word is no such reason, unless it
+    /// breaks at once: what a session brings on a link that keeps breaking must not wait longer each time.
     private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
         let started = ContinuousClock.now
@@ -235,17 +255,20 @@ public final class PeerSync: Sendable {
             writeRules.withLock { $0 = configuration.writeRules(token) }
             var client = WebSocketConfiguration()
             client.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
+            client.set(configuration.keepAlive())
             let socket = WebSocketClient(
                 address: configuration.address, headers: [("Authorization", "Bearer \(token)")],
                 subprotocols: ["mimeo.sync.1"], configuration: client, tls: configuration.tls)
-            let error = try await socket.run { [token] connection, answer in
+            let (error, isLost) = try await socket.run { [token] connection, answer in
                 let proof = answer[Self.challengeHeader].flatMap { self.configuration.proof($0, token) }
-                return try await self.converse(connection, proof) { opened.withLock { $0 = true } }
+                let error = try await self.converse(connection, proof) { opened.withLock { $0 = true } }
+                return (error, error == SessionPump.lost && connection.receivedClose == nil)
             }
             tellUnauthorized(error, token)
+            let lasted = ContinuousClock.now - started
             let passes =
-                error.remedy != .reconnectLater
-                || ContinuousClock.now - started > Limits.longestReconnectPause
+                error.remedy != .reconnectLater || lasted > Limits.longestReconnectPause
+                || isLost && lasted > Limits.shortestSession
             return (error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 {

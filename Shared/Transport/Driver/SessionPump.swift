@@ -2,6 +2,16 @@ import Logging
 import Sync
 import Synchronization
 
+/// A session in a place of its own: it is large, and would lie in the frame of everything that waits for it.
+///
+/// Safe although unchecked: only the pump that runs it touches it, one event at a time.
+public final class LiveSession: @unchecked Sendable {
+    fileprivate var session: Session
+
+    /// A place for this session, which has not begun.
+    public init(_ session: Session) { self.session = session }
+}
+
 /// Binds a session to a connection and a store, until either ends.
 ///
 /// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the
@@ -15,6 +25,12 @@ public final class SessionPump: Sendable {
     private let store: any SessionStore
     private let logger: Logger
 
+    /// Why a session ended that neither side has ended.
+    static let lost = SyncError(.unavailable, "the connection was lost")
+
+    /// Bytes of frames that wait to leave, for whoever looks after it.
+    public var unsentBytes: Int { unsent.load(ordering: .relaxed) }
+
     /// A pump that performs actions on `store`.
     public init(store: any SessionStore, logger: Logger) {
         self.store = store
@@ -26,6 +42,11 @@ public final class SessionPump: Sendable {
 
     /// Runs the session over an open connection to its end, and says why it ended.
     public func run(_ session: Session, over connection: some SessionConnection) async -> SyncError {
+        await run(LiveSession(session), over: connection)
+    }
+
+    /// The same, for one that is in its place already: an idle session costs thousands of bytes less.
+    public func run(_ session: LiveSession, over connection: some SessionConnection) async -> SyncError {
         let (frames, output) = AsyncStream.makeStream(of: [UInt8].self)
         return await withDiscardingTaskGroup(returning: SyncError.self) { group in
             group.addTask { await self.read(connection) }
@@ -54,36 +75,35 @@ public final class SessionPump: Sendable {
     }
 
     private func loop(
-        _ start: Session, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
+        _ live: LiveSession, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
     ) async -> SyncError {
-        var session = start
-        var kept = session.partial?.count ?? 0
-        var end = handle(session.receive(.opened), output, &group)
+        var kept = live.session.partial?.count ?? 0
+        var end = handle(live.session.receive(.opened), output, &group)
         for await item in inbox.items where end == nil {
             for event in inbox.events(of: item) where end == nil {
-                end = handle(session.receive(event), output, &group)
+                end = handle(live.session.receive(event), output, &group)
             }
             // A connection that has broken may be noticed here after the next one has begun. (Not with each
             // chunk: what is kept is copied when more comes.)
-            let partial = session.partial?.count ?? 0
+            let partial = live.session.partial?.count ?? 0
             if partial < kept || partial - kept >= max(Limits.keptStepBytes, kept / 32) {
                 kept = partial
-                await store.keep(session.partial)
+                await store.keep(live.session.partial)
             }
             item.release()
             if end == nil, unsent.load(ordering: .relaxed) > Limits.unsentBytes {
                 let reason = SyncError(.unavailable, "the other side does not read what it asked for")
-                end = handle(session.receive(.finish(reason)), output, &group)
+                end = handle(live.session.receive(.finish(reason)), output, &group)
             }
-            if end != nil || session.isClosed { break }
+            if end != nil || live.session.isClosed { break }
         }
         if end == nil, Task.isCancelled {
             // Cancellation ends the inbox at once, also before what the handler delivers.
             let reason = SyncError(.goingAway, "this side is stopping")
-            end = handle(session.receive(.finish(reason)), output, &group)
+            end = handle(live.session.receive(.finish(reason)), output, &group)
         }
-        if session.partial?.count ?? 0 != kept { await store.keep(session.partial) }
-        return end ?? SyncError(.unavailable, "the connection was lost")
+        if live.session.partial?.count ?? 0 != kept { await store.keep(live.session.partial) }
+        return end ?? Self.lost
     }
 
     /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.

@@ -22,7 +22,7 @@ public struct WebSocketClient: Sendable {
     public init(
         address: WebSocketAddress, headers: [(name: String, value: String)] = [], subprotocols: [String] = [],
         configuration: WebSocketConfiguration = WebSocketConfiguration(),
-        tls: TLSConfiguration = .makeClientConfiguration(),
+        tls: TLSConfiguration = .trusting(),
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) {
         self.address = address
@@ -120,9 +120,10 @@ public struct WebSocketClient: Sendable {
         }
         let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
             maxFrameSize: configuration.maximumMessageBytes, enableAutomaticErrorHandling: false,
-            upgradePipelineHandler: { channel, head in
+            upgradePipelineHandler: { [subprotocols] channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    .accepted(
+                    try Self.check(head, offered: subprotocols)
+                    return .accepted(
                         try NIOAsyncChannel(wrappingChannelSynchronously: channel), Answer(head.headers))
                 }
             })
@@ -141,9 +142,26 @@ public struct WebSocketClient: Sendable {
         }
         // Covers a refusal's body too: its channel is closed when it takes longer than the rest of the time.
         result.whenComplete { outcome in
-            guard case .success(.refused) = outcome else { return timeout.cancel() }
+            if case .success(.refused) = outcome { return }
+            timeout.cancel()
+            // An answer that is no upgrade and no HTTP refusal: nobody else has the channel then.
+            if case .failure = outcome { channel.close(promise: nil) }
         }
         return result
+    }
+
+    /// What the answer to an upgrade may not say (RFC 6455 section 4.1): a protocol that was not offered, an
+    /// extension. (Its key was looked at before.)
+    private static func check(
+        _ answer: HTTPResponseHead, offered subprotocols: [String]
+    ) throws(WebSocketError) {
+        let chosen = answer.headers[canonicalForm: "sec-websocket-protocol"]
+        guard chosen.isEmpty || chosen.count == 1 && subprotocols.contains(String(chosen[0])) else {
+            throw WebSocketError(.protocolViolation, "the server chose a protocol that was not offered")
+        }
+        guard !answer.headers.contains(name: "sec-websocket-extensions") else {
+            throw WebSocketError(.protocolViolation, "the server chose an extension; none was offered")
+        }
     }
 
     private var request: HTTPRequestHead {

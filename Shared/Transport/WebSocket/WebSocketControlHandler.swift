@@ -6,9 +6,9 @@ import Synchronization
 /// that reads messages is doing: answers pings, sends pings, and closes when the peer has been silent for
 /// too long.
 ///
-/// Pings and pongs end here; everything else is passed on. All state but the counter belongs to the event
-/// loop. A peer is not called silent while frames of its wait unread: then it is our reader that lags, and
-/// the channel may have stopped reading for its sake.
+/// Pings and pongs end here, as far as they are well-formed; everything else is passed on. All state but the
+/// counter belongs to the event loop. A peer is not called silent while frames of its wait unread: then it
+/// is our reader that lags, and the channel may have stopped reading for its sake.
 final class WebSocketControlHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketFrame
@@ -19,6 +19,9 @@ final class WebSocketControlHandler: ChannelInboundHandler {
     private let missedBeforeDead: Int
     private let unread: UnreadFrames
     private var missed = 0
+    /// The latest ping that could not be answered yet, because the other side does not read: only that one is
+    /// (RFC 6455 section 5.5.3), or answers would pile up.
+    private var unanswered: ByteBuffer?
     private var timer: RepeatedTask?
 
     init(role: WebSocketConnection.Role, configuration: WebSocketConfiguration, unread: UnreadFrames) {
@@ -50,10 +53,15 @@ final class WebSocketControlHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         missed = 0
         let frame = unwrapInboundIn(data)
+        let isSound = frame.fin && frame.reservedBits.isEmpty && (frame.maskKey != nil) == !masks
         switch frame.opcode {
-        case .ping where frame.fin:
-            send(WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData), context)
-        case .pong where frame.fin:
+        case .ping where isSound:
+            if context.channel.isWritable {
+                pong(frame.unmaskedData, context)
+            } else {
+                unanswered = frame.unmaskedData
+            }
+        case .pong where isSound:
             break
         default:
             unread.add()
@@ -61,12 +69,24 @@ final class WebSocketControlHandler: ChannelInboundHandler {
         }
     }
 
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable, let data = unanswered {
+            unanswered = nil
+            pong(data, context)
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func pong(_ data: ByteBuffer, _ context: ChannelHandlerContext) {
+        send(WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: data), context)
+    }
+
     private func tick(_ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
         if unread.isEmpty { missed += 1 } else { missed = 0 }
         if missed > missedBeforeDead {
             context.close(promise: nil)
-        } else {
+        } else if context.channel.isWritable {
             send(WebSocketFrame(fin: true, opcode: .ping, maskKey: mask, data: ByteBuffer()), context)
         }
     }

@@ -173,10 +173,18 @@ final class World: @unchecked Sendable {
         isHealing = true
         heal()
         let limit = events + 400_000
-        while !queue.isEmpty {
-            try step()
-            guard events < limit else { throw Violation("no rest after healing") }
-        }
+        repeat {
+            while !queue.isEmpty {
+                try step()
+                guard events < limit else { throw Violation("no rest after healing") }
+            }
+            // What a replicator does every few seconds: those that nothing concerned learn where the log is.
+            for instance in instances {
+                guard let hub = instance.hub else { continue }
+                Task { await hub.tellProgress() }
+            }
+            Jobs.drain()
+        } while !queue.isEmpty
         try checkConvergence()
     }
 

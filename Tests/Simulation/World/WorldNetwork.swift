@@ -57,6 +57,10 @@ extension World {
                 access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access,
                 kept: role == .peer ? peer.kept.message : kept)
         }
+        let near = configuration(.peer, wall(of: peer.number))
+        var far = configuration(.server(origin: origin), now)
+        // Of two sessions one shares its queries with the others, and one evaluates by itself.
+        if number.isMultiple(of: 2) { far.sharing = hub.sharing(for: origin) }
         let link = Link(
             number: number, peer: peer, instance: instance, hub: hub, origin: origin,
             serverStore: ServerStore(
@@ -65,8 +69,7 @@ extension World {
             peerStore: PeerStore(
                 replica: peer.replica, executor: .inline,
                 report: { [unowned self] in heard($0, number) }, acknowledged: {}, kept: peer.kept),
-            near: configuration(.peer, wall(of: peer.number)),
-            far: configuration(.server(origin: origin), now))
+            near: near, far: far)
         links[number] = link
         peer.link = link
         note(2, link, false) { "connects" }

@@ -165,6 +165,7 @@ class _Link:
                 break
         for end in ends:
             end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
 
     async def _forward(self, reader, writer, direction):
         proxy, passed = self._proxy, 0

@@ -93,7 +93,7 @@ class FourProcesses(Client):
         self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
         self.extra_arguments = {}
         self.fronts = {}
-        """Addresses that nginx is given instead of a service's own: a proxy of a test, say."""
+        """Lists of addresses that nginx is given instead of a service's own: a proxy of a test, or several instances."""
         self._ports = {service: free_port() for service in self.services}
         self._public_port = free_port()
         self.processes = {}
@@ -145,8 +145,9 @@ class FourProcesses(Client):
         directory.mkdir()
         names = {}
         for service in self.services:
-            host, port = self.fronts.get(service, self.address_of(service))
-            names[service.upper().replace("-", "_")] = f"{host}:{port}"
+            # One line of the template for each: what stands between them ends one and begins the next.
+            addresses = [f"{host}:{port}" for host, port in self.fronts.get(service, [self.address_of(service)])]
+            names[service.upper().replace("-", "_")] = "; server ".join(addresses)
         names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"

@@ -1,0 +1,31 @@
+import CRDT
+
+/// What an operator is told of one running session.
+package struct SessionReport: Sendable {
+    /// Its number in this process.
+    package let number: UInt64
+    /// Who is at the other end.
+    package let userID: String
+    /// The peer's key, nil for one without.
+    package let peerKey: String?
+    /// When it began, Unix milliseconds.
+    package let sinceMilliseconds: UInt64
+    /// Distinct queries it follows.
+    package let queries: Int
+    /// Frames' bytes that wait to leave.
+    package let unsentBytes: Int
+    /// The offset up to which the live stream was taken by it; what is behind the head lags.
+    package let offset: UInt64
+
+    /// As JSON; `head` is the log's, `instance` where it runs.
+    func value(head: UInt64, at instance: String) -> Value {
+        [
+            "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)),
+            "userID": .string(userID),
+            "peerKey": peerKey.map { .string($0) } ?? .null,
+            "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),
+            "unsentBytes": .int(Int64(unsentBytes)), "offset": .int(Int64(clamping: offset)),
+            "lag": .int(Int64(clamping: head - min(head, offset))),
+        ]
+    }
+}
