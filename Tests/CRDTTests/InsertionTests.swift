@@ -117,4 +117,28 @@ struct InsertionTests {
         #expect(try Fold.step(change, on: there.state) == expected)
         #expect(try Fold.step(change, on: fresh.state) == .duplicate)
     }
+
+    @Test("a state's delta is given only of what is nothing but an insertion, whole")
+    func deltaOfState() throws {
+        let stamp = Stamp(time: 77, actor: ActorID(5))
+        var editor = DocumentEditor(document: Document(), stamp: stamp)
+        try editor.create(object(["a": 1, "m": ["x": ["y": "z"]]]))
+        let state = editor.document.encoded()
+        let made = try #require(state.withUnsafeBytes { Insertion.delta(ofState: $0) })
+        #expect(made.stamp == stamp)
+        #expect(made.delta == editor.pending.delta(stamp: stamp)?.encoded())
+        for count in 0..<state.count {
+            #expect(Array(state.prefix(count)).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        }
+        #expect((state + [0]).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        // Written twice, deleted, of other kinds: not plain.
+        let later = Stamp(time: 78, actor: ActorID(5))
+        var again = DocumentEditor(document: editor.document, stamp: later)
+        try again.set(["a"], 2)
+        var gone = DocumentEditor(document: editor.document, stamp: later)
+        gone.delete()
+        for other in [again.document, gone.document, Document()] {
+            #expect(other.encoded().withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        }
+    }
 }

@@ -16,7 +16,8 @@ extension Replica {
         ]
         let afterThird = [
             "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
-            "DROP TABLE withheld_actor", "DROP TABLE withheld_operation",
+            "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
+            "ALTER TABLE operation DROP COLUMN refers",
         ]
         try committing { database, _ in
             let changes =

@@ -62,6 +62,12 @@ struct RawStatement: ~Copyable {
         sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), transient)
     }
 
+    /// Binds bytes without a copy: they stay where they are until the statement was stepped and reset.
+    func bind(_ index: Int32, inPlace bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 0 else { return bind(index, []) }
+        sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
+    }
+
     func bind(_ index: Int32, _ text: String) {
         var text = text
         text.withUTF8 {
@@ -86,8 +92,19 @@ struct RawStatement: ~Copyable {
     /// Whether there is a row.
     consuming func hasRow() throws -> Bool { try step() }
 
+    /// Runs a statement that returns no row and leaves it before its beginning.
+    func runInPlace() throws {
+        while try step() {}
+        reset()
+    }
+
     /// Runs a statement that returns no row.
     consuming func run() throws { while try step() {} }
+
+    /// How many rows the connection's last statement changed. (GRDB asks which queue it is on each time.)
+    var changes: Int { Int(sqlite3_changes(sqlite3_db_handle(handle))) }
+    /// The number of the row that the connection inserted last.
+    var insertedNumber: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
 
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }

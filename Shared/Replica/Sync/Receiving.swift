@@ -255,9 +255,11 @@ struct Merger {
     private mutating func pendingKeys() throws -> Set<DocumentKey> {
         if let pending { return pending }
         var keys: Set<DocumentKey> = []
-        let statement = try RawStatement(fresh: "SELECT bytes FROM operation", database)
+        let statement = try RawStatement(
+            fresh: "SELECT \(StoredOperation.columns) FROM operation", database)
         while try statement.step() {
-            for change in try Operation(decoding: statement.bytes(0)).changes {
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))
             }
         }

@@ -117,6 +117,8 @@ extension Replica {
             for (actor, sequence) in request.admitted {
                 try OwnOperations.truncate(actor, through: sequence, database)
             }
+            // What follows reads the bytes of what is left, after documents have changed.
+            try OwnOperations.makeAllWhole(database)
             var repairer = Repairer(
                 database: database, state: state, environment: corrected(environment), request)
             let missing = try repairer.missing()

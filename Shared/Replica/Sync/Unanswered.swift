@@ -78,12 +78,14 @@ extension Replica {
         _ actor: ActorID, through sequence: UInt64, _ database: Database
     ) throws -> Set<DocumentKey> {
         let statement = try RawStatement(
-            cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence <= ?", database)
+            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?",
+            database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
         var keys: Set<DocumentKey> = []
         while try statement.step() {
-            for change in try Operation(decoding: statement.bytes(0)).changes
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes
             where !isSubscribed(change.collection) {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))
             }
