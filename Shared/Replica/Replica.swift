@@ -46,8 +46,8 @@ public final class Replica: Sendable {
         public let value: Value
         /// The number of the commit: its own, or the latest one when nothing changed.
         public let commit: UInt64
-        /// The operation it became, made when it is asked for; nil when nothing changed or only evictions
-        /// happened.
+        /// The operation it became, made anew each time it is asked for; nil when nothing changed or only
+        /// evictions happened.
         public var operation: Operation? { written?.operation }
 
         let written: WrittenOperation?

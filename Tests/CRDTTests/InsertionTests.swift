@@ -118,6 +118,19 @@ struct InsertionTests {
         #expect(try Fold.step(change, on: fresh.state) == .duplicate)
     }
 
+    @Test("the bytes of a state and of its delta are these, in stores that are there already")
+    func exemplar() throws {
+        let state: [UInt8] = [
+            1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 77, 3, 1, 0, 0, 1, 0, 1, 2, 2, 0, 0, 0, 4,
+            1, 0x61, 0x21, 0x81, 1, 0x6D, 2, 12, 1, 0, 1, 1, 2, 0, 0, 1, 0x78, 0x21, 0x41, 0x79,
+        ]
+        let stamp = Stamp(time: 77, actor: ActorID(5))
+        let fields = object(["a": 1, "m": ["x": "y"]])
+        #expect(try FreshDocument(fields, stamp: stamp)?.state == state)
+        let delta: [UInt8] = [1, 0, 0, 6, 2, 1, 0x61, 2, 0x81, 1, 0x6D, 4, 6, 1, 1, 0x78, 2, 0x41, 0x79]
+        #expect(state.withUnsafeBytes { Insertion.delta(ofState: $0)?.delta } == delta)
+    }
+
     @Test("a state's delta is given only of what is nothing but an insertion, whole")
     func deltaOfState() throws {
         let stamp = Stamp(time: 77, actor: ActorID(5))

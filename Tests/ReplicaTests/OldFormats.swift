@@ -22,6 +22,17 @@ extension Replica {
         try committing { database, _ in
             let changes =
                 (format < 2 ? afterFirst : []) + (format < 3 ? afterSecond : []) + afterThird
+            // Earlier formats know whole operations only.
+            let all = try RawStatement(
+                fresh: "SELECT \(StoredOperation.columns) FROM operation WHERE refers IS NOT NULL", database)
+            while try all.step() {
+                let stored = StoredOperation(all)
+                let update = try RawStatement(
+                    fresh: "UPDATE operation SET bytes = ? WHERE position = ?", database)
+                update.bind(1, try stored.whole(database))
+                update.bind(2, bits: stored.position)
+                try update.run()
+            }
             for change in changes {
                 try RawStatement(fresh: change, database).run()
             }

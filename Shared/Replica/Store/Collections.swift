@@ -49,6 +49,9 @@ final class DocumentTable: CustomStringConvertible {
         return try RawStatement(held: made, database)
     }
 
+    /// A part of the transaction was undone, and what it learnt with it.
+    func forgetReferences() { isReferredTo = nil }
+
     /// What adds an entry of a new document to the index at a place of `indexes`.
     func entryInsertion(_ place: Int, _ database: Database) throws -> RawStatement {
         let indexes = try indexes(database)
@@ -198,7 +201,13 @@ struct Collections {
     }
 
     /// Forgets what is known of a collection: its documents are in another table now.
-    mutating func forget(_ name: String) { tables[Array(name.utf8)] = nil }
+    mutating func forget(_ name: String) {
+        tables[Array(name.utf8)] = nil
+        last = nil
+    }
+
+    /// Forgets what a part that was undone has learnt of own operations.
+    func forgetReferences() { for table in tables.values { table.forgetReferences() } }
 
     /// The names of all collections, by bytes.
     static func names(_ database: Database) throws -> [String] {

@@ -1,12 +1,15 @@
 import CRDT
 import GRDB
 
-// An own operation's row holds its bytes, or refers to what it inserted (decision 0030).
+// An own operation's row holds its bytes, or refers to what it inserted (decision 0031).
 //
 // A transaction that inserts many documents would write each of them twice: as the document, and as the
 // change that is to be uploaded. Both say the same, and `Insertion.delta(ofState:)` makes the one of the
 // other, byte for byte. So the row of such an operation holds its header in `bytes` and its parts in
 // `refers`: runs of documents that stand one after the other in a table, and whole changes between them.
+//
+// Beside them stands a checksum of the states, so that a document that was damaged since is noticed, and no
+// other bytes are uploaded.
 //
 // Invariant: as long as `refers` is not NULL, each document of its runs stands in its row, as the operation's
 // commit has left it: with its state, and with that commit as its position. Whoever is about to change or
@@ -18,22 +21,28 @@ enum OperationPart: Equatable {
     case run(table: Int64, first: Int64, count: Int64)
     case change(Operation.Change)
 
-    static func encode(_ parts: [OperationPart]) -> [UInt8] {
+    /// `checksum`: of the states of the runs, one after the other.
+    static func encode(_ parts: [OperationPart], checksum: UInt64) -> [UInt8] {
         CBOR.encode(
             .array(
-                parts.map { part in
-                    switch part {
-                    case .run(let table, let first, let count):
-                        .array([.int(table), .int(first), .int(count)])
-                    case .change(let change):
-                        .array([.string(change.collection), .binary(change.id.bytes), .binary(change.delta)])
-                    }
-                }))
+                [.int(Int64(bitPattern: checksum))]
+                    + parts.map { part in
+                        switch part {
+                        case .run(let table, let first, let count):
+                            .array([.int(table), .int(first), .int(count)])
+                        case .change(let change):
+                            .array([
+                                .string(change.collection), .binary(change.id.bytes), .binary(change.delta),
+                            ])
+                        }
+                    }))
     }
 
-    static func decode(_ bytes: [UInt8]) throws -> [OperationPart] {
-        guard case .array(let parts)? = try? CBOR.decode(bytes) else { throw StoredOperation.damaged }
-        return try parts.map { part in
+    static func decode(_ bytes: [UInt8]) throws -> (parts: [OperationPart], checksum: UInt64) {
+        guard case .array(let all)? = try? CBOR.decode(bytes), let checksum = all.first?.intValue else {
+            throw StoredOperation.damaged
+        }
+        let parts = try all.dropFirst().map { part in
             guard let parts = part.arrayValue, parts.count == 3 else { throw StoredOperation.damaged }
             switch (parts[0], parts[1], parts[2]) {
             case (.int(let table), .int(let first), .int(let count)):
@@ -45,6 +54,7 @@ enum OperationPart: Equatable {
             default: throw StoredOperation.damaged
             }
         }
+        return (parts, UInt64(bitPattern: checksum))
     }
 }
 
@@ -74,20 +84,24 @@ struct StoredOperation {
         guard let refers else { return bytes }
         let header = try OperationHeader.peek(bytes)
         var changes: [Operation.Change] = []
-        for part in try OperationPart.decode(refers) {
+        var found: UInt64 = 0
+        let (parts, checksum) = try OperationPart.decode(refers)
+        for part in parts {
             switch part {
             case .change(let change): changes.append(change)
             case .run(let table, let first, let count):
-                changes += try Self.changes(table, first, count, position, database)
+                changes += try Self.changes(table, first, count, position, &found, database)
             }
         }
+        guard found == checksum else { throw Self.damaged }
         return Operation(
             actor: header.actor, sequence: header.sequence, timestamp: header.timestamp, changes: changes
         ).encoded()
     }
 
     private static func changes(
-        _ table: Int64, _ first: Int64, _ count: Int64, _ position: UInt64, _ database: Database
+        _ table: Int64, _ first: Int64, _ count: Int64, _ position: UInt64, _ checksum: inout UInt64,
+        _ database: Database
     ) throws -> [Operation.Change] {
         let name = try RawStatement(reused: "SELECT name FROM collection WHERE number = ?", database)
         name.bind(1, table)
@@ -105,6 +119,7 @@ struct StoredOperation {
             guard rows.bits(1) == position, let made = Insertion.delta(ofState: rows.blob(2)) else {
                 throw damaged
             }
+            checksum = hash64(rows.blob(2), seed: checksum)
             changes.append(
                 Operation.Change(
                     collection: collection, id: DocumentID(trusted: rows.bytes(0)), delta: made.delta))
@@ -117,26 +132,30 @@ struct StoredOperation {
 extension OwnOperations {
     /// Stores what a transaction has become: by reference where that saves writing much twice.
     static func insert(_ written: WrittenOperation, position: UInt64, _ database: Database) throws {
-        guard let parts = parts(of: written) else {
+        guard let (parts, checksum) = parts(of: written) else {
             let operation = written.operation
             return try insert(operation, operation.encoded(), position: position, database)
         }
         let header = Operation(
             actor: written.actor, sequence: written.sequence, timestamp: written.timestamp, changes: [])
         try insert(
-            header, header.encoded(), refers: OperationPart.encode(parts), position: position, database)
+            header, header.encoded(), refers: OperationPart.encode(parts, checksum: checksum),
+            position: position, database)
     }
 
     /// nil where the operation is stored whole.
-    private static func parts(of written: WrittenOperation) -> [OperationPart]? {
+    private static func parts(
+        of written: WrittenOperation
+    ) -> (parts: [OperationPart], checksum: UInt64)? {
         var bytes = 0
         for change in written.changes {
             if case .inserted(let document, _?) = change.written { bytes += document.state.count }
         }
         guard bytes >= ReplicaLimits.referredBytes else { return nil }
         var parts: [OperationPart] = []
+        var checksum: UInt64 = 0
         for change in written.changes {
-            guard case .inserted(_, let place?) = change.written else {
+            guard case .inserted(let document, let place?) = change.written else {
                 parts.append(
                     .change(
                         Operation.Change(
@@ -144,13 +163,14 @@ extension OwnOperations {
                             delta: WrittenOperation.delta(change.written))))
                 continue
             }
+            checksum = hash64(document.state, seed: checksum)
             if case .run(place.table, let first, let count)? = parts.last, first + count == place.number {
                 parts[parts.count - 1] = .run(table: place.table, first: first, count: count + 1)
             } else {
                 parts.append(.run(table: place.table, first: place.number, count: 1))
             }
         }
-        return parts
+        return (parts, checksum)
     }
 
     /// Whether any operation refers to documents.
@@ -171,19 +191,6 @@ extension OwnOperations {
         let stored = StoredOperation(statement)
         statement.reset()
         try makeWhole(stored, database)
-    }
-
-    /// Makes all operations whole: before much is about to change.
-    static func makeAllWhole(_ database: Database) throws {
-        while true {
-            let statement = try RawStatement(
-                cached: "SELECT \(StoredOperation.columns) FROM operation WHERE refers IS NOT NULL LIMIT 1",
-                database)
-            guard try statement.step() else { return }
-            let stored = StoredOperation(statement)
-            statement.reset()
-            try makeWhole(stored, database)
-        }
     }
 
     private static func makeWhole(_ stored: StoredOperation, _ database: Database) throws {

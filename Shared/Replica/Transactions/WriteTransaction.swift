@@ -178,6 +178,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         } catch {
             (collections, state, stamp, warnings, evicted, wanted, withdrawn) = before
             withheldAuthors = authors
+            collections.forgetReferences()
             pending.undo(to: mark)
             absent = AbsentDocuments()
             hasEvictions = nil
