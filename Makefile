@@ -26,9 +26,11 @@ bench: ## Documents, queries, the log and the system beside what one would use i
 	@scripts/bench-queries
 	@scripts/bench-sessions
 	@scripts/bench-sdk
+	@scripts/bench-tokens
 	@scripts/with-postgres scripts/bench-log
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
+	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
 
 fuzz: ## Bytes of strangers against every decoder and the query language (FUZZ_SECONDS=30 a target)
 	@scripts/setup build fuzz

@@ -110,7 +110,8 @@ let services: [Target] =
     + service(
         "AttachmentStore",
         [
-            "ServiceKit", "Attachments", "OperationLog", "Identity", hummingbird, nioCore, logging, arguments,
+            "ServiceKit", "Attachments", "CRDT", "OperationLog", "Identity", "Replica", hummingbird, nioCore,
+            logging, arguments,
         ])
     + service(
         "Mimeo",
@@ -131,8 +132,9 @@ let checks: [Target] = [
         name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk", swiftSettings: strict
     ),
     .target(
-        name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync"], path: "Tests/Fuzz/Targets",
-        swiftSettings: strict),
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync", "Identity", "AuthGateway"],
+        path: "Tests/Fuzz/Targets",
+        swiftSettings: strict + [.define("FUZZ_BYTES"), .define("FUZZ_TOKENS")]),
     .testTarget(
         name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
     .target(
@@ -158,8 +160,8 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "Transport", "Identity", "OperationLog", hummingbird, httpClient, nioCore, nioPosix,
-            nioHTTP, nioWebSocket, logging, arguments,
+            "ServiceKit", "Transport", "Identity", "OperationLog", "CRDT", "LogDoubles", "TestSupport",
+            hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(
@@ -171,8 +173,8 @@ let checks: [Target] = [
     tests(
         "AttachmentStoreTests",
         [
-            "AttachmentStore", "Attachments", "ServiceKit", "Identity", httpClient, nioCore, nioPosix,
-            logging, crypto,
+            "AttachmentStore", "Attachments", "ServiceKit", "Identity", "OperationLog", "CRDT", httpClient,
+            nioCore, nioPosix, logging, crypto,
         ]),
     tests("TransportTests", ["Transport", "Sync", "CRDT", logging]),
     tests(

@@ -3,6 +3,7 @@ import Foundation
 import Hummingbird
 import Identity
 import Logging
+import OperationLog
 import ServiceKit
 import Synchronization
 
@@ -11,6 +12,8 @@ import Synchronization
 /// Each database has a folder of its own, so an id learned in one database opens nothing in another.
 /// `stores` holds the opened ones and guards opening: two stores on one folder would remove each other's
 /// uploads.
+///
+/// A blob is read by whoever may read everything, or a document that refers to it; for others there is none.
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
@@ -21,17 +24,25 @@ public final class AttachmentStore: ServicePart {
     private let maximumBytes: Int64
     private let authenticator: Authenticator
     private let stores = Mutex<[String: BlobStore]>([:])
+    private let references: OpenDatabases<BlobReferences>
 
     /// - Parameters:
     ///   - folder: `DATA/attachments`; made on first use.
+    ///   - log: says which documents refer to what.
+    ///   - documents: where the databases are materialized whose documents somebody may read in part.
     ///   - authenticator: checks access tokens.
     ///   - maximumBytes: largest attachment that is accepted.
     public init(
-        folder: String, authenticator: Authenticator, maximumBytes: Int64 = Attachments.Limits.blobBytes
+        folder: String, log: any OperationLog, documents: String, authenticator: Authenticator,
+        maximumBytes: Int64 = Attachments.Limits.blobBytes,
+        logger: Logger = Logger(label: "attachment-store")
     ) {
         self.folder = folder
         self.authenticator = authenticator
         self.maximumBytes = maximumBytes
+        references = OpenDatabases(logger: logger) { database in
+            try await BlobReferences.open(database, log: log, folder: documents, logger: logger)
+        }
     }
 
     /// The routes of `/api/v4/attachments` and `/api/v5/attachments`.
@@ -51,11 +62,21 @@ public final class AttachmentStore: ServicePart {
                     guard identity.rights.read.allowsAnything else {
                         throw IdentityError.notPermitted("read attachments")
                     }
+                    let id = try BlobFailure.from { try BlobID(context.parameters.require("id")) }
+                    guard try await self.mayRead(id, identity) else {
+                        // As where there is none: who may not read it does not learn that it is there.
+                        throw BlobFailure(error: .unknown)
+                    }
                     return try await DownloadRoute(store: self.store(of: identity))
-                        .respond(to: request, id: context.parameters.require("id"))
+                        .respond(to: request, id: id)
                 }
             }
         }
+    }
+
+    /// Closes the materializations.
+    public func stop() async {
+        for opened in await references.removeAll() { await opened.close() }
     }
 
     /// Whether the folder can be written.
@@ -72,18 +93,26 @@ public final class AttachmentStore: ServicePart {
         }
     }
 
+    private func mayRead(_ id: BlobID, _ identity: Identity) async throws -> Bool {
+        if identity.grant.read.everything { return true }
+        let database = identity.databaseID
+        var opened = try await references(database)
+        if await opened.hasLostHistory {
+            if references.remove(database, if: { $0 === opened }) { await opened.close() }
+            opened = try await references(database)
+        }
+        return try await opened.allows(id, by: identity.rights.read)
+    }
+
     private func store(of identity: Identity) throws -> BlobStore {
         // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
         try stores.withLock { stores in
             if let store = stores[identity.databaseID] { return store }
-            do {
-                let store = try BlobStore(
-                    folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
-                stores[identity.databaseID] = store
-                return store
-            } catch let error as AttachmentError {
-                throw BlobFailure(error: error)
+            let store = try BlobFailure.from {
+                try BlobStore(folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
             }
+            stores[identity.databaseID] = store
+            return store
         }
     }
 }

@@ -27,9 +27,10 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let store = try AttachmentStore(
-            folder: configuration.folder("attachments"),
+            folder: configuration.folder("attachments"), log: log,
+            documents: configuration.folder("attachment-documents"),
             authenticator: Authenticator(configuration, system: system, logger: logger),
-            maximumBytes: maxAttachmentBytes)
+            maximumBytes: maxAttachmentBytes, logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), store], listen: configuration.listen, logger: logger
         ) { address in

@@ -8,9 +8,9 @@ import ServiceKit
 struct DownloadRoute {
     let store: BlobStore
 
-    func respond(to request: Request, id text: String) async throws -> Response {
+    func respond(to request: Request, id: BlobID) async throws -> Response {
         let store = store
-        let reader = try await DiskThread.run { try store.reader(BlobID(text)) }
+        let reader = try await DiskThread.run { try store.reader(id) }
         let tag = "\"\(reader.id)\""
         var headers: HTTPFields = [
             .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",

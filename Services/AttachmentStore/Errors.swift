@@ -45,6 +45,17 @@ public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStrin
 struct BlobFailure: HTTPReportable {
     let error: AttachmentError
 
+    init(error: AttachmentError) { self.error = error }
+
+    /// What a closure gives, or its error as an answer.
+    static func from<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as AttachmentError {
+            throw BlobFailure(error: error)
+        }
+    }
+
     var httpStatus: HTTPResponse.Status {
         switch error.code {
         case .idMalformed, .digestMismatch: .badRequest

@@ -35,7 +35,6 @@ public struct AuthGateway: ServicePart {
 
     private let state: GatewayState
     private let legacy: LegacyStateFile
-    private let key: SecretFile
     private let providers: ProvidersFile
     private let registerDatabase: @Sendable (String) async throws -> Void
     private let session: Duration
@@ -65,12 +64,12 @@ public struct AuthGateway: ServicePart {
         try SecretFile.makeFolder(folder)
         legacy = LegacyStateFile(folder: folder)
         if let found = try legacy.read() { try GatewayState.validate(found) }
-        key = SecretFile(
+        let key = SealingKey(
             path: options.secretsKey ?? "\(folder)/secrets.key", isOwn: options.secretsKey == nil)
-        if key.exists { _ = try key.text(logger: logger) }
+        if key.exists { _ = try key.box(logger: logger) }
         let credential = SecretFile(
             path: options.adminCredential ?? "\(folder)/admin.token", isOwn: options.adminCredential == nil)
-        state = GatewayState(system: system, logger: logger, nowSeconds: nowSeconds)
+        state = GatewayState(system: system, sealingKey: key, logger: logger, nowSeconds: nowSeconds)
         limiter = AttemptLimiter(now: attemptClock)
         authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
         admin = AdminRoutes(
@@ -97,12 +96,7 @@ public struct AuthGateway: ServicePart {
     /// Takes over what an earlier version kept, makes the first database, and registers all with the log.
     public func start() async throws {
         // First of all the key, on everything that is sealed: with another one nothing is to be changed.
-        if state.hasSealed, !key.exists {
-            throw AuthGatewayError(
-                .secretSealed,
-                "the log holds secrets, and the key they are sealed under is not in \(key.path)")
-        }
-        try state.use(SecretBox(secret: try key.text(logger: logger)))
+        try await state.sealer.begin()
         let found = try legacy.read()
         try await state.prepare(found, configured: providers.databases.keys.sorted())
         if let found {
@@ -148,64 +142,68 @@ public struct AuthGateway: ServicePart {
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 
+    /// One attempt: counted as under way from its beginning, and as what it was at its end.
     private func login(_ request: LoginRequest, from address: String) async throws -> Response {
-        let from = AttemptLimiter.Source.address(address)
+        let from = AttemptLimiter.Source.address(AttemptLimiter.network(of: address))
         let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
-        try limiter.admit(from, to)
-        let provider = try await knownProvider(for: request, from)
-        let now = nowSeconds()
-        let answer: ProviderAnswer
+        try limiter.begin(from, at: to)
         do {
-            answer = try await provider.answer(request, nowSeconds: now)
+            let (response, outcome) = try await answer(request)
+            limiter.end(from, at: to, outcome)
+            return response
         } catch {
-            limiter.failed(from)
+            // Names of databases and providers are guessed like secrets. Who is revoked was who it says.
+            let isRevoked = (error as? AuthGatewayError)?.code == .loginRevoked
+            limiter.end(from, at: to, isRevoked ? .succeeded : .unanswered)
             throw error
-        }
-        switch answer {
-        case .refused(let clientInfo):
-            limiter.failed(from, to)
-            logger.info(
-                "login refused",
-                metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
-            return LoginRefusal(clientInfo: clientInfo).response
-        case .accepted(let login):
-            let lifted = try checkRevocations(of: request, login.userID)
-            // What is issued in the second of a lift must not look older than it.
-            let issued = max(now, lifted + 1)
-            let identity = Identity(
-                userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
-                grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: issued,
-                tokenID: AccessToken.newID(), metadata: login.metadata)
-            let key = try await state.signingKey(of: request.databaseID)
-            let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
-            guard token.utf8.count <= AccessToken.maximumBytes else {
-                logger.warning(
-                    "a provider gives more permissions than a token holds",
-                    metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
-                throw AuthGatewayError(
-                    .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
-            }
-            state.noteEnd(now + login.seconds, in: request.databaseID)
-            return LoginAnswer(
-                accessToken: token, expiresIn: login.seconds, userID: login.userID,
-                clientInfo: login.clientInfo
-            ).response
         }
     }
 
-    /// As `provider(for:)`. Another gateway may have made database or provider a moment ago; and names are
-    /// guessed like secrets.
-    private func knownProvider(
-        for request: LoginRequest, _ from: AttemptLimiter.Source
-    ) async throws -> Provider {
+    private func answer(_ request: LoginRequest) async throws -> (Response, AttemptLimiter.Outcome) {
+        let provider = try await knownProvider(for: request)
+        let now = nowSeconds()
+        switch try await provider.answer(request, nowSeconds: now) {
+        case .refused(let clientInfo):
+            logger.info(
+                "login refused",
+                metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
+            return (LoginRefusal(clientInfo: clientInfo).response, .refused)
+        case .accepted(let login):
+            return (try await accept(login, of: request, now), .succeeded)
+        }
+    }
+
+    private func accept(_ login: AcceptedLogin, of request: LoginRequest, _ now: Int64) async throws
+        -> Response
+    {
+        let lifted = try checkRevocations(of: request, login.userID)
+        // What is issued in the second of a lift must not look older than it.
+        let issued = max(now, lifted + 1)
+        let identity = Identity(
+            userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
+            grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: issued,
+            tokenID: AccessToken.newID(), metadata: login.metadata)
+        let key = try await state.signingKey(of: request.databaseID)
+        let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
+        guard token.utf8.count <= AccessToken.maximumBytes else {
+            logger.warning(
+                "a provider gives more permissions than a token holds",
+                metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
+            throw AuthGatewayError(
+                .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
+        }
+        state.noteEnd(now + login.seconds, in: request.databaseID)
+        return LoginAnswer(
+            accessToken: token, expiresIn: login.seconds, userID: login.userID,
+            clientInfo: login.clientInfo
+        ).response
+    }
+
+    /// As `provider(for:)`. Another gateway may have made database or provider a moment ago.
+    private func knownProvider(for request: LoginRequest) async throws -> Provider {
         if let provider = try? provider(for: request) { return provider }
         try? await state.system.refresh()
-        do {
-            return try provider(for: request)
-        } catch {
-            limiter.failed(from)
-            throw error
-        }
+        return try provider(for: request)
     }
 
     /// When the latest revocation was lifted of who logs in; 0 where there was none.

@@ -25,6 +25,8 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case tooManyAttempts = "AUTH-0410"
     /// 404: there is no such provider, key or revocation to change.
     case recordUnknown = "AUTH-0411"
+    /// 409: not now, or not by this way; the message says why.
+    case notPossible = "AUTH-0412"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
@@ -59,7 +61,7 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         case .requestMalformed: .badRequest
         case .databaseUnknown, .providerUnknown, .recordUnknown: .notFound
         case .loginRefused, .loginRevoked, .adminRefused: .unauthorized
-        case .exists: .conflict
+        case .exists, .notPossible: .conflict
         case .tooManyAttempts: .tooManyRequests
         case .providerUnavailable: .serviceUnavailable
         case .providerAnswerInvalid: .badGateway

@@ -31,6 +31,8 @@ public enum Limits {
     static let signingSecretBytes = 32
     /// A secret in a file has 256 bits, in hexadecimal or base64.
     static let secretCharacters = 32
+    /// Records that are written to the system database at once: an operation of some hundred kilobytes.
+    static let recordsPerWrite = 256
     /// An admin request names one thing; a provider with its secrets is the largest.
     static let adminBodyBytes = 64 * 1024
     /// The longest an API key lasts.
@@ -39,12 +41,20 @@ public enum Limits {
     static let nameBytes = 256
     /// Failed logins after which an address waits, within `attemptWindow`: a person mistypes some times.
     static let failuresPerAddress = 20
-    /// The same for all that log in to one provider: many people, some of whom mistype.
+    /// Failed logins at one provider, wherever they come from, after which an address has one mistake instead
+    /// of `failuresPerAddress`: many people log in there, some of whom mistype.
     static let failuresPerProvider = 600
+    /// Logins of one address that are under way at once, while none of it has failed: an office behind one
+    /// address begins to work.
+    static let attemptsUnderWay = 256
     /// Failures are counted over so long, and forgotten after it.
     static let attemptWindow: Duration = .seconds(60)
-    /// Addresses and providers that are counted at a time; the oldest are forgotten first.
+    /// Sources of one kind that are counted at a time; the oldest are forgotten first. About 100 bytes each.
     static let countedSources = 16_384
+    /// Signing secrets of one webhook at a time: a few while they are rotated.
+    static let signingSecrets = 8
+    /// A signing secret that the gateway makes.
+    static let madeSigningSecretBytes = 128
     /// What an identity shows to every peer: it stands in every token and certificate.
     static let metadataBytes = 4_096
 }

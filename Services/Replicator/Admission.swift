@@ -4,16 +4,6 @@ import OperationLog
 import Replica
 import Sync
 
-/// What one append has added to the log and nobody has folded.
-struct UnfoldedAppend: Sendable {
-    /// The last offset.
-    let through: UInt64
-    /// By so much a document may be larger than it looks.
-    let bytes: Int
-    /// The vectors of the documents behind it.
-    let vectors: [DocumentKey: VersionVector]
-}
-
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
 /// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
@@ -23,21 +13,22 @@ struct AdmissionCheck {
     let replica: Replica
     let grant: CompiledGrant
     let wallMilliseconds: UInt64
-    /// What was appended here and is not folded, in order.
-    let unfolded: [UnfoldedAppend]
+    /// What was appended here and is not folded; nil where the fold alone is to judge.
+    let unfolded: UnfoldedDocuments?
 
-    /// An operation that may be appended, or why it may not.
-    enum Verdict {
-        case admitted(AppendRequest)
-        case refused(Frame.Refusal)
-        /// A base is not covered by what is folded so far, or a size not known; it may be once more of the
-        /// log is folded.
-        case uncovered(Frame.Refusal)
-
-        /// Whether a later fold may say otherwise.
-        var dependsOnFold: Bool { if case .uncovered = self { true } else { false } }
-
-        var isAdmitted: Bool { if case .admitted = self { true } else { false } }
+    /// What became of uploaded operations.
+    struct Judgement {
+        /// What may be appended, in order.
+        var requests: [AppendRequest] = []
+        /// What may not, in order.
+        var refusals: [Frame.Refusal] = []
+        /// Whether a later fold may say otherwise of something: a base is not covered by what is folded so
+        /// far, or a size not known.
+        var dependsOnFold = false
+        /// The documents behind what may be appended.
+        var written: [UnfoldedKey: UnfoldedDocument] = [:]
+        /// The bytes of that.
+        var bytes = 0
     }
 
     /// What is the same for all operations judged in one snapshot.
@@ -45,51 +36,94 @@ struct AdmissionCheck {
         let latest: Timestamp
         /// Whether any operation was ever moved.
         let hasMoved: Bool
+        /// The offset that the snapshot shows.
+        let head: UInt64
+        /// Documents that operations judged before, and not noted yet, leave.
+        let before: [UnfoldedKey: UnfoldedDocument]
+    }
+
+    /// A document behind operations of this judgement.
+    private struct Written {
+        var vector: VersionVector
+        var size: Int
+        /// What of that these operations have added.
+        var added: Int
+    }
+
+    private enum Verdict {
+        case admitted
+        case refused(Frame.Refusal)
+        case uncovered(Frame.Refusal)
     }
 
     /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
     /// grant forbids is judged: their writer sets all of it aside at once, instead of learning of one
     /// operation in every round.
     ///
-    /// Returns the verdicts, and the vectors of the documents behind what is admitted.
+    /// - Parameter before: documents behind operations that are being appended.
     func judge(
-        _ uploads: [[UInt8]], authorKey: String
-    ) throws -> (verdicts: [Verdict], vectors: [DocumentKey: VersionVector]) {
+        _ uploads: some Collection<[UInt8]>, authorKey: String,
+        behind before: [UnfoldedKey: UnfoldedDocument] = [:]
+    ) throws -> Judgement {
         try replica.read { transaction in
             let facts = Facts(
-                latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny())
-            var overlay: [DocumentKey: VersionVector] = [:]
-            var verdicts: [Verdict] = []
+                latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny(),
+                head: try transaction.head(), before: before)
+            var judgement = Judgement()
+            judgement.requests.reserveCapacity(uploads.count)
+            var written: [UnfoldedKey: Written] = [:]
             var stopped: Set<ActorID> = []
+            var touches = CollectionTouches()
             for bytes in uploads {
-                guard let header = try? OperationHeader.peek(bytes) else { continue }
-                guard !stopped.contains(header.actor) else {
-                    if let refusal = try forbidden(bytes, facts, transaction) {
-                        verdicts.append(.refused(refusal))
+                let operation: Operation
+                do {
+                    operation = try Operation(decoding: bytes)
+                } catch {
+                    guard let header = try? OperationHeader.peek(bytes), !stopped.contains(header.actor)
+                    else { continue }
+                    stopped.insert(header.actor)
+                    judgement.refusals.append(malformed(header.actor, header.sequence, error))
+                    continue
+                }
+                guard stopped.isEmpty || !stopped.contains(operation.actor) else {
+                    if let refusal = try forbidden(operation, bytes, facts, transaction) {
+                        judgement.refusals.append(refusal)
                     }
                     continue
                 }
-                let verdict = try judge(bytes, header, authorKey, facts, transaction, &overlay)
-                if !verdict.isAdmitted { stopped.insert(header.actor) }
-                verdicts.append(verdict)
+                switch try judge(
+                    operation, bytes, authorKey, facts, transaction, &written, &touches, &judgement)
+                {
+                case .admitted: judgement.bytes += bytes.count
+                case .refused(let refusal):
+                    stopped.insert(operation.actor)
+                    judgement.refusals.append(refusal)
+                case .uncovered(let refusal):
+                    stopped.insert(operation.actor)
+                    judgement.refusals.append(refusal)
+                    judgement.dependsOnFold = true
+                }
             }
-            return (verdicts, overlay)
+            judgement.written = written.mapValues { UnfoldedDocument(vector: $0.vector, bytes: $0.added) }
+            return judgement
         }
     }
 
-    private var unfoldedBytes: Int { unfolded.reduce(0) { $0 + $1.bytes } }
-
-    /// The vector of a document behind all that was appended here.
-    private func vector(_ folded: VersionVector, of key: DocumentKey) -> VersionVector {
-        unfolded.reduce(folded) { vector, append in append.vectors[key].map(vector.union) ?? vector }
+    /// What is appended and not folded of a document.
+    private func appended(_ key: UnfoldedKey, _ facts: Facts) -> UnfoldedDocument? {
+        guard let unfolded else { return nil }
+        let noted = unfolded[key]
+        guard let underWay = facts.before[key] else { return noted }
+        guard let noted else { return underWay }
+        return UnfoldedDocument(
+            vector: noted.vector.union(underWay.vector), bytes: noted.bytes + underWay.bytes)
     }
 
     /// The refusal of an operation whatever it rests on: the grant forbids it, or the log has it under
     /// another name. Nil for any other.
     private func forbidden(
-        _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
+        _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Frame.Refusal? {
-        guard let operation = try? Operation(decoding: bytes) else { return nil }
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
         guard
             let change = operation.changes.first(where: {
@@ -119,60 +153,105 @@ struct AdmissionCheck {
             documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
+    private func malformed(_ actor: ActorID, _ sequence: UInt64, _ error: any Error) -> Frame.Refusal {
+        Frame.Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
+    }
+
     private func judge(
-        _ bytes: [UInt8], _ header: OperationHeader, _ authorKey: String, _ facts: Facts,
-        _ transaction: ReadTransaction, _ overlay: inout [DocumentKey: VersionVector]
+        _ operation: Operation, _ bytes: [UInt8], _ authorKey: String, _ facts: Facts,
+        _ transaction: ReadTransaction, _ written: inout [UnfoldedKey: Written],
+        _ collections: inout CollectionTouches, _ judgement: inout Judgement
     ) throws -> Verdict {
-        let operation: Operation
         var deltas: [DeltaReach] = []
         do {
-            operation = try Operation(decoding: bytes)
             deltas.reserveCapacity(operation.changes.count)
             for change in operation.changes {
                 deltas.append(try DeltaReach(decoding: change.delta, stamp: operation.stamp))
             }
         } catch {
-            return .refused(
-                Frame.Refusal(
-                    actor: header.actor, sequence: header.sequence,
-                    error: SyncError(.malformedOperation, "\(error)")))
+            return .refused(malformed(operation.actor, operation.sequence, error))
         }
         func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
             self.refusal(of: operation, code, message)
         }
         if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
+        collections.beginOperation()
         var reads: [Touch] = []
+        var touches: [Touch] = []
+        // What an operation leaves counts for those behind it once all of it may be appended.
+        var left: [(key: UnfoldedKey, document: Written)] = []
+        left.reserveCapacity(operation.changes.count)
+        touches.reserveCapacity(operation.changes.count + 1)
         for (change, delta) in zip(operation.changes, deltas) {
             guard grant.write.allows(change.collection, change.id) else {
                 return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
             }
-            let key = DocumentKey(collection: change.collection, id: change.id)
-            let stored = try stored(key, transaction)
-            guard stored.size + change.delta.count + unfoldedBytes <= Limits.documentBytes else {
+            let key = UnfoldedKey(DocumentKey(collection: change.collection, id: change.id))
+            if let touch = collections.next(change.collection) { touches.append(touch) }
+            touches.append(key.touch)
+            var document: Written
+            var isFolded = false
+            if let known = written[key] {
+                document = known
+            } else {
+                let found = try found(key, facts, transaction)
+                (document, isFolded) = (found.document, found.isFolded)
+                // Until the append somebody may reap what this rests on: then the change would be void.
+                if found.isTombstone, !delta.base.isEmpty { reads.append(key.touch) }
+            }
+            document.size += change.delta.count
+            document.added += change.delta.count
+            guard document.size <= Limits.documentBytes else {
                 let reason = refusal(.documentTooLarge, "a document of \(change.collection) grows too large")
-                return unfoldedBytes > 0 ? .uncovered(reason) : .refused(reason)
+                return isFolded ? .refused(reason) : .uncovered(reason)
             }
-            // Until the append somebody may reap what this rests on: then the change would be void.
-            if stored.isTombstone, overlay[key] == nil, !delta.base.isEmpty {
-                reads.append(.document(change.collection, change.id))
-            }
-            let vector = overlay[key] ?? self.vector(stored.vector, of: key)
             // An honest base names the author's own last change of the document, unless the change only
             // seeds and rests on nothing (rule 7); a duplicate is covered already.
             let isOwnHistoryWhole =
-                !delta.writesStamp || delta.base[operation.actor] == vector[operation.actor]
-            guard vector.covers(delta.base), isOwnHistoryWhole || vector.covers(operation.stamp) else {
+                !delta.writesStamp || delta.base[operation.actor] == document.vector[operation.actor]
+            guard document.vector.covers(delta.base),
+                isOwnHistoryWhole || document.vector.covers(operation.stamp)
+            else {
                 return .uncovered(
                     refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))
             }
-            overlay[key] = vector.union(delta.resultingVector)
+            document.vector.formUnion(delta.resultingVector)
+            left.append((key, document))
         }
-        // Until the append a copy of the store may bring the same write (decision 0009).
-        if let origin = operation.origin { reads.append(.origin(origin)) }
-        let condition =
-            reads.isEmpty ? nil : AppendCondition(readAt: try transaction.head(), reads: reads)
-        return .admitted(
-            AppendRequest(operation, bytes: bytes, authorKey: authorKey, condition: condition))
+        for item in left { written[item.key] = item.document }
+        judgement.requests.append(request(for: operation, bytes, authorKey, touches, reads, facts))
+        return .admitted
+    }
+
+    private func request(
+        for operation: Operation, _ bytes: [UInt8], _ authorKey: String, _ touches: [Touch], _ reads: [Touch],
+        _ facts: Facts
+    ) -> AppendRequest {
+        var (touches, reads) = (touches, reads)
+        if let origin = operation.origin {
+            touches.append(.origin(origin))
+            // Until the append a copy of the store may bring the same write (decision 0009).
+            reads.append(.origin(origin))
+        }
+        let condition = reads.isEmpty ? nil : AppendCondition(readAt: facts.head, reads: reads)
+        return AppendRequest(
+            record: OperationRecord(
+                actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
+                bytes: bytes),
+            authorKey: authorKey, touches: touches, condition: condition)
+    }
+
+    /// A document as folded and appended so far; whether nothing of that is still to be folded.
+    private func found(
+        _ key: UnfoldedKey, _ facts: Facts, _ transaction: ReadTransaction
+    ) throws -> (document: Written, isTombstone: Bool, isFolded: Bool) {
+        let stored = try stored(key.document, transaction)
+        guard let appended = appended(key, facts) else {
+            return (Written(vector: stored.vector, size: stored.size, added: 0), stored.isTombstone, true)
+        }
+        let document = Written(
+            vector: stored.vector.union(appended.vector), size: stored.size + appended.bytes, added: 0)
+        return (document, stored.isTombstone, false)
     }
 
     /// What speaks against an operation whatever documents it changes.
@@ -207,4 +286,25 @@ struct AdmissionCheck {
         }
         return found ?? (VersionVector(), 0, false)
     }
+}
+
+/// The checksums of collections as operations name them: once in a row each, and mostly the same one.
+private struct CollectionTouches {
+    private var last: (name: String, touch: Touch)?
+    /// Whether the operation at hand has named the last one.
+    private var isNamed = false
+
+    /// What stands for a change's collection; nil where the operation has named it just before.
+    mutating func next(_ name: String) -> Touch? {
+        if let last, utf8Equal(last.name, name) {
+            defer { isNamed = true }
+            return isNamed ? nil : last.touch
+        }
+        let touch = Touch.collection(name)
+        last = (name, touch)
+        isNamed = true
+        return touch
+    }
+
+    mutating func beginOperation() { isNamed = false }
 }

@@ -16,11 +16,6 @@ import Synchronization
 /// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
 /// operation, so that it is not sent back there; an entry lives from before the append until the fold.
 package actor DatabaseHub {
-    struct OriginKey: Hashable {
-        let actor: ActorID
-        let sequence: UInt64
-    }
-
     package nonisolated let materializer: Materializer
     /// Clock and randomness.
     nonisolated let environment: Environment
@@ -29,11 +24,11 @@ package actor DatabaseHub {
     /// What the replicator itself writes with, see `StateAdmission`.
     let writer: LeasedActor
     private var stream: LiveStream
-    var origins: [OriginKey: UInt64] = [:]
+    var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
     /// What it has appended for peers and may not have folded.
-    var unfolded: [UnfoldedAppend] = []
+    nonisolated let unfolded = UnfoldedDocuments()
     private var nextSession: UInt64 = 0
     private(set) var sessions = 0
     /// The running sessions: whose each is, and how it is told something.
@@ -94,7 +89,8 @@ package actor DatabaseHub {
                 }
                 group.addTask {
                     for await folded in folds {
-                        await self.publish(folded.filter { $0.position.offset > offset })
+                        let isNew = folded.first.map { $0.position.offset > offset } ?? false
+                        await self.publish(isNew ? folded : folded.filter { $0.position.offset > offset })
                     }
                 }
             }
@@ -181,7 +177,7 @@ package actor DatabaseHub {
         sessions -= 1
         running[session] = nil
         stream.release(session)
-        origins = origins.filter { $0.value != session }
+        origins.forget(session)
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
@@ -205,17 +201,17 @@ package actor DatabaseHub {
     private func publish(_ folded: [FoldedOperation]) {
         stream.append(
             folded.map { operation in
-                let key = OriginKey(actor: operation.stamp.actor, sequence: operation.sequence)
+                var changes = operation.changes.map {
+                    LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
+                }
+                for item in operation.reaped {
+                    changes.append(
+                        LiveOperation.Change(
+                            key: item.key, delta: nil, before: nil, after: [], gone: item.vector.encoded()))
+                }
                 return LiveOperation(
                     position: operation.position, stamp: operation.stamp,
-                    origin: origins.removeValue(forKey: key),
-                    changes: operation.changes.map {
-                        LiveOperation.Change(key: $0.key, delta: $0.delta, before: $0.before, after: $0.after)
-                    }
-                        + operation.reaped.map {
-                            LiveOperation.Change(
-                                key: $0.key, delta: nil, before: nil, after: [], gone: $0.vector.encoded())
-                        })
+                    origin: origins.take(operation.stamp.actor, operation.sequence), changes: changes)
             })
     }
 }

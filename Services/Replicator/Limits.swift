@@ -40,8 +40,12 @@ public enum Limits {
     static let collectionsPerOperation = 1_000
     /// How often an upload is judged that rests on tombstones which are written or reaped meanwhile.
     static let admissionAttempts = 8
-    /// Bytes that are appended before the fold is waited for: so far behind is what is judged by, at most.
-    static let unfoldedBytes = 4 * 1_048_576
+    /// Bytes that are appended before the fold is waited for: so far behind is what is judged by, at most. A
+    /// burst of so much is taken as fast as the log takes it; about as many again are the vectors that are
+    /// kept of it.
+    static let unfoldedBytes = 16 * 1_048_576
+    /// About how many bytes of an upload are judged while those before are appended.
+    static let admittedBytes = 262_144
     /// Documents that one reaping names: an operation of some hundred kilobytes.
     public static let reapedDocuments = 1_000
     /// Operations behind the last snapshot that make a new one worth it: fewer would write documents more
@@ -55,5 +59,5 @@ public enum Limits {
     static let shortestHousekeepingLease = Duration.seconds(10)
     /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
     /// that signed its token.
-    static let rightsLook: Duration = .seconds(30)
+    public static let rightsLook: Duration = .seconds(30)
 }

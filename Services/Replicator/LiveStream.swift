@@ -18,7 +18,9 @@ struct LiveStream {
         let size: Int
     }
 
-    private var entries: [Entry] = []
+    /// What is kept begins at `first`; what is before has gone, and is let go of now and then.
+    private var entries: [Entry?] = []
+    private var first = 0
     private var size = 0
     private(set) var head: LogPosition
     private var waiters: [UInt64: (after: UInt64, continuation: CheckedContinuation<Answer?, Never>)] = [:]
@@ -28,13 +30,13 @@ struct LiveStream {
     /// The answer for a session at `offset`; nil when there is nothing after it yet.
     func answer(after offset: UInt64) -> Answer? {
         guard offset < head.offset else { return nil }
-        guard let first = entries.first?.operation.position.offset, first <= offset + 1 else {
-            return .lagging(head)
-        }
+        guard first < entries.count, let begin = entries[first]?.operation.position.offset,
+            begin <= offset + 1
+        else { return .lagging(head) }
         var batch: [LiveOperation] = []
         var bytes = 0
-        for entry in entries[Int(offset + 1 - first)...] {
-            guard
+        for entry in entries[(first + Int(offset + 1 - begin))...] {
+            guard let entry,
                 batch.isEmpty
                     || (bytes + entry.size <= Limits.liveBatchBytes
                         && batch.count < Limits.liveBatchOperations)
@@ -72,14 +74,18 @@ struct LiveStream {
             size += bytes
             head = operation.position
         }
-        var excess = 0
-        while entries.count - excess > Limits.liveOperations
-            || (size > Limits.liveBytes && excess < entries.count - 1)
+        while entries.count - first > Limits.liveOperations
+            || (size > Limits.liveBytes && first < entries.count - 1)
         {
-            size -= entries[excess].size
-            excess += 1
+            size -= entries[first]?.size ?? 0
+            entries[first] = nil
+            first += 1
         }
-        entries.removeFirst(excess)
+        // What has gone is moved away when it is the larger part, so each entry is moved once at most.
+        if first > entries.count / 2 {
+            entries.removeFirst(first)
+            first = 0
+        }
         for (id, waiter) in waiters {
             guard let answer = answer(after: waiter.after) else { continue }
             waiters.removeValue(forKey: id)

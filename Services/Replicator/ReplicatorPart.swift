@@ -21,15 +21,20 @@ public final class ReplicatorPart: ServicePart {
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
     private let housekeeping: HousekeepingOptions
+    private let rightsLook: Duration
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
-    /// - Parameter folder: where the materializations are kept, a folder each.
+    /// - Parameters:
+    ///   - folder: where the materializations are kept, a folder each.
+    ///   - rightsLook: how often running sessions are judged where nothing was heard.
     public init(
         log: any OperationLog, authenticator: Authenticator, folder: String,
-        housekeeping: HousekeepingOptions = HousekeepingOptions(), logger: Logger
+        housekeeping: HousekeepingOptions = HousekeepingOptions(), rightsLook: Duration = Limits.rightsLook,
+        logger: Logger
     ) {
         self.housekeeping = housekeeping
+        self.rightsLook = rightsLook
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -64,21 +69,41 @@ public final class ReplicatorPart: ServicePart {
         // A signing key retires at a time, without a change of the system database.
         mount.background("rights") { [self] in
             while true {
-                try await Task.sleep(for: Limits.rightsLook)
+                try await Task.sleep(for: rightsLook)
                 await judgeSessions()
             }
         }
         mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
-            let identity = try await authenticator.identity(for: request)
+            let (identity, token) = try await authenticator.identity(for: request)
             guard try await log.databaseExists(identity.databaseID) else {
                 throw ReplicatorError.unknownDatabase
             }
-            return identity
-        } handle: { [self] channel, identity, logger in
+            return Guest(identity: identity, token: token)
+        } answerHeaders: {
+            [(PeerSync.challengeHeader, $0.challenge.text)]
+        } handle: { [self] channel, guest, logger in
             do {
-                try await serve(channel, identity, logger)
+                try await serve(channel, guest, logger)
             } catch {
                 logger.debug("a session ended", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    /// Who has connected, and what it has to prove.
+    private struct Guest: Sendable {
+        let identity: Identity
+        let token: String
+        let challenge = PeerChallenge()
+
+        /// Whether a hello's proof is the answer; a token that names no key asks for none.
+        var isProven: (@Sendable ([UInt8]?) -> Bool)? {
+            guard let peerKey = identity.peerKey else { return nil }
+            return { [identity, token, challenge] proof in
+                proof.map {
+                    challenge.isAnswered(
+                        by: $0, of: peerKey, databaseID: identity.databaseID, token: token)
+                } ?? false
             }
         }
     }
@@ -124,7 +149,8 @@ public final class ReplicatorPart: ServicePart {
         return .ok
     }
 
-    private func serve(_ channel: WebSocketChannel, _ identity: Identity, _ logger: Logger) async throws {
+    private func serve(_ channel: WebSocketChannel, _ guest: Guest, _ logger: Logger) async throws {
+        let identity = guest.identity
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
         try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
@@ -134,7 +160,7 @@ public final class ReplicatorPart: ServicePart {
                 connection.close(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
                 return
             }
-            let reason = await self.converse(connection, hub, number, identity)
+            let reason = await self.converse(connection, hub, number, guest)
             await hub.leave(number)
             logger.debug("a session ended", metadata: ["reason": "\(reason)"])
             if await hub.materializer.hasLostHistory { await self.retire(hub, of: identity.databaseID) }
@@ -160,8 +186,9 @@ public final class ReplicatorPart: ServicePart {
     }
 
     private func converse(
-        _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ identity: Identity
+        _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ guest: Guest
     ) async -> SyncError {
+        let identity = guest.identity
         let expiry = SessionExpiry(clock: .system)
         let rights = SessionRights(identity)
         let store = ServerStore(
@@ -184,7 +211,7 @@ public final class ReplicatorPart: ServicePart {
             Session.Configuration(
                 role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
                 wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
-                access: ReadAccess(identity.rights), kept: kept))
+                access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven))
         return await pump.run(session, over: connection)
     }
 

@@ -48,7 +48,7 @@ package struct ServerStore: SessionStore {
             try await hub.verifyHistory()
             let registered = try await log.frontier(of: hello.actors.map(\.actor), in: database)
             // Of an actor that belongs to another key nothing is told.
-            let known = registered.filter { utf8Equal($0.value.authorKey, identity.peerKey ?? "") }
+            let known = registered.filter { utf8Equal($0.value.authorKey, identity.author) }
             let heads = known.map {
                 Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
             }
@@ -121,7 +121,7 @@ package struct ServerStore: SessionStore {
         }
         return hello.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }
-            return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.peerKey ?? "")
+            return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.author)
         }
     }
 

@@ -39,7 +39,7 @@ package final class SessionRights: Sendable {
     package func replace(with newer: Identity) throws(SyncError) {
         let refusal = state.withLock { state -> String? in
             guard utf8Equal(newer.databaseID, state.identity.databaseID),
-                utf8Equal(newer.peerKey ?? "", state.identity.peerKey ?? "")
+                utf8Equal(newer.author, state.identity.author)
             else { return "the token is another peer's" }
             guard newer.issuedAtSeconds >= state.notBeforeSeconds else {
                 return "the token was issued before what holds now"

@@ -53,7 +53,7 @@ public final class BlobStore: Sendable {
     /// - Throws: `BLOB-0102` when there is none, `BLOB-0201`.
     public func reader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
         guard File.exists(path(id)) else {
-            throw AttachmentError(.notFound, "no attachment has this id")
+            throw AttachmentError.unknown
         }
         return try BlobReader(id: id, path: path(id))
     }

@@ -31,6 +31,9 @@ public struct AttachmentError: Error, Sendable, Equatable, CustomStringConvertib
         self.message = message
     }
 
+    /// There is no blob of an id: nothing else is said of it.
+    public static let unknown = AttachmentError(.notFound, "no attachment has this id")
+
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }
 }

@@ -18,6 +18,10 @@ public struct DocumentID: Hashable, Sendable {
 
     /// From bytes that must be canonical already (a frame, a stored operation).
     public init(canonical bytes: [UInt8]) throws(CRDTError) {
+        guard !DocumentID.isPlain(bytes) else {
+            self.bytes = bytes
+            return
+        }
         let id = try DocumentID(try CBOR.decode(bytes))
         guard id.bytes == bytes else {
             throw CRDTError(.invalidDocumentID, "a document id is not in canonical form")
@@ -34,6 +38,22 @@ public struct DocumentID: Hashable, Sendable {
             preconditionFailure("a stored document id is damaged")
         }
         return value
+    }
+
+    /// Whether bytes are a canonical id of the commonest forms, an ASCII string or a small number: seen in
+    /// place, without making a value of them and bytes of that. Any other may still be one.
+    static func isPlain(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { raw in
+            guard let first = raw.first else { return false }
+            switch first {
+            case 0x00...0x17, 0x20...0x37: return raw.count == 1
+            case 0x60...0x77: return raw.count == 1 + Int(first & 0x1F) && isASCII(raw)
+            case 0x78:
+                guard raw.count > 2, raw[1] >= 24, raw.count == 2 + Int(raw[1]) else { return false }
+                return isASCII(UnsafeRawBufferPointer(rebasing: raw[2...]))
+            default: return false
+            }
+        }
     }
 
     private static func check(_ value: Value, depth: Int) throws(CRDTError) {

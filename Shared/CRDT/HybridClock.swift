@@ -12,6 +12,11 @@ public struct HybridClock: Sendable, Equatable {
     /// Takes note of a foreign timestamp, so that the next one drawn exceeds it.
     public mutating func observe(_ timestamp: Timestamp) { latest = max(latest, timestamp) }
 
+    /// Leaves some timestamps out: the next one drawn exceeds that many more.
+    public mutating func skip(_ count: UInt64) {
+        latest = latest < Timestamp.max - count ? latest + count : latest
+    }
+
     /// Draws a timestamp. `wallMilliseconds` is Unix time; a counter that overflows carries into the
     /// milliseconds.
     public mutating func next(wallMilliseconds: UInt64) -> Timestamp {

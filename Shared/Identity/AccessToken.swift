@@ -74,6 +74,18 @@ public enum AccessToken {
         return keyID
     }
 
+    /// Which documents a token says that its holder may write, for the holder itself: nothing is verified.
+    /// Nil where it may write everything, or the token cannot be read.
+    public static func claimedWriteRules(of token: String) -> (@Sendable (DocumentKey) -> Bool)? {
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard token.utf8.count <= Limits.tokenBytes, parts.count == 3,
+            let payload = Base64URL.decode(parts[1]),
+            let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
+            !claims.grant.write.everything, let rules = try? CompiledGrant(claims.grant)
+        else { return nil }
+        return { rules.write.allows($0) }
+    }
+
     private static func check(
         _ claims: Claims, keyID: KeyID, databaseID: String?, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
@@ -102,10 +114,17 @@ public enum AccessToken {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let header = Header(alg: algorithm, kid: keyID, typ: "JWT", crit: nil)
-        guard let headerJSON = try? encoder.encode(header), let claimsJSON = try? encoder.encode(claims),
-            let signed = Optional("\(Base64URL.encode(headerJSON)).\(Base64URL.encode(claimsJSON))"),
-            let signature = try? key.privateKey.signature(for: Data(signed.utf8))
-        else { preconditionFailure("strings and integers always encode, and a P-256 key always signs") }
+        guard let headerJSON = try? encoder.encode(header), let claimsJSON = try? encoder.encode(claims)
+        else { preconditionFailure("strings and integers always encode") }
+        return sealed(header: Array(headerJSON), payload: Array(claimsJSON), with: key)
+    }
+
+    /// Header and payload, whatever they are, and the key's signature: fuzzers sign what they make up.
+    package static func sealed(header: [UInt8], payload: [UInt8], with key: DatabaseSigningKey) -> String {
+        let signed = "\(Base64URL.encode(header)).\(Base64URL.encode(payload))"
+        guard let signature = try? key.privateKey.signature(for: Data(signed.utf8)) else {
+            preconditionFailure("a P-256 key always signs")
+        }
         return "\(signed).\(Base64URL.encode(signature.rawRepresentation))"
     }
 

@@ -20,6 +20,14 @@ public struct Identity: Sendable, Hashable {
     /// What the provider shows of the user to every peer: JSON text of an object.
     public let metadata: String?
 
+    /// Whose the operations are that it writes: its peer key, or where it has none the user, or the API key.
+    /// (No peer key begins like these.)
+    public var author: String {
+        if let peerKey { return peerKey }
+        if signedBy == nil, let tokenID { return "api-key:\(tokenID)" }
+        return "user:\(userID)"
+    }
+
     /// What may be read and written.
     public var grant: Grant { rights.grant }
 

@@ -19,6 +19,12 @@ public enum Limits {
     public static let certificateLife: Duration = .seconds(7 * 24 * 60 * 60)
     /// How long an authority's certificate lasts; rotation comes first.
     static let authorityLife: Duration = .seconds(10 * 365 * 24 * 60 * 60)
+    /// `pk` and a compressed point in base64url are 46.
+    static let peerKeyBytes = 64
+    /// What a peer is asked to sign: nobody is asked the same twice.
+    static let challengeBytes = 32
+    /// The two numbers of a P-256 signature.
+    static let challengeAnswerBytes = 64
     /// A certificate with a grant of hundreds of queries, or a request for one.
     public static let certificateBytes = 32 * 1024
 }

@@ -42,11 +42,17 @@ public struct PeerKey: Sendable {
     /// Checks another peer's public key string.
     /// - Throws: `AUTH-0302` unless it is `pk` and a compressed point on the curve.
     public static func validate(publicKeyString text: String) throws(IdentityError) {
-        guard text.hasPrefix(prefix), let point = Base64URL.decode(text.dropFirst(prefix.count)),
-            (try? P256.Signing.PublicKey(compressedRepresentation: point)) != nil
+        _ = try publicKey(text)
+    }
+
+    static func publicKey(_ text: String) throws(IdentityError) -> P256.Signing.PublicKey {
+        guard text.utf8.count <= Limits.peerKeyBytes, text.hasPrefix(prefix),
+            let point = Base64URL.decode(text.dropFirst(prefix.count)),
+            let key = try? P256.Signing.PublicKey(compressedRepresentation: point)
         else {
             throw IdentityError(
                 .peerKeyInvalid, "a peer key is 'pk' and a compressed P-256 point in base64url")
         }
+        return key
     }
 }

@@ -48,6 +48,9 @@ public enum ReplicaLimits {
     /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
     /// restored is noticed; each costs a few bytes of every greeting.
     public static let retiredActors = 64
+    /// Fewer timestamps than this a store leaves out when it is opened: a millisecond has twice as many, and
+    /// so far may a stamp be ahead of what the log has (decision 0009).
+    static let skippedTimestamps: UInt64 = 32_768
     /// Operations per actor whose checksums a materialization keeps: how far back a store that forked learns
     /// exactly where. About 100 KB for an actor that has written so many.
     public static let historyOperations: UInt64 = 4_096

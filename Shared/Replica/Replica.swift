@@ -111,7 +111,7 @@ public final class Replica: Sendable {
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
-                    opened = try Replica.openState(database, path: path, environment, logger)
+                    opened = try Replica.openState(database, path: path, role, environment, logger)
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
@@ -216,14 +216,29 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
     }
 
+    /// The live subscriptions.
+    var liveQueries: [SubscriptionQuery] { shared.withLock { $0.liveQueries ?? [] } }
+
     /// The keys of the live subscriptions.
-    var liveKeys: [[UInt8]] { shared.withLock { $0.liveQueries?.map(\.canonicalKey) ?? [] } }
+    var liveKeys: [[UInt8]] { liveQueries.map(\.canonicalKey) }
 
     /// What is withheld from the server.
     var withheld: WithheldCollections { shared.withLock { $0.withheld } }
 
     func updateWithheld(_ change: (inout WithheldCollections) -> Void) {
         shared.withLock { change(&$0.withheld) }
+    }
+
+    /// The names of the collections that live subscriptions ask for.
+    var subscribedCollections: [[UInt8]] {
+        shared.withLock { shared in
+            var names: [[UInt8]] = []
+            for query in shared.liveQueries ?? [] {
+                let name = Array(query.collection.utf8)
+                if !names.contains(name) { names.append(name) }
+            }
+            return names
+        }
     }
 
     /// Whether a live subscription asks for documents of a collection.
@@ -328,7 +343,7 @@ public final class Replica: Sendable {
 
     /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).
     private static func openState(
-        _ database: Database, path: String, _ environment: Environment, _ logger: Logger
+        _ database: Database, path: String, _ role: Role, _ environment: Environment, _ logger: Logger
     ) throws -> StoreState {
         guard let file = DirectoryLock.identity(of: path) else {
             throw ReplicaError(.directoryUnusable, "cannot read \(path)")
@@ -352,6 +367,10 @@ public final class Replica: Sendable {
             logger.notice("the store was copied or restored: it writes as a new actor from now on")
             try state.save(database)
         }
+        // A store that was put back in place writes as the actor that it was, and goes on from where it was;
+        // where its clock only counts (the wall's is behind) it would draw the stamps of its other history
+        // again. Less than the millisecond by which a store may be ahead of what it has seen.
+        if role == .peer { state.clock.skip(environment.random() % ReplicaLimits.skippedTimestamps) }
         return state
     }
 }

@@ -44,6 +44,9 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     /// The token is not taken, or not any more: a newer one is not valid here or another peer's, or the
     /// rights were taken back.
     case tokenRefused = "SYNC-0504"
+    /// The token names a peer key, and the peer does not prove to hold it: one of another store, or a peer of
+    /// a version that could not.
+    case keyNotProven = "SYNC-0505"
 }
 
 /// Why a session ended, or a subscription or write was refused.
@@ -118,7 +121,7 @@ extension SyncErrorCode {
         // The session when the server's clock does not help.
         case .clockTooFarAhead: [.write: .writeAgain, .session: .reconnectLater]
         case .alreadyThere: [.write: .forget]
-        case .expired, .tokenRefused: [.session: .reconnectWithToken]
+        case .expired, .tokenRefused, .keyNotProven: [.session: .reconnectWithToken]
         case .goingAway: [.session: .reconnect]
         }
     }

@@ -35,7 +35,7 @@ struct BrokenUploadTests {
     @Test("a body that ends before its announced length is a 400 and leaves nothing")
     func incomplete() async throws {
         let fixture = try StoreFixture()
-        let route = UploadRoute(store: try BlobStore(folder: fixture.folder), maximumBytes: 1000)
+        let route = UploadRoute(store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000)
         let head = HTTPRequest(
             method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentLength: "10"])
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "five!")))

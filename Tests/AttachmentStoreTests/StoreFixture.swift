@@ -1,10 +1,12 @@
 import AsyncHTTPClient
 import AttachmentStore
 import Attachments
+import CRDT
 import Foundation
 import Identity
 import Logging
 import NIOCore
+import OperationLog
 import ServiceKit
 
 /// A store with a folder of its own and keys of two databases.
@@ -15,14 +17,20 @@ final class StoreFixture: Sendable {
     let key: DatabaseSigningKey
     let otherKey: DatabaseSigningKey
     let part: AttachmentStore
+    let log: SQLiteOperationLog
 
     init(maximumBytes: Int64 = 5_000_000) throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        log = try SQLiteOperationLog(path: "\(folder)/log.sqlite")
         key = try DatabaseSigningKey(databaseID: "cars", number: 1)
         otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
         let source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
         part = AttachmentStore(
-            folder: folder, authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
-            maximumBytes: maximumBytes)
+            folder: "\(folder)/blobs", log: log, documents: "\(folder)/documents",
+            authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
+            maximumBytes: maximumBytes, logger: logger)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
@@ -37,8 +45,9 @@ final class StoreFixture: Sendable {
 
     /// Files that are stored or arriving.
     var files: [String] {
-        let all = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-        return all.filter { FileManager.default.contents(atPath: "\(folder)/\($0)") != nil }
+        let blobs = "\(folder)/blobs"
+        let all = FileManager.default.enumerator(atPath: blobs)?.compactMap { $0 as? String } ?? []
+        return all.filter { FileManager.default.contents(atPath: "\(blobs)/\($0)") != nil }
     }
 
     func serving<Result: Sendable>(
@@ -47,6 +56,7 @@ final class StoreFixture: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let token = token()
+        for key in [key, otherKey] { _ = try await log.createDatabase(key.keyID.databaseID) }
         return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
             try await body(StoreClient(address: address, token: token))
         }

@@ -30,42 +30,120 @@ struct AttemptTests {
         }
     }
 
-    @Test("a provider whose logins fail too often is left alone for a while, wherever they come from")
-    func byProvider() throws {
-        let start = ContinuousClock.now
-        let time = Mutex(start)
-        let limiter = AttemptLimiter { time.withLock { $0 } }
-        let provider = AttemptLimiter.Source.provider(database: "d", name: "p")
-        func code() -> AuthGatewayErrorCode? {
-            do throws(AuthGatewayError) {
-                try limiter.admit(.address("other"), provider)
-                return nil
-            } catch {
-                return error.code
-            }
+    /// A limiter whose time a test moves.
+    private final class Bench: Sendable {
+        private final class Clock: Sendable { let passed = Mutex(Duration.zero) }
+
+        private let clock: Clock
+        let limiter: AttemptLimiter
+
+        init() {
+            let (start, clock) = (ContinuousClock.now, Clock())
+            self.clock = clock
+            limiter = AttemptLimiter { start + clock.passed.withLock { $0 } }
         }
-        for number in 0..<Limits.failuresPerProvider {
-            #expect(code() == nil)
-            limiter.failed(.address("\(number)"), provider)
+
+        func pass(_ time: Duration) { clock.passed.withLock { $0 += time } }
+
+        /// Whether an attempt may begin; it ends at once.
+        func isAdmitted(_ source: AttemptLimiter.Source, at provider: AttemptLimiter.Source? = nil) -> Bool {
+            guard (try? limiter.begin(source, at: provider)) != nil else { return false }
+            limiter.end(source, at: provider, .succeeded)
+            return true
         }
-        #expect(code() == .tooManyAttempts)
-        time.withLock { $0 = start + Limits.attemptWindow }
-        #expect(code() == nil)
-        limiter.failed(provider)
-        #expect(code() == nil)
+
+        func fail(
+            _ source: AttemptLimiter.Source, at provider: AttemptLimiter.Source? = nil,
+            _ outcome: AttemptLimiter.Outcome = .refused
+        ) {
+            guard (try? limiter.begin(source, at: provider)) != nil else { return }
+            limiter.end(source, at: provider, outcome)
+        }
     }
 
-    @Test("as many sources as are counted are remembered, and the oldest go first")
+    private let provider = AttemptLimiter.Source.provider(database: "d", name: "p")
+
+    @Test("where logins fail too often an address has one mistake; one that made none is let in, always")
+    func byProvider() {
+        let bench = Bench()
+        bench.fail(.address("clumsy"), at: provider)
+        for number in 0..<Limits.failuresPerProvider {
+            #expect(bench.isAdmitted(.address("clumsy"), at: provider) == (number < 599))
+            bench.fail(.address("\(number)"), at: provider)
+        }
+        // Whoever attacks has locked out those who failed, and nobody else.
+        #expect(!bench.isAdmitted(.address("5"), at: provider))
+        for number in 0..<100 { #expect(bench.isAdmitted(.address("honest \(number)"), at: provider)) }
+        bench.fail(.address("new"), at: provider)
+        #expect(!bench.isAdmitted(.address("new"), at: provider))
+        #expect(bench.isAdmitted(.address("new"), at: .provider(database: "d", name: "other")))
+        bench.pass(Limits.attemptWindow)
+        for name in ["new", "clumsy", "5"] { #expect(bench.isAdmitted(.address(name), at: provider)) }
+    }
+
+    @Test("attempts that are under way count like failures once there is one, and not before")
+    func underWay() throws {
+        let bench = Bench()
+        for _ in 0..<Limits.attemptsUnderWay { try bench.limiter.begin(.address("office")) }
+        #expect(throws: AuthGatewayError.self) { try bench.limiter.begin(.address("office")) }
+        bench.limiter.end(.address("office"), .succeeded)
+        #expect(bench.isAdmitted(.address("office")))
+        // A guesser that sends all at once learns no more than one burst.
+        for _ in 1..<Limits.attemptsUnderWay { bench.limiter.end(.address("office"), .refused) }
+        #expect(!bench.isAdmitted(.address("office")))
+
+        bench.fail(.address("one"))
+        for _ in 1..<Limits.failuresPerAddress { try bench.limiter.begin(.address("one")) }
+        #expect(throws: AuthGatewayError.self) { try bench.limiter.begin(.address("one")) }
+        // What is under way does not end with the window.
+        bench.pass(Limits.attemptWindow)
+        bench.limiter.end(.address("one"), .refused)
+        for _ in 2..<Limits.failuresPerAddress { bench.limiter.end(.address("one"), .succeeded) }
+        #expect(bench.isAdmitted(.address("one")))
+    }
+
+    @Test("what nobody answers counts for the address, and not for the provider")
+    func unanswered() {
+        let bench = Bench()
+        for number in 0..<Limits.failuresPerProvider {
+            bench.fail(.address("\(number % 50)"), at: provider, .unanswered)
+        }
+        bench.fail(.address("a"), at: provider)
+        #expect(bench.isAdmitted(.address("a"), at: provider))
+        for _ in 1..<Limits.failuresPerAddress { bench.fail(.address("a"), at: provider, .unanswered) }
+        #expect(!bench.isAdmitted(.address("a"), at: provider))
+    }
+
+    @Test("an address of IPv6 counts for its /64, however it is written; one of IPv4 for itself")
+    func networks() {
+        func network(_ address: String) -> String { AttemptLimiter.network(of: address) }
+        #expect(network("2001:db8:1:2:3:4:5:6") == network("2001:db8:1:2:ffff::1"))
+        #expect(network("2001:0DB8:0001:0002::") == network("2001:db8:1:2::9"))
+        #expect(network("2001:db8:1:2::1") != network("2001:db8:1:3::1"))
+        #expect(network("fe80::1%eth0") == network("fe80::2"))
+        #expect(network("10.1.2.3") == "10.1.2.3" && network("::ffff:10.1.2.3") == "10.1.2.3")
+        #expect(network("10.1.2.3") != network("10.1.2.4"))
+        #expect(network("::1") != network("10.1.2.3"))
+        #expect(network("unknown") == "unknown" && network("") == "")
+    }
+
+    @Test("many addresses push out the oldest of them, and neither a provider nor the admin's")
     func bounded() {
-        let start = ContinuousClock.now
-        let time = Mutex(start)
-        let limiter = AttemptLimiter { time.withLock { $0 } }
-        for _ in 0..<Limits.failuresPerAddress { limiter.failed(.address("old")) }
-        time.withLock { $0 = start + .seconds(1) }
-        for number in 0..<Limits.countedSources { limiter.failed(.address("\(number)")) }
-        #expect((try? limiter.admit(.address("old"))) != nil)
-        for _ in 1..<Limits.failuresPerAddress { limiter.failed(.address("\(Limits.countedSources - 1)")) }
-        #expect((try? limiter.admit(.address("\(Limits.countedSources - 1)"))) == nil)
+        let bench = Bench()
+        for _ in 0..<Limits.failuresPerAddress {
+            bench.fail(.address("old"))
+            bench.fail(.admin("old"))
+        }
+        for number in 0..<Limits.failuresPerProvider { bench.fail(.address("x\(number)"), at: provider) }
+        bench.pass(.seconds(1))
+        for number in 0..<Limits.countedSources { bench.fail(.address("\(number)")) }
+        #expect(bench.isAdmitted(.address("old")))
+        #expect(!bench.isAdmitted(.admin("old")))
+        bench.fail(.address("mistaken"))
+        #expect(!bench.isAdmitted(.address("mistaken"), at: provider))
+        let last = AttemptLimiter.Source.address("\(Limits.countedSources - 1)")
+        for _ in 1..<Limits.failuresPerAddress { bench.fail(last) }
+        #expect(!bench.isAdmitted(last))
     }
 
     @Test("behind a proxy the last address that it names is counted, and without one none is believed")

@@ -1,5 +1,7 @@
-import CRDT
+import TestSupport
 import Testing
+
+@testable import CRDT
 
 @Suite("Document ids")
 struct DocumentIDTests {
@@ -77,5 +79,29 @@ struct DocumentIDTests {
         let ids = try [Value.int(1), -1, "a", "b", "aa", [1], ["a": 1], true].map { try DocumentID($0) }
         #expect(ids.sorted() == ids)
         #expect(ids.map(\.description) == ["1", "-1", "a", "b", "aa", "[1]", "{\"a\":1}", "true"])
+    }
+
+    @Test("what is seen to be an id in place is what decoding it says, whatever the bytes")
+    func plain() throws {
+        var generator = SplitMix64(seed: 7)
+        var found = 0
+        let heads: [UInt8] = [
+            0x00, 0x17, 0x18, 0x20, 0x37, 0x38, 0x40, 0x60, 0x61, 0x63, 0x77, 0x78, 0x79, 0x80, 0xA0, 0xF4,
+        ]
+        for round in 0..<20_000 {
+            var bytes = [heads[generator.below(heads.count)]]
+            if bytes[0] == 0x78 { bytes.append(UInt8(generator.below(40))) }
+            let length = round % 3 == 0 ? generator.below(40) : Int(bytes.last ?? 0) & 0x3F
+            for _ in 0..<length { bytes.append(UInt8(generator.below(round % 5 == 0 ? 256 : 128))) }
+            let decoded = try? DocumentID(try CBOR.decode(bytes)).bytes
+            guard DocumentID.isPlain(bytes) else { continue }
+            found += 1
+            #expect(decoded == bytes, "\(bytes)")
+        }
+        #expect(found > 500)
+        #expect(DocumentID.isPlain(try DocumentID("order-0000001").bytes))
+        #expect(DocumentID.isPlain(try DocumentID(.string(String(repeating: "x", count: 36))).bytes))
+        #expect(!DocumentID.isPlain([0x61, 0xC3]))
+        #expect(!DocumentID.isPlain([0x78, 3, 97, 97, 97]))
     }
 }

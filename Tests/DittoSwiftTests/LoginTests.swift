@@ -295,6 +295,28 @@ struct LoginTests {
         }
     }
 
+    @Test("a session that was copied from another store opens nothing here: a login is asked for")
+    func copiedSession() async throws {
+        try await withServer { server, directory in
+            let other = try await Ditto.open(config: config(server, directory, "other"))
+            try await other.auth?.login(token: server.token, provider: .development)
+            await other.close()
+            let files = IdentityFiles(directory: other.absolutePersistenceDirectory.path)
+            let copied = try #require(files.session()).accessToken
+            try await leaveSession(server, directory) { $0.accessToken = copied }
+            let ditto = try await Ditto.open(config: config(server, directory))
+            let asked = Collected<TimeInterval>()
+            ditto.auth?.expirationHandler = { ditto, secondsRemaining in
+                asked.add(secondsRemaining)
+                _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+            }
+            try ditto.sync.start()
+            #expect(await eventually { ditto.sync.status.text == "connected" })
+            #expect(asked.all == [0])
+            await ditto.close()
+        }
+    }
+
     @Test("a session of another server or database is not used")
     func foreignSession() async throws {
         try await withServer { server, directory in

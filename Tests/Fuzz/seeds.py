@@ -3,6 +3,7 @@
 Bytes come from the first-form fixtures, statements from the corpus, words for the mutator from the list of keywords.
 """
 
+import base64
 import json
 import pathlib
 import re
@@ -10,6 +11,18 @@ import sys
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 SHARED = TESTS.parent / "Shared"
+# Of a key that nobody has: a PKCS#10 request and a self-signed certificate, both of P-256.
+REQUEST = (
+    "MIHIMHACAQAwDjEMMAoGA1UEAwwDcGtBMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEb/c6b0FWGnr5wLJyKZdOgzBxhvRU3eYj"
+    "E0E5i3EU+LhaLQWmzxxqRgn+4NK3QeKNqSCs89dd7vwIss2O6WwDqqAAMAoGCCqGSM49BAMCA0gAMEUCIQCWU8uLe7ExKIV5U5Ve"
+    "3RJpAW7kx2YPHaPQTB7DHzfJGwIgQHZCa7K72Bwi8Si8J7h7djpa4XSyByVNjS1jAs5OPak=")
+CERTIFICATE = (
+    "MIIBeDCCAR2gAwIBAgIUa4US2LYwtg23WhWtXwrBykMFN4cwCgYIKoZIzj0EAwIwETEPMA0GA1UEAwwGZnV6ei4xMB4XDTI2MTEy"
+    "MjEyNDAzNloXDTM2MTExOTEyNDAzNlowETEPMA0GA1UEAwwGZnV6ei4xMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEb/c6b0FW"
+    "Gnr5wLJyKZdOgzBxhvRU3eYjE0E5i3EU+LhaLQWmzxxqRgn+4NK3QeKNqSCs89dd7vwIss2O6WwDqqNTMFEwHQYDVR0OBBYEFLxB"
+    "q/3K/AZOGtDXoeF1QgYICIIjMB8GA1UdIwQYMBaAFLxBq/3K/AZOGtDXoeF1QgYICIIjMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZI"
+    "zj0EAwIDSQAwRgIhANh0U0CMBCwQw5gMxsUIGKCySC82n4PDMdNSSjawTKtDAiEA6X1nSneHKzB58phaTZZ/jRl9KHndBQ8X+6Md"
+    "9EUjpFU=")
 TARGETS = {"document": ["document"], "delta": ["delta"], "operation": ["operation"], "id": ["cbor"]}
 
 
@@ -137,6 +150,50 @@ def sessions(directory):
     (directory / "session.dict").write_text("".join(f'"{word}"\n' for word in escaped))
 
 
+def text64(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def credentials(directory):
+    """What strangers send to be believed, of the right shape and of nobody's key; and a webhook's answers."""
+    grant = {"read": {"everything": True}, "write": {"everything": False, "queriesByCollection": {
+        "c": ["_id == 'a'", "true"]}}, "remoteQuery": False, "qlVersion": 1}
+    claims = {"iss": "urn:mimeo:auth-gateway", "sub": "u", "db": "fuzz", "pk": "pkA", "grant": grant, "jti": "t",
+              "meta": '{"a":1}', "iat": 1_799_999_990, "nbf": 1_799_999_990, "exp": 1_800_000_060}
+    write(directory, "claims", "all", json.dumps(claims).encode())
+    write(directory, "claims", "least", json.dumps(
+        {key: claims[key] for key in ("iss", "sub", "db", "iat", "exp")} | {"grant": {}}).encode())
+    for name, header in {
+        "es256": {"alg": "ES256", "kid": "fuzz.1", "typ": "JWT"}, "none": {"alg": "none"},
+        "hs256": {"alg": "HS256", "kid": "fuzz.1"}, "crit": {"alg": "ES256", "kid": "fuzz.1", "crit": ["exp"]},
+        "other": {"alg": "ES256", "kid": "../fuzz.1"},
+    }.items():
+        parts = [json.dumps(header).encode(), json.dumps(claims).encode(), bytes(range(64))]
+        write(directory, "token", name, b".".join(map(text64, parts)))
+    write(directory, "token", "api-key", b"mimeo_" + text64(bytes(9)) + b"_" + text64(bytes(32)))
+    write(directory, "token", "challenge", text64(bytes(range(32))))
+    write(directory, "token", "peer", b"pk" + text64(base64.b64decode(REQUEST)[67:68] + bytes(range(32))))
+    key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "fuzz.1", "use": "sig",
+           "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}
+    write(directory, "keyset", "one", json.dumps({"keys": [key]}).encode())
+    write(directory, "keyset", "others", json.dumps({"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}, key]}).encode())
+    write(directory, "certificate", "self-signed", base64.b64decode(CERTIFICATE))
+    write(directory, "request", "der", base64.b64decode(REQUEST))
+    lines = "\n".join(REQUEST[at:at + 64] for at in range(0, len(REQUEST), 64))
+    write(directory, "request", "pem",
+          f"-----BEGIN CERTIFICATE REQUEST-----\n{lines}\n-----END CERTIFICATE REQUEST-----\n".encode())
+    accepted = {"authenticated": True, "userID": "u", "expirationSeconds": 60, "permissions": grant,
+                "clientInfo": {"a": [1, None]}, "identityServiceMetadata": {"b": "c"}}
+    legacy = {"authenticate": True, "userID": "u", "expirationSeconds": 28800.0, "userInfo": "x"}
+    for name, answer in {"current": accepted, "legacy": legacy, "error": {"authenticate": {"e": 1}, "userInfo": "no"},
+                         "refused": {"authenticated": False}, "half": {"authenticated": True}}.items():
+        write(directory, "webhook", name, json.dumps(answer).encode())
+    words = sorted({word for object_ in (claims, grant, key, accepted, legacy) for word in object_})
+    for target in ("claims", "keyset", "webhook"):
+        words_of = [f'"\\"{word}\\":"' for word in words] + ['"true"', '"null"', '"_id == 1"', '"ES256"']
+        (directory / f"{target}.dict").write_text("\n".join(words_of) + "\n")
+
+
 def conditions():
     """What stands behind WHERE: with other operators, seeds of the older language."""
     for statement in statements():
@@ -166,6 +223,7 @@ def main(directory):
     fixtures(directory)
     frames(directory)
     sessions(directory)
+    credentials(directory)
     for number, statement in enumerate(sorted(set(statements()))):
         write(directory, "dql", f"statement-{number}", statement.encode())
         write(directory, "execute", f"statement-{number}", statement.encode())

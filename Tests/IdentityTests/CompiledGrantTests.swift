@@ -125,4 +125,35 @@ struct CompiledGrantTests {
         }
         #expect(!ConstantTime.equal("", ""))
     }
+
+    /// Bytes that count how often they are looked at.
+    private final class Watched: RandomAccessCollection {
+        private let bytes: [UInt8]
+        private(set) var looks = 0
+
+        init(_ text: String) { bytes = Array(text.utf8) }
+
+        var startIndex: Int { 0 }
+        var endIndex: Int { bytes.count }
+        subscript(index: Int) -> UInt8 {
+            looks += 1
+            return bytes[index]
+        }
+    }
+
+    @Test("as many bytes are looked at wherever a guess goes wrong, and whatever its length tells is its own")
+    func lookedAt() {
+        func looks(_ sent: String, _ kept: String = "a secret of some length") -> [Int] {
+            let (sent, kept) = (Watched(sent), Watched(kept))
+            _ = ConstantTime.same(sent, kept)
+            return [sent.looks, kept.looks]
+        }
+        let right = looks("a secret of some length")
+        #expect(right == [23, 23])
+        for wrong in ["b secret of some length", "a secret of some lengti", "zzzzzzzzzzzzzzzzzzzzzzz"] {
+            #expect(looks(wrong) == right)
+        }
+        #expect(looks("a secret") == looks("b_______"))
+        #expect(looks("a secret") == looks("a secret", "short"))
+    }
 }

@@ -101,6 +101,20 @@ enum AuthorizationMatrix {
             cells: "401 401 200 200 403 403 200 200 401"),
     ]
 
+    /// The download of an attachment, by the one document that refers to it; the route's own rows are of one
+    /// that none refers to.
+    struct AttachmentRow: Sendable {
+        let collection: String
+        let id: String
+        let cells: String
+    }
+
+    static let attachments: [AttachmentRow] = [
+        .init(collection: "cars", id: "'own'", cells: "401 401 404 200 200 200 200 200 401"),
+        .init(collection: "cars", id: "'other'", cells: "401 401 404 200 200 404 200 200 401"),
+        .init(collection: "boats", id: "1", cells: "401 401 404 200 404 404 200 200 401"),
+    ]
+
     /// Each of `ServiceMount.routes`, and a request for it.
     struct RouteRow: Sendable {
         let route: String
@@ -136,13 +150,13 @@ enum AuthorizationMatrix {
             route: "POST /api/v5/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),
         .init(
-            route: "GET /api/v4/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+            route: "GET /api/v4/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
-            route: "GET /api/v5/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+            route: "GET /api/v5/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
-            route: "HEAD /api/v4/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+            route: "HEAD /api/v4/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
-            route: "HEAD /api/v5/attachments/:id", cells: "401 401 404 200 200 200 200 200 401"),
+            route: "HEAD /api/v5/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         // Without an upgrade nobody is asked who they are. Sessions: ReplicatorTests.
         .init(route: "GET /_ditto/sync", cells: "426 426 426 426 426 426 426 426 426"),
         .init(route: "GET /admin/auth/databases", cells: "\(nobodyButAdmin) 200"),
@@ -166,6 +180,18 @@ enum AuthorizationMatrix {
         .init(
             route: "POST /admin/auth/databases/:database/keys", body: #"{"overlapSeconds":-1}"#,
             cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "POST /admin/auth/databases/:database/providers/:provider/secrets",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "DELETE /admin/auth/databases/:database/providers/:provider/secrets/:secret",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
+        .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),
         // The last row: nobody of the others is anybody any more.
         .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 204"),
     ]

@@ -38,6 +38,17 @@ struct AuthorizationMatrixTests {
                     #expect(found == cell, "\(row.statement) as \(column)")
                 }
             }
+            for row in AuthorizationMatrix.attachments {
+                let blob = try await server.attach(to: row)
+                let cells = row.cells.split(separator: " ").map(String.init)
+                #expect(cells.count == AuthorizationMatrix.columns.count)
+                for (column, cell) in zip(AuthorizationMatrix.columns, cells) {
+                    for method in ["GET", "HEAD"] {
+                        let found = try await server.download(blob, as: column, method)
+                        #expect(found == cell, "\(method) of \(row.collection) \(row.id) as \(column)")
+                    }
+                }
+            }
             for row in AuthorizationMatrix.routes {
                 let cells = row.cells.split(separator: " ").map(String.init)
                 #expect(cells.count == AuthorizationMatrix.columns.count)
@@ -162,6 +173,26 @@ private struct MatrixServer: Sendable {
         guard counts else { return "\(status)" }
         let changed = value["mutatedDocumentIds"]?.arrayValue?.count ?? 0
         return "\(status):\(max(value["items"]?.arrayValue?.count ?? 0, changed))"
+    }
+
+    /// An attachment that nothing but this document refers to.
+    func attach(to row: AuthorizationMatrix.AttachmentRow) async throws -> String {
+        let bytes = Array("of \(row.collection) \(row.id)".utf8)
+        let blob = try await Self.send(
+            origin, "POST", "/api/v5/attachments/upload", credentials["all"], bytes
+        ).value
+        let id = blob["id"]?.stringValue ?? ""
+        let token = "{'id': '\(id)', 'len': \(bytes.count), 'metadata': {}}"
+        let statement =
+            "INSERT INTO COLLECTION \(row.collection) (photo ATTACHMENT) "
+            + "DOCUMENTS ({'_id': \(row.id), 'photo': \(token)}) ON ID CONFLICT DO UPDATE"
+        #expect(try await execute(statement, as: "all", counts: true) == "200:1")
+        return id
+    }
+
+    func download(_ id: String, as column: String, _ method: String) async throws -> String {
+        let path = "/api/v5/attachments/\(id)"
+        return "\(try await Self.send(origin, method, path, credentials[column], []).status)"
     }
 
     func status(of row: AuthorizationMatrix.RouteRow, as column: String) async throws -> String {

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Synchronization
 import TestSupport
 import Testing
 
@@ -100,6 +101,92 @@ struct EvictionTests {
             #expect(try reader.receive(Reception(updates: TestLog.deltas(of: operation))) == .stored)
             #expect(try reader.everything() == replica.everything())
             #expect(try replica.execute("UPDATE c SET e = 1").operation?.actor == operation.actor)
+        }
+    }
+
+    @Test(
+        "a server's change of a document that is not here asks for it, also one on nothing"
+    )
+    func changeOfEvicted() throws {
+        try withTemporaryDirectory { folder in
+            let writer = try open(folder.appendingPathComponent("one"))
+            let reader = try open(folder.appendingPathComponent("two"), TestEnvironment(seed: 2))
+            let change = try #require(try writer.execute("INSERT INTO c DOCUMENTS ({'_id': 1})").operation)
+            // Another device had written the document too, and this one has evicted it since.
+            var whole = try document("a", 1, by: 5, at: 10)
+            whole.merge(try Document(decoding: try #require(try writer.state(key("c", 1)))))
+            var reception = Reception(updates: TestLog.deltas(of: change))
+            reception.presumesHeld = true
+            #expect(try reader.receive(reception) == .wanting([try key("c", 1)]))
+            #expect(try reader.wanted(limit: 10) == [try key("c", 1)])
+            let state = DocumentUpdate(key: try key("c", 1), content: .state(whole.encoded()))
+            reception.updates.insert(state, at: 0)
+            #expect(try reader.receive(reception) == .stored)
+            #expect(try reader.state(key("c", 1)) == whole.encoded())
+        }
+    }
+
+    /// A store that has made a document match no live query and evicted it, and whose server refuses the
+    /// last of its writes.
+    private func refused(_ writes: [String], query: String) throws -> (
+        wanted: [DocumentKey], told: [DocumentKey]
+    ) {
+        var result: (wanted: [DocumentKey], told: [DocumentKey]) = ([], [])
+        try withPeer { replica, _ in
+            replica.setLiveQueries([try SubscriptionQuery(statement: query)])
+            let server = try document("a", 1, by: 5, at: 10).encoded()
+            let update = DocumentUpdate(key: try key("c", 1), content: .state(server))
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            for write in writes { try replica.execute(write) }
+            try replica.execute("EVICT FROM c")
+            #expect(try replica.wanted(limit: 10).isEmpty)
+            let refusal = RepairRequest.Refused(
+                actor: replica.actor, sequence: UInt64(writes.count), code: "SYNC-0401", message: "",
+                isForItsBase: false)
+            let request = RepairRequest(
+                admitted: [:], closed: [replica.actor], refused: [refusal], seen: nil)
+            guard case .needs = try replica.repair(request) else {
+                Issue.record("nothing was asked for")
+                return
+            }
+            try replica.stageRepair([(try key("c", 1), server)])
+            let told = Mutex<[DocumentKey]>([])
+            let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
+            guard case .repaired = try replica.repair(request) else {
+                Issue.record("not repaired")
+                return
+            }
+            replica.removeListener(listener)
+            #expect(try replica.state(key("c", 1)) == nil)
+            result = (try replica.wanted(limit: 10), told.withLock { $0 })
+        }
+        return result
+    }
+
+    @Test(
+        "an evicted document that the server still shows as matching, for the write was refused, is asked for"
+    )
+    func refusedAndEvicted() throws {
+        let matching = try refused(["UPDATE c SET a = 2"], query: "SELECT * FROM c WHERE a = 1")
+        #expect(try matching.wanted == [key("c", 1)])
+        #expect(try matching.told == [key("c", 1)])
+        // By a write that moves, on top of what the server has.
+        let moved = try refused(
+            ["UPDATE c SET b = 1", "UPDATE c SET b = 2"], query: "SELECT * FROM c WHERE b = 1")
+        #expect(try moved.wanted == [key("c", 1)])
+        let other = try refused(["UPDATE c SET a = 2"], query: "SELECT * FROM c WHERE a = 3")
+        #expect(other.wanted.isEmpty)
+    }
+
+    @Test("a document that is wanted counts as outdated: what was asked for before may be older")
+    func wantedIsOutdated() throws {
+        try withPeer { replica, _ in
+            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c WHERE a = 1")])
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1}), ({'_id': 2, 'a': 2})")
+            try replica.execute("EVICT FROM c")
+            let later = VersionVector([.init(actor: ActorID(9), time: 1)])
+            let named = [(key: try key("c", 1), vector: later), (key: try key("c", 2), vector: later)]
+            #expect(try replica.outdated(named) == [try key("c", 1)])
         }
     }
 

@@ -180,6 +180,36 @@ struct OpeningTests {
         }
     }
 
+    @Test("a store that was put back in place draws other stamps than before, though its clock only counts")
+    func putBackInPlace() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment()
+            let first = try open(folder, environment)
+            try first.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try first.close()
+            environment.milliseconds -= 86_400_000
+            let file = folder.appendingPathComponent(Replica.fileName)
+            let kept = try Data(contentsOf: file)
+            var stamps: [Stamp] = []
+            for _ in 0..<3 {
+                let store = try open(folder, environment)
+                #expect(store.actor == first.actor)
+                for _ in 0..<5 {
+                    stamps.append(try #require(try store.execute("UPDATE c SET a = 1").operation).stamp)
+                }
+                try store.close()
+                let handle = try FileHandle(forWritingTo: file)
+                try handle.truncate(atOffset: 0)
+                try handle.write(contentsOf: kept)
+                try handle.close()
+            }
+            #expect(Set(stamps).count == 15)
+            // What follows the log's greatest stamp by a millisecond at most is admitted (rule 21).
+            let least = try #require(stamps.map(\.time).min())
+            #expect(try #require(stamps.map(\.time).max()) - least < 65_536)
+        }
+    }
+
     @Test("a file that was removed and copied back is a copy, whatever inode it got")
     func copiedBack() throws {
         try withTemporaryDirectory { folder in

@@ -216,7 +216,12 @@ struct ReturnTests {
             #expect(try replica.rows("SELECT _id FROM c") == ["{\"_id\":1}"])
             try replica.stage([], for: [5], resume: [1])
             _ = try replica.receive(Reception(cursors: [([6], log.position(3))], publishes: [6]))
+            let live = try SubscriptionQuery(statement: "SELECT * FROM d")
+            replica.setLiveQueries([live])
+            _ = try replica.receive(
+                Reception(cursors: [(live.canonicalKey, log.position(3))], publishes: live.canonicalKey))
             try replica.hide(collection: "c", subscription: [1])
+            #expect(try replica.cursor(of: live.canonicalKey) == log.position(3))
             // Nobody has registered these now, and they may have brought documents of the collection.
             #expect(try replica.resumption(of: [5]) == nil)
             #expect(try replica.cursor(of: [6]) == nil)
@@ -400,6 +405,8 @@ struct HeldTests {
             #expect(page.documents.map(\.id) == [try DocumentID(1), try DocumentID(3)])
             #expect(page.isLast)
             #expect(try replica.held(of: query, after: try DocumentID(1)).documents.count == 1)
+            let all = try replica.held(of: query, after: nil, isWhole: true)
+            #expect(try all.documents.map(\.id) == (1...3).map { try DocumentID(.int($0)) })
         }
     }
 }

@@ -35,14 +35,88 @@ struct AdmissionTests {
             ])
             let check = AdmissionCheck(
                 replica: replica, grant: .everything,
-                wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: [])
-            let verdicts = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "").verdicts
-            guard case .refused(let refusal)? = verdicts.first else {
-                Issue.record("the operation was not refused")
-                return
-            }
-            #expect(refusal.error.code == "SYNC-0407")
+                wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: nil)
+            let judgement = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "")
+            #expect(judgement.refusals.map(\.error.code) == ["SYNC-0407"])
+            #expect(judgement.requests.isEmpty)
             try replica.close()
+        }
+    }
+
+    /// A fold that holds nothing, and its check.
+    private func withCheck(
+        _ unfolded: UnfoldedDocuments? = nil, _ body: (AdmissionCheck) throws -> Void
+    ) throws {
+        try withTemporaryDirectory { folder in
+            let replica = try Replica(
+                directory: folder.path, role: .materialization, environment: .system, logger: TestBench.quiet)
+            try body(
+                AdmissionCheck(
+                    replica: replica, grant: .everything,
+                    wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: unfolded))
+            try replica.close()
+        }
+    }
+
+    private func edit(
+        _ document: Document, by actor: UInt64, _ time: UInt64, _ field: String, bytes: Int = 1
+    ) throws -> (document: Document, delta: Delta) {
+        let stamp = Stamp(time: time << 16, actor: ActorID(actor))
+        var editor = DocumentEditor(document: document, stamp: stamp)
+        editor.create()
+        try editor.set([field], .string(String(repeating: "x", count: bytes)))
+        return (editor.document, try #require(editor.pending.delta(stamp: stamp)))
+    }
+
+    private func operation(
+        by actor: UInt64, _ sequence: UInt64, _ time: UInt64, _ deltas: [(String, Delta)]
+    ) throws -> [UInt8] {
+        let changes = try deltas.map { name, delta in
+            CRDT.Operation.Change(
+                collection: "c", id: try DocumentID(.string(name)), delta: delta.encoded())
+        }
+        return CRDT.Operation(
+            actor: ActorID(actor), sequence: sequence, timestamp: time << 16, changes: changes
+        ).encoded()
+    }
+
+    @Test("nothing rests on a part of an operation that is refused, nor on one whose append is not noted")
+    func partsOfRefused() throws {
+        let (document, small) = try edit(Document(), by: 1, 1, "f")
+        let large = try edit(Document(), by: 1, 1, "f", bytes: Replicator.Limits.documentBytes + 1).delta
+        let next = try edit(document, by: 2, 2, "g").delta
+        let first = try operation(by: 1, 1, 1, [("a", small), ("b", large)])
+        let second = try operation(by: 2, 1, 2, [("a", next)])
+        try withCheck { check in
+            let judgement = try check.judge([first, second], authorKey: "k")
+            #expect(judgement.refusals.map(\.error.code) == ["SYNC-0407", "SYNC-0405"])
+            #expect(judgement.requests.isEmpty)
+            #expect(judgement.written.isEmpty)
+            #expect(judgement.dependsOnFold)
+        }
+    }
+
+    @Test("what was appended, and what is being appended, covers a base and counts for a document's size")
+    func behindUnfolded() throws {
+        let (document, one) = try edit(Document(), by: 1, 1, "f")
+        let two = try edit(document, by: 1, 2, "g").delta
+        let first = try operation(by: 1, 1, 1, [("a", one)])
+        let second = try operation(by: 1, 2, 2, [("a", two)])
+        let unfolded = UnfoldedDocuments()
+        try withCheck(unfolded) { check in
+            #expect(try check.judge([second], authorKey: "k").refusals.map(\.error.code) == ["SYNC-0405"])
+            let judgement = try check.judge([first], authorKey: "k")
+            #expect(judgement.requests.count == 1)
+            #expect(try check.judge([second], authorKey: "k", behind: judgement.written).refusals.isEmpty)
+            unfolded.note(judgement.written, bytes: first.count, through: 1)
+            #expect(try check.judge([second], authorKey: "k").refusals.isEmpty)
+            let key = UnfoldedKey(DocumentKey(collection: "c", id: try DocumentID(.string("a"))))
+            unfolded.note(
+                [key: UnfoldedDocument(vector: VersionVector(), bytes: Replicator.Limits.documentBytes)],
+                bytes: 1, through: 2)
+            let full = try check.judge([second], authorKey: "k")
+            #expect(full.refusals.map(\.error.code) == ["SYNC-0407"])
+            #expect(full.dependsOnFold)
         }
     }
 }

@@ -171,9 +171,46 @@ struct PermissionTests {
     }
 }
 
+extension PermissionTests {
+    @Test("a session ends when the key that signed its token retires, though nothing is written then")
+    func retired() async throws {
+        let retires = Authenticator.systemSeconds() + 3_600
+        let now = Mutex(retires - 1)
+        try await SystemBench.run(
+            rightsLook: .milliseconds(20), nowSeconds: { now.withLock { $0 } }
+        ) { bench, system in
+            let id = bench.key.keyID.description
+            try await system.write {
+                try $0.put(
+                    SigningKeyRecord(
+                        id: id, publicKey: bench.key.publicKey.compressedPoint, sealedPEM: "sealed",
+                        createdAtSeconds: 1, retiresAtSeconds: retires))
+            }
+            // Issued for long: it is the key that ends.
+            let token = AccessToken.issue(
+                Identity(
+                    userID: "tester", databaseID: TestBench.database, peerKey: nil, grant: .everything,
+                    expiresAtSeconds: retires + 3_600), with: bench.key,
+                nowSeconds: Authenticator.systemSeconds())
+            let (greeted, hasGreeted) = AsyncStream.makeStream(of: Void.self)
+            async let frames = bench.converse(
+                token: token, [],
+                until: { frames in
+                    hasGreeted.yield()
+                    return frames.closeCode != nil
+                })
+            for await _ in greeted { break }
+            now.withLock { $0 = retires }
+            #expect(try await frames.closeCode == "SYNC-0504")
+        }
+    }
+}
+
 /// A replicator that follows a system database, which a test writes as the auth-gateway does.
 private enum SystemBench {
     static func run(
+        rightsLook: Duration = Replicator.Limits.rightsLook,
+        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
         _ body: @escaping @Sendable (TestBench, SystemDatabase) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { folder in
@@ -184,8 +221,10 @@ private enum SystemBench {
                 log: log, folder: folder.appendingPathComponent("system").path, logger: TestBench.quiet)
             let source = InMemoryKeySource(KeySet([key.publicKey]))
             let part = ReplicatorPart(
-                log: log, authenticator: Authenticator(source: source, system: system),
-                folder: folder.appendingPathComponent("replicator").path, logger: TestBench.quiet)
+                log: log,
+                authenticator: Authenticator(source: source, system: system, nowSeconds: nowSeconds),
+                folder: folder.appendingPathComponent("replicator").path, rightsLook: rightsLook,
+                logger: TestBench.quiet)
             let parts: [any ServicePart] = [SystemDatabasePart(system), part]
             let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)
             try await host.run { address in

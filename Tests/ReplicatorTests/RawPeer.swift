@@ -2,6 +2,7 @@ import CRDT
 import Foundation
 import Identity
 import ServiceKit
+import Synchronization
 import Transport
 
 @testable import Sync
@@ -15,14 +16,45 @@ extension TestBench {
         return url
     }
 
-    /// A token for any database, grant and peer, signed with this bench's key.
+    /// Answers a challenge, for a token.
+    typealias Proof = @Sendable (PeerChallenge, _ token: String) -> [UInt8]?
+
+    private static let peerKeys = Mutex<[String: PeerKey]>([:])
+
+    /// The key of a peer that a test calls by a name; the same each time.
+    static func peerKey(_ name: String) -> PeerKey {
+        peerKeys.withLock { keys in
+            let key = keys[name] ?? PeerKey()
+            keys[name] = key
+            return key
+        }
+    }
+
+    /// The answer of the peer that the token names, as its holder gives it; none where it names no peer.
+    static let proven: Proof = { challenge, token in
+        struct Claims: Decodable { var pk: String? }
+        let payload = token.split(separator: ".").dropFirst().first.flatMap { Base64URL.decode($0) }
+        guard let payload, let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
+            let key = peerKeys.withLock({ $0.values.first { $0.publicKeyString == claims.pk } })
+        else { return nil }
+        return challenge.answer(with: key, databaseID: database, token: token)
+    }
+
+    /// The same for a challenge as it travels.
+    static let provenText: @Sendable (String, String) -> [UInt8]? = { text, token in
+        PeerChallenge(text).flatMap { proven($0, token) }
+    }
+
+    /// A token for any database, grant and peer (by a test's name for it), signed with this bench's key.
     func token(
-        database: String = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil
+        database: String = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil,
+        userID: String = "tester"
     ) -> String {
         let now = Authenticator.systemSeconds()
         return AccessToken.issue(
             Identity(
-                userID: "tester", databaseID: database, peerKey: peerKey, grant: grant,
+                userID: userID, databaseID: database,
+                peerKey: peerKey.map { Self.peerKey($0).publicKeyString }, grant: grant,
                 expiresAtSeconds: now + 3_600, tokenID: tokenID), with: key, nowSeconds: now)
     }
 
@@ -30,26 +62,26 @@ extension TestBench {
     /// operation.
     func converse(
         token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 2,
-        until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty }
+        until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty },
+        proof: @escaping Proof = TestBench.proven
     ) async throws -> [Frame] {
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = 2 * 1_048_576
         let client = WebSocketClient(
             address: try WebSocketAddress(url), headers: [("Authorization", "Bearer \(token)")],
             subprotocols: ["mimeo.sync.1"], configuration: configuration)
-        let hello = Frame.hello(
-            Frame.Hello(
-                version: version, databaseID: Self.database, peerKey: "", wallMilliseconds: 0,
-                credit: 1 << 22,
-                actors: [], head: nil)
-        ).encoded()
-        return try await client.run { connection in
-            var frames: [Frame] = []
+        let hello = Frame.Hello(
+            version: version, databaseID: Self.database, peerKey: "", wallMilliseconds: 0, credit: 1 << 22,
+            actors: [], head: nil)
+        return try await client.run { connection, answer in
+            var (frames, hello) = ([Frame](), hello)
+            let challenge = answer[PeerSync.challengeHeader].flatMap { PeerChallenge($0) }
+            hello.proof = challenge.flatMap { proof($0, token) }
             if greets {
-                try await connection.send(hello)
+                try await connection.send(Frame.hello(hello).encoded())
                 if let answer = try await connection.receive() { frames.append(try Frame(decoding: answer)) }
             }
-            for message in messages { try await connection.send(message) }
+            for message in messages where frames.closeCode == nil { try await connection.send(message) }
             while !isOver(frames), let message = try? await connection.receive() {
                 frames.append(try Frame(decoding: message))
             }

@@ -69,20 +69,25 @@ struct TestBench {
 
     /// A peer with a store of its own, not yet syncing.
     func peer(
-        _ name: String, grant: Grant = .everything, environment: Environment = .system,
+        _ name: String, grant: Grant = .everything, token given: String? = nil,
+        environment: Environment = .system,
         newestToken: @escaping @Sendable () -> String? = { nil },
+        proof: @escaping @Sendable (String, String) -> [UInt8]? = { _, _ in nil },
+        writeRules: @escaping @Sendable (String) -> Session.WriteRules? = { _ in nil },
         notify: @escaping @Sendable (PeerSync.Notice) -> Void = { _ in }
     ) throws -> TestPeer {
         let replica = try Replica(
             directory: folder.appendingPathComponent(name).path, role: .peer, environment: environment,
             logger: Self.quiet)
-        let token = token(grant: grant)
+        let token = given ?? token(grant: grant)
         guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
             preconditionFailure("a loopback address is a URL")
         }
         var configuration = PeerSync.Configuration(
             address: try WebSocketAddress(url), databaseID: Self.database, peerKey: "", token: { token })
         configuration.newestToken = newestToken
+        configuration.proof = proof
+        configuration.writeRules = writeRules
         let sync = PeerSync(
             replica: replica, configuration: configuration, environment: environment, logger: Self.quiet,
             notify: notify)

@@ -9,10 +9,19 @@ import Transport
 
 @Suite("WebSockets, server and client")
 struct WebSocketTests {
-    /// Sends every message back; `quickly` is the server's configuration.
+    /// However busy the machine is, nobody gives up on the other side's goodbye.
+    private static let patient: WebSocketConfiguration = {
+        var configuration = WebSocketConfiguration()
+        configuration.closeTimeout = .seconds(60)
+        configuration.connectTimeout = .seconds(60)
+        return configuration
+    }()
+
+    /// Sends every message back.
     @Sendable private static func echo(_ mount: inout ServiceMount) {
         mount.webSocket("/echo", subprotocols: ["mimeo.1"], authorize: { _ in }) { channel, _, _ in
-            try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+            try? await WebSocketConnection.run(over: channel, role: .server, configuration: patient) {
+                connection async throws in
                 for try await message in connection.inbound { try await connection.send(message) }
             }
         }
@@ -25,7 +34,8 @@ struct WebSocketTests {
                 return request.query
             }
         ) { channel, query, _ in
-            try? await WebSocketConnection.run(over: channel, role: .server) { connection async throws in
+            try? await WebSocketConnection.run(over: channel, role: .server, configuration: patient) {
+                connection async throws in
                 try await connection.send(Array((query ?? "").utf8))
             }
         }
@@ -33,7 +43,7 @@ struct WebSocketTests {
 
     private static func client(
         _ address: ListenAddress, _ path: String = "/echo", headers: [(name: String, value: String)] = [],
-        configuration: WebSocketConfiguration = WebSocketConfiguration()
+        configuration: WebSocketConfiguration = patient
     ) throws -> WebSocketClient {
         let url = try #require(URL(string: "\(address.origin.replacing("http", with: "ws"))\(path)"))
         return WebSocketClient(

@@ -59,8 +59,9 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
-                "SessionRights.swift", "StateAdmission.swift", "WriteAdmission.swift",
+                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "Origins.swift",
+                "ServerStore.swift",
+                "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",
                 "Housekeeping/Housekeeper.swift",
                 "Housekeeping/HousekeepingOptions.swift",
             ]),

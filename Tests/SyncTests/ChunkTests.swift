@@ -126,6 +126,46 @@ struct ChunkTests {
         #expect(server.admission.waiting.count == 1)
     }
 
+    @Test("a document that was fetched by itself goes on in the next session, wherever the log is by then")
+    func fetched() throws {
+        let large = [UInt8](repeating: 3, count: 300_000)
+        let keys = (0..<3).map { Exemplars.key(Int64($0)) }
+        func answer(_ hello: Frame.Kept?, at offset: UInt64) throws -> [Frame] {
+            var server = Session(
+                Session.Configuration(
+                    role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+                    access: .everything))
+            _ = server.receive(.opened)
+            var greeting = Frame.Hello(
+                version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+                head: nil)
+            greeting.kept = hello
+            _ = server.receive(.frame(Frame.hello(greeting).encoded()))
+            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+            _ = server.receive(.frontier([], head: position, isBehind: false))
+            _ = server.receive(.frame(Frame.want(keys).encoded()))
+            return SessionTests.sent(
+                server.receive(.states([(keys[0], [1]), (keys[1], large), (keys[2], [2])], at: position)))
+        }
+        let first = try answer(nil, at: 9)
+        guard case .states(let before, let position, _)? = first.first,
+            case .chunk(_, let piece, let name?, 0)? = first.dropFirst().first,
+            case .states(let behind, _, _)? = first.last
+        else {
+            Issue.record("\(first.map(\.name))")
+            return
+        }
+        #expect(before.map(\.key) == [keys[0]])
+        #expect(behind.map(\.key) == [keys[2]])
+        #expect(position?.offset == 9)
+        let second = try answer(Frame.Kept(hash: name, count: UInt64(piece.count)), at: 20)
+        guard case .chunk(_, _, name?, let place)? = second.dropFirst().first else {
+            Issue.record("the message has another name in the next session")
+            return
+        }
+        #expect(place == UInt64(piece.count))
+    }
+
     @Test("what a session sends begins small and grows as credit comes back")
     func burst() {
         var peer = SessionTests.openPeer(version: 3)

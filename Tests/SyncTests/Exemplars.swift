@@ -34,6 +34,7 @@ enum Exemplars {
         ("renewal", .renewal(token: "eyJ.eyJ.c2ln")),
         ("chunk-named", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
         ("hello-kept", .hello(keeping)),
+        ("hello-proof", .hello(proving)),
     ]
 
     /// What the second version added.
@@ -76,6 +77,13 @@ enum Exemplars {
         var hello = Frame.Hello(
             version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
         hello.kept = Frame.Kept(hash: 0x0102_0304_0506_0708, count: 65_536)
+        return hello
+    }()
+
+    private static let proving: Frame.Hello = {
+        var hello = Frame.Hello(
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
+        hello.proof = Array(1...64)
         return hello
     }()
 

@@ -51,6 +51,16 @@ struct ReasonTests {
         Case(code: .baseNotCovered, session: answered, event: .wanting([Exemplars.key(2)])),
         Case(
             code: .clockTooFarAhead, session: movedForClock, event: frame(.refused(told(.clockTooFarAhead)))),
+        Case(
+            code: .keyNotProven,
+            session: {
+                var session = Session(
+                    Session.Configuration(
+                        role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+                        access: .everything, isProven: { $0 == [1] }))
+                _ = session.receive(.opened)
+                return session
+            }, event: SessionTests.hello()),
         Case(code: .unavailable, session: { SessionTests.openPeer() }, event: .failed("disk")),
         Case(
             code: .expired, session: { SessionTests.openServer() },

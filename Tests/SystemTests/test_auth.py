@@ -2,10 +2,12 @@
 
 import http.server
 import json
+import random
 import threading
+import time
 
 from mimeo_harness import FourProcesses, OneProcess, until
-from system_test import SystemTest
+from system_test import SystemTest, report
 from test_webhook import Handler
 
 EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
@@ -91,3 +93,61 @@ class Auth(SystemTest):
 
     def test_an_operators_day_behind_nginx(self):
         self.check(FourProcesses(self.workspace).start())
+
+
+class SealingKey(SystemTest):
+    """The key that secrets are sealed under is changed, and the server killed in the midst of it, again and again."""
+
+    seconds = 180
+    kills = 12
+    databases = 40
+
+    def admin(self, method, path, body=None):
+        token = (self.server.data / "auth" / "admin.token").read_text().strip()
+        return self.server.request(method, f"/admin/auth/{path}", body, {"Authorization": f"Bearer {token}"})
+
+    def assert_everything_opens(self):
+        for number in range(self.databases):
+            self.assertEqual(self.admin("GET", f"databases/db{number}").json["developmentToken"], self.tokens[number])
+        number = random.randrange(self.databases)
+        login = self.server.login(database=f"db{number}", token=self.tokens[number])
+        self.assertEqual(login.status, 200, login.body)
+
+    def test_changed_and_killed(self):
+        self.server = OneProcess(self.workspace).start()
+        self.tokens = [self.admin("POST", "databases", {"id": f"db{number}"}).json["developmentToken"]
+                       for number in range(self.databases)]
+        key = self.server.data / "auth" / "secrets.key"
+        first, changed = key.read_text(), 0
+        seed = random.randrange(1 << 30)
+        generator = random.Random(seed)
+        for kill in range(self.kills):
+            with self.subTest(kill=kill, seed=seed):
+                before = key.read_text()
+
+                def change():
+                    try:
+                        self.admin("DELETE", "sealing-key/previous")
+                        self.admin("POST", "sealing-key")
+                    except OSError:
+                        pass  # The server was killed.
+
+                thread = threading.Thread(target=change)
+                thread.start()
+                time.sleep(generator.uniform(0, 0.25))
+                self.server.kill()
+                thread.join()
+                changed += key.read_text() != before
+                self.server.start()
+                self.assert_everything_opens()
+                self.assertEqual(self.admin("GET", "sealing-key").json["outdated"], 0)
+        # At the end everything is under one key, which is another one than at first.
+        self.admin("DELETE", "sealing-key/previous")
+        self.assertEqual(self.admin("POST", "sealing-key").status, 201)
+        self.assertEqual(self.admin("DELETE", "sealing-key/previous").status, 204)
+        self.assertNotEqual(key.read_text(), first)
+        self.assertFalse((key.parent / "secrets.key.previous").exists())
+        self.server.stop()
+        self.server.start()
+        self.assert_everything_opens()
+        report(f"{self.kills} kills, {changed} keys changed among them, every secret opens")

@@ -47,6 +47,30 @@ enum Rules {
         }
     }
 
+    // MARK: secrets
+
+    /// What strangers guess at, by name, where services hold it.
+    static let guessedSecrets: Set<Substring> = [
+        "sharedToken", "secretHash", "developmentToken", "credential",
+    ]
+
+    /// A secret is compared by `ConstantTime`, or with nothing at all.
+    static func comparedSecrets(_ file: SourceFile) -> [Violation] {
+        guard file.module.hasPrefix("Services/") || file.module == "Shared/ServiceKit" else { return [] }
+        return file.swift.lines.enumerated().flatMap { index, line -> [Violation] in
+            let words = line.split { " ,(){}[]!?".contains($0) && !($0 == "!" && line.contains("!=")) }
+            return words.indices.filter { ["==", "!="].contains(words[$0]) }.compactMap { at in
+                let sides = [at - 1, at + 1].filter(words.indices.contains).map { words[$0] }
+                let names = sides.map { $0.split(separator: ".").last ?? $0 }
+                guard !sides.contains("nil"), let secret = names.first(where: guessedSecrets.contains) else {
+                    return nil
+                }
+                return Violation(
+                    path: file.path, line: index + 1, message: "\(secret) is compared byte by byte")
+            }
+        }
+    }
+
     /// Whether `call` stands in the line as a whole name, not as the end of another name or as a method.
     private static func containsCall(_ call: String, in line: String) -> Bool {
         let isDeclaration = line.contains("func \(call)")

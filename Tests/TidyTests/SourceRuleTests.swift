@@ -14,6 +14,26 @@ struct SourceRuleTests {
         #expect(SourceTree.swiftFiles.flatMap(Rules.unexplainedPromises).map(\.description) == [])
     }
 
+    @Test("what strangers guess at is compared in constant time")
+    func comparedSecrets() {
+        #expect(SourceTree.swiftFiles.flatMap(Rules.comparedSecrets).map(\.description) == [])
+    }
+
+    @Test(
+        "a secret that is compared is found, and one that is asked for is not",
+        arguments: [
+            ("guard login.token == sharedToken else {", 1), ("if record.secretHash != key.secretHash {", 1),
+            ("parts[1] == credential,", 1), ("guard record.sharedToken == nil else {", 0),
+            ("let credential = text", 0), ("ConstantTime.equal(a, credential)", 0),
+        ])
+    func findsComparedSecret(line: String, count: Int) {
+        for module in ["Services/AuthGateway", "Shared/ServiceKit"] {
+            let found = Rules.comparedSecrets(SourceFile(path: "\(module)/A.swift", text: line))
+            #expect(found.count == count, "\(line)")
+        }
+        #expect(Rules.comparedSecrets(SourceFile(path: "Shared/CRDT/A.swift", text: line)).isEmpty)
+    }
+
     @Test("no file holds leftover marks")
     func marks() {
         #expect(SourceTree.files.flatMap(Rules.leftoverMarks).map(\.description) == [])

@@ -69,6 +69,14 @@ struct InboxTests {
         #expect(wanted(Array(first.suffix(1))) == [try key(1), try key(2)])
     }
 
+    @Test("several actors' commits are told in the order of the writes, whatever their numbers are")
+    func actorsInOrder() async {
+        let inbox = Inbox()
+        for number in [9, 3, 9, 7, 3, 1] as [UInt64] { inbox.put(.ownOperationAdded(ActorID(number))) }
+        let told = await told(inbox)
+        #expect(told.map(actors) == [[9, 3, 7, 1].map { ActorID($0) }])
+    }
+
     @Test("what comes after an item was told waits anew")
     func anew() async {
         let inbox = Inbox()

@@ -29,6 +29,11 @@ struct AdminRoutes: Sendable {
         (.delete, "/admin/auth/databases/:database/revocations/:revocation"),
         (.get, "/admin/auth/databases/:database/keys"),
         (.post, "/admin/auth/databases/:database/keys"),
+        (.get, "/admin/auth/databases/:database/providers/:provider/secrets"),
+        (.post, "/admin/auth/databases/:database/providers/:provider/secrets"),
+        (.delete, "/admin/auth/databases/:database/providers/:provider/secrets/:secret"),
+        (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
+        (.delete, "/admin/auth/sealing-key/previous"),
     ]
 
     func mount(on mount: inout ServiceMount) {
@@ -42,13 +47,16 @@ struct AdminRoutes: Sendable {
 
     /// - Throws: `AUTH-0407`, `AUTH-0410`.
     private func admit(_ request: Request, _ context: ServiceContext) throws(AuthGatewayError) {
-        let source = AttemptLimiter.Source.admin(request.source(context, trustsProxy: trustsProxy))
-        try limiter.admit(source)
+        let source = AttemptLimiter.Source.admin(
+            AttemptLimiter.network(of: request.source(context, trustsProxy: trustsProxy)))
+        try limiter.begin(source)
+        var outcome = AttemptLimiter.Outcome.succeeded
+        defer { limiter.end(source, outcome) }
         let parts = (request.headers[.authorization] ?? "").split(separator: " ")
         guard parts.count == 2, parts[0].lowercased() == "bearer",
             ConstantTime.equal(String(parts[1]), credential)
         else {
-            limiter.failed(source)
+            outcome = .refused
             throw AuthGatewayError(
                 .adminRefused, "this needs the admin credential (Authorization: Bearer …)")
         }
@@ -59,6 +67,7 @@ struct AdminRoutes: Sendable {
     ) async throws -> Response {
         let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
         guard let database = context.parameters.get("database") else {
+            if parts.first == "sealing-key" { return try await sealingKey(method) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         guard state.system.directory.database(database) != nil else {
@@ -82,6 +91,11 @@ struct AdminRoutes: Sendable {
         case (.post, "revocations"): return try await revoke(request, database)
         case (.delete, "revocations"):
             return try await lift(context.parameters.require("revocation"), database)
+        case (.get, "secrets"): return try listSecrets(try provider(context), database)
+        case (.post, "secrets"): return try await createSecret(request, try provider(context), database)
+        case (.delete, "secrets"):
+            let secret = try context.parameters.require("secret")
+            return try await removeSecret(secret, try provider(context), database)
         case (.get, "keys"): return listKeys(database)
         default: return try await rotate(request, database)
         }
@@ -262,11 +276,11 @@ extension AdminRoutes {
         return Self.made(["id": .string("\(database).\(number)")])
     }
 
-    private static func list(_ name: String, _ items: [Value]) -> Response {
+    static func list(_ name: String, _ items: [Value]) -> Response {
         .json(JSONText.print(.object(ObjectValue([(key: name, value: .array(items))]))).utf8)
     }
 
-    private static func made(_ value: Value) -> Response {
+    static func made(_ value: Value) -> Response {
         .json(JSONText.print(value).utf8, status: .created, headers: [.cacheControl: "no-store"])
     }
 }

@@ -1,4 +1,3 @@
-import CRDT
 import Identity
 
 /// Who says whether a login is good, as an operator has configured it for a database.
@@ -24,25 +23,6 @@ enum Provider: Sendable {
         case .webhook(let provider): try await provider.answer(login, nowSeconds: nowSeconds)
         }
     }
-}
-
-/// What a provider says of a login.
-enum ProviderAnswer: Sendable, Equatable {
-    /// Good, with what the access token is to say.
-    case accepted(AcceptedLogin)
-    /// Not good; with what the provider has for the application.
-    case refused(clientInfo: Value?)
-}
-
-/// A login that a provider accepts.
-struct AcceptedLogin: Sendable, Equatable {
-    var userID: String
-    var seconds: Int64
-    var grant: Grant
-    /// What the provider has for the application.
-    var clientInfo: Value?
-    /// What every peer is shown: JSON text of an object.
-    var metadata: String?
 }
 
 /// Whoever has the shared token has the right; `development` is one of these.

@@ -8,10 +8,10 @@ import Identity
 /// `userInfo`. Whatever is not a plain `true` is a refusal and no malformed answer: seed code sends an error
 /// object there. What is unknown is ignored; what is known and of another type makes the answer useless, for
 /// half a permission would be worse than none.
-enum WebhookAnswer {
+package enum WebhookAnswer {
     /// - Parameter status: the HTTP status; only 200 to 299 can accept.
     /// - Throws: why it cannot be used, for the operator's log; nothing of it is for the client.
-    static func read(_ body: [UInt8], status: UInt) throws(Unusable) -> ProviderAnswer {
+    package static func read(_ body: [UInt8], status: UInt) throws(Unusable) -> ProviderAnswer {
         let isSuccess = (200..<300).contains(status)
         guard let answer = try? JSONText.parse(body), let members = answer.objectValue else {
             // A refusal by status needs no body.
@@ -35,7 +35,7 @@ enum WebhookAnswer {
     }
 
     /// For the operator.
-    struct Unusable: Error, Equatable {
+    package struct Unusable: Error, Equatable {
         let reason: String
         init(_ reason: String) { self.reason = reason }
     }

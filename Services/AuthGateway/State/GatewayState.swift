@@ -27,50 +27,19 @@ final class GatewayState: Sendable {
     }
 
     let system: SystemDatabase
-    /// Set on the start, when it has been tried on what is sealed.
-    private let seal = Mutex<SecretBox?>(nil)
+    let sealer: Sealer
     private let logger: Logger
     private let nowSeconds: @Sendable () -> Int64
     private let opened = Mutex(Opened())
 
-    init(system: SystemDatabase, logger: Logger, nowSeconds: @escaping @Sendable () -> Int64) {
+    init(
+        system: SystemDatabase, sealingKey: SealingKey, logger: Logger,
+        nowSeconds: @escaping @Sendable () -> Int64
+    ) {
+        sealer = Sealer(system: system, key: sealingKey, logger: logger)
         self.system = system
         self.logger = logger
         self.nowSeconds = nowSeconds
-    }
-
-    private var box: SecretBox {
-        guard let box = seal.withLock({ $0 }) else {
-            preconditionFailure("a gateway opens secrets after its start")
-        }
-        return box
-    }
-
-    /// Whether anything was sealed ever: then there is a key for it somewhere, and a new one opens nothing.
-    var hasSealed: Bool {
-        let directory = system.directory
-        return !directory.signingKeys.isEmpty || !directory.providers.isEmpty
-            || directory.databases.values.contains { $0.sealedDevelopmentToken != nil }
-    }
-
-    /// Seals and opens with a key from now on, if it opens all that is sealed. Nothing is written before.
-    /// - Throws: `AUTH-0505`.
-    func use(_ box: SecretBox) throws(AuthGatewayError) {
-        try Self.check(system.directory, with: box)
-        seal.withLock { $0 = box }
-    }
-
-    /// Whether everything that a directory has can be opened.
-    private static func check(_ directory: SystemDirectory, with box: SecretBox) throws(AuthGatewayError) {
-        for record in directory.databases.values {
-            if let sealed = record.sealedDevelopmentToken { _ = try box.open(sealed, at: place(record.id)) }
-        }
-        for record in directory.signingKeys.values {
-            _ = try box.open(record.sealedPEM, at: place(record.id))
-        }
-        for record in directory.providers.values {
-            _ = try box.open(record.sealedConfiguration, at: place(record.id))
-        }
     }
 
     /// Whether all that an earlier version kept is in the system database, and opens there.
@@ -93,7 +62,7 @@ final class GatewayState: Sendable {
     /// Takes over what the first version kept, and makes what is missing: the database of the first start,
     /// and those that are configured.
     func prepare(_ legacy: LegacyStateFile.State?, configured: [String]) async throws {
-        let (box, now) = (box, nowSeconds())
+        let (box, now) = (try sealer.box(), nowSeconds())
         try await system.write { writer in
             var hasFirst = self.first != nil
             for database in legacy?.databases ?? [] {
@@ -127,7 +96,7 @@ final class GatewayState: Sendable {
     /// - Throws: `AUTH-0409` when there is, or was, one of the id.
     func createDatabase(_ id: String, allowsDevelopment: Bool) async throws -> String? {
         let token = allowsDevelopment ? SecretFile.random() : nil
-        let record = Self.record(id, token, box, nowSeconds())
+        let record = Self.record(id, token, try sealer.box(), nowSeconds())
         try await system.write { writer in
             guard try writer.get(id, as: DatabaseRecord.self) == nil else {
                 throw AuthGatewayError(.exists, "there is, or was, a database of this id")
@@ -156,7 +125,7 @@ final class GatewayState: Sendable {
         }
         guard let sealed = record.sealedDevelopmentToken else { return nil }
         if let known = opened.withLock({ $0.tokens[sealed] }) { return known }
-        let token = try box.open(sealed, at: Self.place(databaseID))
+        let token = try sealer.open(sealed, at: Sealer.place(databaseID))
         opened.withLock { $0.tokens[sealed] = token }
         return token
     }
@@ -194,7 +163,7 @@ final class GatewayState: Sendable {
 
     private func open(_ record: SigningKeyRecord) throws(AuthGatewayError) -> DatabaseSigningKey {
         if let known = opened.withLock({ $0.keys[record.sealedPEM] }) { return known }
-        let pem = try box.open(record.sealedPEM, at: Self.place(record.id))
+        let pem = try sealer.open(record.sealedPEM, at: Sealer.place(record.id))
         guard let id = KeyID(record.id), let key = try? DatabaseSigningKey(keyID: id, pem: pem) else {
             throw AuthGatewayError(.stateUnreadable, "the key \(record.id) cannot be read")
         }
@@ -242,7 +211,7 @@ final class GatewayState: Sendable {
         guard system.directory.database(databaseID) != nil else {
             throw AuthGatewayError(.databaseUnknown, "there is no such database")
         }
-        let (box, now) = (box, nowSeconds())
+        let (box, now) = (try sealer.box(), nowSeconds())
         let made = Mutex(0)
         try await system.write { writer in
             var number = 1
@@ -272,7 +241,7 @@ final class GatewayState: Sendable {
         if let known = opened.withLock({ $0.providers[id] }), known.record == record {
             return known.provider
         }
-        let text = try box.open(record.sealedConfiguration, at: Self.place(id))
+        let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
         // Two logins may have made it; the one that is kept has the memory of failures.
         return opened.withLock { opened in
@@ -280,6 +249,15 @@ final class GatewayState: Sendable {
             opened.providers[id] = (record, provider)
             return provider
         }
+    }
+
+    /// What a provider that was made by the admin API was made of; nil where there is none.
+    /// - Throws: `AUTH-0505`.
+    func configuration(of name: String, in databaseID: String) throws(AuthGatewayError) -> Value? {
+        let id = "\(databaseID)/\(name)"
+        guard let record = system.directory.providers[id] else { return nil }
+        let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
+        return try? JSONText.parse(Array(text.utf8))
     }
 
     /// Makes a provider, or puts another configuration in place of what there is.
@@ -290,7 +268,7 @@ final class GatewayState: Sendable {
         let (kind, summary) = provider.summary
         let record = ProviderRecord(
             database: databaseID, name: name, kind: kind, summary: summary,
-            sealedConfiguration: box.seal(text, at: Self.place("\(databaseID)/\(name)")))
+            sealedConfiguration: try sealer.box().seal(text, at: Sealer.place("\(databaseID)/\(name)")))
         try await system.write { writer in
             guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
                 database.deletedAtSeconds == nil
@@ -301,13 +279,12 @@ final class GatewayState: Sendable {
 
     // MARK: Records
 
-    private static func place(_ id: String) -> String { "mimeo:\(id)" }
-
     private static func record(
         _ id: String, _ token: String?, _ box: SecretBox, _ now: Int64, isFirst: Bool = false
     ) -> DatabaseRecord {
         DatabaseRecord(
-            id: id, createdAtSeconds: now, sealedDevelopmentToken: token.map { box.seal($0, at: place(id)) },
+            id: id, createdAtSeconds: now,
+            sealedDevelopmentToken: token.map { box.seal($0, at: Sealer.place(id)) },
             isFirst: isFirst)
     }
 
@@ -315,7 +292,8 @@ final class GatewayState: Sendable {
     {
         let id = key.keyID.description
         return SigningKeyRecord(
-            id: id, publicKey: key.publicKey.compressedPoint, sealedPEM: box.seal(key.pem, at: place(id)),
+            id: id, publicKey: key.publicKey.compressedPoint,
+            sealedPEM: box.seal(key.pem, at: Sealer.place(id)),
             createdAtSeconds: now)
     }
 

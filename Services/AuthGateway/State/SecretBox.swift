@@ -4,21 +4,27 @@ import Identity
 
 /// Seals what is secret in the system database: AES-256-GCM under a key that is in no log, bound to the place
 /// it stands at, so that nobody who writes the log moves one secret to the place of another.
+///
+/// While the key is changed there are two: the newer one seals, both open.
 struct SecretBox: Sendable {
-    private let key: SymmetricKey
+    private let keys: [SymmetricKey]
 
-    /// - Parameter secret: at least 256 random bits as text; the key is derived from it (HKDF-SHA256).
-    init(secret: String) {
-        key = HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: SymmetricKey(data: Data(secret.utf8)), info: Data("mimeo system database".utf8),
-            outputByteCount: 32)
+    /// - Parameters:
+    ///   - secret: at least 256 random bits as text; the key is derived from it (HKDF-SHA256).
+    ///   - previous: the one before, which still opens.
+    init(secret: String, previous: String? = nil) {
+        keys = ([secret] + [previous].compactMap { $0 }).map { secret in
+            HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: SymmetricKey(data: Data(secret.utf8)),
+                info: Data("mimeo system database".utf8), outputByteCount: 32)
+        }
     }
 
     /// Seals a text for a place.
     func seal(_ text: String, at place: String) -> String {
         guard
             let box = try? AES.GCM.seal(
-                Data(text.utf8), using: key, authenticating: Data(place.utf8)),
+                Data(text.utf8), using: keys[0], authenticating: Data(place.utf8)),
             let combined = box.combined
         else { preconditionFailure("AES-GCM with a 256-bit key seals any text") }
         return Base64URL.encode(combined)
@@ -27,12 +33,22 @@ struct SecretBox: Sendable {
     /// Opens what was sealed for this place.
     /// - Throws: `AUTH-0505` when it was sealed under another key, or for another place.
     func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
+        for key in keys {
+            if let text = Self.open(sealed, at: place, with: key) { return text }
+        }
+        throw AuthGatewayError(
+            .secretSealed, "\(place) was sealed under another key than this gateway's")
+    }
+
+    /// Whether it was sealed for this place under the key that seals now.
+    func isCurrent(_ sealed: String, at place: String) -> Bool {
+        Self.open(sealed, at: place, with: keys[0]) != nil
+    }
+
+    private static func open(_ sealed: String, at place: String, with key: SymmetricKey) -> String? {
         guard let bytes = Base64URL.decode(sealed), let box = try? AES.GCM.SealedBox(combined: Data(bytes)),
             let text = try? AES.GCM.open(box, using: key, authenticating: Data(place.utf8))
-        else {
-            throw AuthGatewayError(
-                .secretSealed, "\(place) was sealed under another key than this gateway's")
-        }
+        else { return nil }
         return String(decoding: text, as: UTF8.self)
     }
 }

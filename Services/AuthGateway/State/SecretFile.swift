@@ -7,7 +7,7 @@ import Logging
 ///
 /// One that the gateway makes is its owner's alone (folder 0700, file 0600) and must stay so. One that was
 /// named by the configuration may be readable for others (a container's secrets are), and that is warned of.
-struct SecretFile {
+struct SecretFile: Sendable {
     let path: String
     let isOwn: Bool
 
@@ -41,8 +41,30 @@ struct SecretFile {
         return text
     }
 
-    /// Writes a file of another name whole, and gives it this name unless there is one of it by now.
-    private func make() throws(AuthGatewayError) {
+    /// Makes one unless there is one by now.
+    private func make() throws(AuthGatewayError) { try write(Self.random(), replaces: false) }
+
+    /// Puts another secret in its place: after a crash there is the one or the other.
+    func replace(with secret: String) throws(AuthGatewayError) { try write(secret, replaces: true) }
+
+    /// Gives the secret a second name, unless there is a file of it already.
+    func copy(to other: SecretFile) throws(AuthGatewayError) {
+        guard link(path, other.path) == 0 || errno == EEXIST else {
+            throw AuthGatewayError(.stateUnusable, "\(other.path) cannot be written")
+        }
+        try syncFolder()
+    }
+
+    /// Removes the file.
+    func remove() throws(AuthGatewayError) {
+        guard unlink(path) == 0 || errno == ENOENT else {
+            throw AuthGatewayError(.stateUnusable, "\(path) cannot be removed")
+        }
+        try syncFolder()
+    }
+
+    /// Writes a file of another name whole, and gives it this name.
+    private func write(_ secret: String, replaces: Bool) throws(AuthGatewayError) {
         let temporary = "\(path).\(Self.random())"
         defer { unlink(temporary) }
         do {
@@ -50,13 +72,20 @@ struct SecretFile {
             guard FileManager.default.createFile(atPath: temporary, contents: nil, attributes: attributes),
                 let file = FileHandle(forWritingAtPath: temporary)
             else { throw CocoaError(.fileWriteUnknown) }
-            try file.write(contentsOf: Data("\(Self.random())\n".utf8))
+            try file.write(contentsOf: Data("\(secret)\n".utf8))
             try file.synchronize()
             try file.close()
-            guard link(temporary, path) == 0 || errno == EEXIST else { throw CocoaError(.fileWriteUnknown) }
+            guard
+                replaces
+                    ? rename(temporary, path) == 0 : link(temporary, path) == 0 || errno == EEXIST
+            else { throw CocoaError(.fileWriteUnknown) }
         } catch {
             throw AuthGatewayError(.stateUnusable, "\(path) cannot be written: \(error.localizedDescription)")
         }
+        try syncFolder()
+    }
+
+    private func syncFolder() throws(AuthGatewayError) {
         let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { close(folder) }
         guard folder >= 0, fsync(folder) == 0 else {

@@ -35,7 +35,10 @@ public struct AllServices: Sendable {
             QueryServicePart(
                 log: log, authenticator: authenticator,
                 projection: try ProjectionPlace(configuration), logger: logger),
-            AttachmentStore(folder: try configuration.folder("attachments"), authenticator: authenticator),
+            AttachmentStore(
+                folder: try configuration.folder("attachments"), log: log,
+                documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
+                logger: logger),
         ]
         self.gateway = gateway
         self.log = log

@@ -146,7 +146,7 @@ struct ByteReader {
 }
 
 /// Whether every byte is below 0x80.
-private func isASCII(_ raw: UnsafeRawBufferPointer) -> Bool {
+func isASCII(_ raw: UnsafeRawBufferPointer) -> Bool {
     var place = 0
     while place + 8 <= raw.count {
         guard raw.loadUnaligned(fromByteOffset: place, as: UInt64.self) & 0x8080_8080_8080_8080 == 0 else {

@@ -120,6 +120,9 @@ public struct FieldReader {
             : try leaves(registerPlace, SlotBits.ofRegister)
     }
 
+    /// The values of the ATTACHMENT that no later write has seen, greatest stamp first.
+    func attachments() throws(CRDTError) -> [Value] { try leaves(attachmentPlace, SlotBits.ofAttachment) }
+
     /// The value of one kind, or of the newest kind when nil; nil when that variant does not exist.
     public func value(_ kind: FieldKind? = nil) throws -> Value? { try value(kind, depth: 0) }
 

@@ -64,7 +64,32 @@ extension Operation {
     }
 }
 
+extension Operation {
+    /// Whether every change of an encoded operation is of a collection that the predicate takes, read in
+    /// place. False for bytes that are no operation.
+    public static func isWithin(
+        _ bytes: UnsafeRawBufferPointer, _ takes: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool {
+        var reader = ByteReader(bytes)
+        return (try? reader.collections(takes)) ?? false
+    }
+}
+
 extension ByteReader {
+    fileprivate mutating func collections(
+        _ takes: (UnsafeRawBufferPointer) -> Bool
+    ) throws(CRDTError) -> Bool {
+        _ = try operationHeader()
+        for _ in 0..<(try count(unit: 4)) {
+            guard takes(try run(try count())) else { return false }
+            for _ in 0..<(try count(unit: 3)) {
+                _ = try run(try count())
+                _ = try run(try count())
+            }
+        }
+        return isAtEnd
+    }
+
     mutating func operationHeader() throws(CRDTError) -> OperationHeader {
         let version = try byte()
         guard version == Operation.encodingVersion else {

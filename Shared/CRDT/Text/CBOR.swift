@@ -34,6 +34,9 @@ public struct CBORWriter: Sendable {
     /// An empty writer.
     public init() {}
 
+    /// Makes room for about so many bytes, so that what is written is not moved again and again.
+    public mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+
     /// An item's head: major type 0…7 and its argument in the shortest form.
     public mutating func head(_ major: UInt8, _ argument: UInt64) {
         let type = major << 5
@@ -50,6 +53,11 @@ public struct CBORWriter: Sendable {
     public mutating func unsigned(_ number: UInt64) { head(0, number) }
     /// A byte string.
     public mutating func binary(_ run: some Collection<UInt8>) {
+        head(2, UInt64(run.count))
+        bytes.append(contentsOf: run)
+    }
+    /// The same for what most are: without asking what they are.
+    public mutating func binary(_ run: [UInt8]) {
         head(2, UInt64(run.count))
         bytes.append(contentsOf: run)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import Identity
 import Logging
 import Synchronization
 
@@ -275,6 +276,12 @@ extension DittoAuthenticator {
             }
             return session.accessToken
         }
+    }
+
+    /// Proves to a server that this store holds the key that its token names; nil for what is no challenge.
+    func proof(of challenge: String, _ token: String) -> [UInt8]? {
+        guard let challenge = PeerChallenge(challenge), let key = try? files.peerKey() else { return nil }
+        return challenge.answer(with: key, databaseID: databaseID, token: token)
     }
 
     /// Calls `body` with each login from now on: a connection goes on under its token.

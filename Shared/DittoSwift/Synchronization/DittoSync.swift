@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Foundation
+import Identity
 import Logging
 import Replica
 import Sync
@@ -54,6 +55,8 @@ public final class DittoSync: Sendable {
             address: try WebSocketAddress(server.sync), databaseID: databaseID,
             peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
+        configuration.proof = { challenge, token in authenticator.proof(of: challenge, token) }
+        configuration.writeRules = { AccessToken.claimedWriteRules(of: $0) }
         configuration.newestToken = { authenticator.newestToken }
         let notices = NoticeBoard()
         let peer = PeerSync(

@@ -31,8 +31,13 @@ struct AppendBatch {
     /// What is known of an actor; `.some(nil)` if it is known not to be registered.
     private var registrations: [ActorKey: Registration?] = [:]
     private var changedActors: Set<ActorKey> = []
-    /// Where this group touched what, by database.
+    /// The actor that was appended of last: mostly the next one is its, too. `registrations` lags behind it.
+    private var latest: (key: ActorKey, registration: Registration)?
+    /// What this group has touched, in order.
+    private var touches: [(database: Int64, touch: Touch, offset: UInt64)] = []
+    /// The same by what it is, as far as a condition had to look: most groups have none.
     private var touched: [Int64: [Touch: UInt64]] = [:]
+    private var touchesLookedAt = 0
     private let insert: FastStatement
 
     init(_ db: Database, nowMilliseconds: Int64) throws {
@@ -84,7 +89,8 @@ struct AppendBatch {
     }
 
     /// Writes heads and frontiers back.
-    func store() throws {
+    mutating func store() throws {
+        keepLatest()
         let headUpdate = try FastStatement("UPDATE databases SET head = ?, hash = ? WHERE number = ?", db)
         for id in changedHeads {
             guard let head = heads[id] else { preconditionFailure("database \(id) grew but was never read") }
@@ -121,20 +127,33 @@ struct AppendBatch {
             INSERT INTO touched (database, touch, offset) VALUES (?, ?, ?)
             ON CONFLICT DO UPDATE SET offset = excluded.offset
             """, db)
-        for (database, offsets) in touched {
-            update.bind(1, database)
-            for (touch, offset) in offsets {
-                update.bind(2, bits: touch.rawValue)
-                update.bind(3, bits: offset)
-                try update.run()
+        // In the order of the index, so that neighbours are on one page; of each the last one.
+        let sorted = touches.sorted { left, right in
+            guard left.database == right.database else { return left.database < right.database }
+            guard left.touch != right.touch else { return left.offset < right.offset }
+            return left.touch.isBefore(right.touch)
+        }
+        for (place, item) in sorted.enumerated() {
+            if place + 1 < sorted.count, sorted[place + 1].touch == item.touch,
+                sorted[place + 1].database == item.database
+            {
+                continue
             }
+            update.bind(1, item.database)
+            update.bind(2, bits: item.touch.rawValue)
+            update.bind(3, bits: item.offset)
+            try update.run()
         }
     }
 
     /// The last offset at which something a condition names was touched, if that was after it was read.
-    private func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
+    private mutating func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
         guard let condition, condition.readAt < head.offset else { return nil }
         guard condition.readAt >= head.indexed else { return head.indexed }
+        for item in touches[touchesLookedAt...] {
+            touched[item.database, default: [:]][item.touch] = item.offset
+        }
+        touchesLookedAt = touches.count
         let look = try db.cachedStatement(sql: "SELECT offset FROM touched WHERE database = ? AND touch = ?")
         var last: UInt64 = 0
         for read in condition.reads {
@@ -172,12 +191,15 @@ struct AppendBatch {
         insert.bind(4, bits: record.timestamp)
         insert.bind(5, bits: head.hash)
         try insert.run(6, record.bytes)
-        for touch in operation.touches { touched[head.number, default: [:]][touch] = head.offset }
+        for touch in operation.touches { touches.append((head.number, touch, head.offset)) }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash,
             authorKey: registration?.key ?? operation.authorKey)
-        registrations[key] = Registration(key: frontier.authorKey, frontier: frontier)
-        changedActors.insert(key)
+        if latest?.key != key {
+            keepLatest()
+            changedActors.insert(key)
+        }
+        latest = (key, Registration(key: frontier.authorKey, frontier: frontier))
         return .appended(offset: head.offset)
     }
 
@@ -198,16 +220,29 @@ struct AppendBatch {
         return .duplicate(through: last)
     }
 
+    /// Puts the actor at hand to the others.
+    private mutating func keepLatest() {
+        if let latest { registrations[latest.key] = .some(latest.registration) }
+    }
+
     private mutating func nextSequence(of actor: ActorID, _ head: LogHead) throws -> UInt64 {
         let known = try registration(of: ActorKey(database: head.number, actor: actor))
         return (known?.frontier.sequence ?? 0) + 1
     }
 
     private mutating func registration(of key: ActorKey) throws -> Registration? {
+        if let latest, latest.key == key { return latest.registration }
         if let known = registrations[key] { return known }
         let found = try LogReader.registration(db, database: key.database, actor: key.actor)
             .map { Registration(key: $0.key, frontier: $0.frontier) }
         registrations[key] = .some(found)
         return found
+    }
+}
+
+extension Touch {
+    /// In the order of the numbers that SQLite stores.
+    fileprivate func isBefore(_ other: Touch) -> Bool {
+        Int64(bitPattern: rawValue) < Int64(bitPattern: other.rawValue)
     }
 }

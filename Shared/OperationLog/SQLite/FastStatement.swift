@@ -50,6 +50,12 @@ struct FastStatement {
         return try step() ? read(self) : nil
     }
 
+    /// Hands out the rows one by one, until there are no more or the reader has enough.
+    func each(_ read: (FastStatement) throws -> Bool) throws {
+        defer { sqlite3_reset(handle) }
+        while try step(), try read(self) {}
+    }
+
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: int(column)) }
     func text(_ column: Int32) -> String { String(decoding: raw(column), as: UTF8.self) }

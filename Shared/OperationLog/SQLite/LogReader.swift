@@ -132,17 +132,13 @@ enum LogReader {
             WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
             """
         let through = offset + min(UInt64(limit.operations), head.offset - offset)
-        let arguments: StatementArguments = [
-            LogKey.of(database: head.number, offset: offset),
-            LogKey.of(database: head.number, offset: through),
-            limit.operations,
-        ]
         var chain = ChainReading(database: database, after: offset, hash: hash, limit: limit)
         do {
-            let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: arguments)
-            while let row = try rows.next() {
-                guard try chain.take(decode(row)) else { break }
-            }
+            let statement = try FastStatement(sql, db)
+            statement.bind(1, LogKey.of(database: head.number, offset: offset))
+            statement.bind(2, LogKey.of(database: head.number, offset: through))
+            statement.bind(3, Int64(limit.operations))
+            try statement.each { row in try chain.take(decode(row)) }
         } catch let error as DatabaseError where isDamage(error) {
             throw corrupt("the page is damaged: \(describe(error))", database, offset: chain.expected)
         }
@@ -160,12 +156,10 @@ enum LogReader {
         return try statement.first { $0.bits(0) }
     }
 
-    private static func decode(_ row: Row) throws -> LogEntry {
-        let bytes = try row.withUnsafeData(atIndex: 5) { data in data.map { [UInt8]($0) } ?? [] }
+    private static func decode(_ row: FastStatement) -> LogEntry {
         let record = OperationRecord(
-            actor: ActorID(unsigned(row, 1)), sequence: unsigned(row, 2), timestamp: unsigned(row, 3),
-            bytes: bytes)
-        return LogEntry(offset: LogKey.offset(of: row[0]), hash: unsigned(row, 4), record: record)
+            actor: ActorID(row.bits(1)), sequence: row.bits(2), timestamp: row.bits(3), bytes: row.bytes(5))
+        return LogEntry(offset: LogKey.offset(of: row.int(0)), hash: row.bits(4), record: record)
     }
 
     /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,

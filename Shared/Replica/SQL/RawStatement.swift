@@ -106,6 +106,19 @@ struct RawStatement: ~Copyable {
     /// The number of the row that the connection inserted last.
     var insertedNumber: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
 
+    /// Runs a statement that returns no row, with two blobs that SQLite need not copy.
+    func run(_ first: Int32, _ id: [UInt8], _ second: Int32, _ bytes: [UInt8]) throws {
+        try id.withUnsafeBytes { id in
+            try bytes.withUnsafeBytes { bytes in
+                bind(first, inPlace: id)
+                bind(second, inPlace: bytes)
+                while try step() {}
+                sqlite3_reset(handle)
+                sqlite3_clear_bindings(handle)
+            }
+        }
+    }
+
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }

@@ -35,13 +35,7 @@ enum DocumentRows {
         let statement = try table.statement(.addition, database)
         statement.bind(2, 1)
         statement.bind(3, bits: position)
-        try id.bytes.withUnsafeBytes { id in
-            try state.withUnsafeBytes { state in
-                statement.bind(1, inPlace: id)
-                statement.bind(4, inPlace: state)
-                try statement.runInPlace()
-            }
-        }
+        try statement.run(1, id.bytes, 4, state)
         guard statement.changes > 0 else { return nil }
         let number = statement.insertedNumber
         let indexes = try table.indexes(database)
@@ -65,11 +59,9 @@ enum DocumentRows {
         let indexes = try table.indexes(database)
         let before = indexes.isEmpty || isNew ? nil : try entries(table, id, indexes, database)
         let statement = try table.statement(isNew ? .insertion : .replacement, database)
-        statement.bind(1, id.bytes)
         statement.bind(2, live ? 1 : 0)
         statement.bind(3, bits: position)
-        statement.bind(4, state)
-        try statement.run()
+        try statement.run(1, id.bytes, 4, state)
         guard !indexes.isEmpty else { return }
         let number = before?.number ?? database.lastInsertedRowID
         try state.withUnsafeBytes { bytes in

@@ -59,6 +59,14 @@ enum Wanted {
         try run("DELETE FROM wanted WHERE collection = ? AND id = ?", key, database)
     }
 
+    static func holds(_ key: DocumentKey, _ database: Database) throws -> Bool {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM wanted WHERE collection = ? AND id = ?", database)
+        statement.bind(1, key.collection)
+        statement.bind(2, key.id.bytes)
+        return try statement.step()
+    }
+
     private static func run(_ sql: String, _ key: DocumentKey, _ database: Database) throws {
         let statement = try RawStatement(cached: sql, database)
         statement.bind(1, key.collection)
@@ -160,8 +168,9 @@ extension Replica {
     }
 
     /// Of documents the server could send because they changed and may have left a subscription: those this
-    /// store holds and whose vector does not cover the server's, and those it does not show yet and has
-    /// staged for the subscription in such a state.
+    /// store holds and whose vector does not cover the server's, those it does not show yet and has staged
+    /// for the subscription in such a state, and those that are wanted: what was asked for before may be on
+    /// its way in an older state.
     public func outdated(
         _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
@@ -173,7 +182,8 @@ extension Replica {
                         try !DocumentReader($0).vector().covers(candidate.vector)
                     }
                 }
-                return try staged.lacks(candidate.vector, of: candidate.key)
+                if try staged.lacks(candidate.vector, of: candidate.key) { return true }
+                return try transaction.withDatabase { try Wanted.holds(candidate.key, $0) }
             }.map(\.key)
         }
     }

@@ -18,28 +18,30 @@ struct FoldedHistory {
 
     /// Writes what the batch added.
     func save(_ database: Database) throws {
-        for item in checksums { try Self.put(item.actor, item.sequence, item.hash, database) }
+        try Self.put(checksums, database)
         for origin in origins { try Self.put(origin: origin, database) }
     }
 
     /// Notes the checksums of a snapshot.
     static func put(_ run: OperationHashes, _ database: Database) throws {
-        for (index, hash) in run.hashes.enumerated() {
-            try put(run.actor, run.first &+ UInt64(index), hash, database)
-        }
+        try put(
+            run.hashes.enumerated().map { (run.actor, run.first &+ UInt64($0.offset), $0.element) }, database)
     }
 
     private static func put(
-        _ actor: ActorID, _ sequence: UInt64, _ hash: UInt64, _ database: Database
+        _ items: [(actor: ActorID, sequence: UInt64, hash: UInt64)], _ database: Database
     ) throws {
         let statement = try RawStatement(
             cached: "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES (?, ?, ?, ?)",
             database)
-        statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence % ReplicaLimits.historyOperations)
-        statement.bind(3, bits: sequence)
-        statement.bind(4, bits: hash)
-        try statement.run()
+        for item in items {
+            statement.bind(1, bits: item.actor.rawValue)
+            statement.bind(2, bits: item.sequence % ReplicaLimits.historyOperations)
+            statement.bind(3, bits: item.sequence)
+            statement.bind(4, bits: item.hash)
+            while try statement.step() {}
+            statement.reset()
+        }
     }
 
     /// The actors of which checksums are kept.

@@ -61,6 +61,12 @@ struct Folder {
     private mutating func fold(_ change: LoggedOperation.Change, _ state: StoreState) throws -> Effect {
         let table = try collections.requireNumber(of: change.key.collection, database)
         let id = change.key.id
+        // Nearly every insertion is of a document that is not there: then nothing is looked up before.
+        if case .insertion(let insertion) = change.content,
+            try DocumentRows.add(table, id, position: state.head, state: insertion.state, database)
+        {
+            return .changed(told(change, nil, insertion.state))
+        }
         let before = try DocumentRows.state(table, id, database)
         let outcome = try undamaged(state.head) { try Fold.step(change.content, on: before) }
         switch outcome {

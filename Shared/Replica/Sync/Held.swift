@@ -192,11 +192,11 @@ extension VersionVector {
 }
 
 extension Replica {
-    /// A page of the live documents that a subscription matches here, behind an id and ascending, with their
-    /// vectors. What is withheld from the server is not told: neither documents that only that made, nor the
-    /// entries of the actors that wrote it.
+    /// A page of the live documents that a subscription matches here, or (`isWhole`) of all that are in its
+    /// collection, behind an id and ascending, with their vectors. What is withheld from the server is not
+    /// told: neither documents that only that made, nor the entries of the actors that wrote it.
     public func held(
-        of query: SubscriptionQuery, after start: DocumentID?
+        of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool = false
     ) throws -> (documents: [(id: DocumentID, vector: VersionVector)], isLast: Bool) {
         try read { transaction in
             var page: [(id: DocumentID, vector: VersionVector)] = []
@@ -206,7 +206,7 @@ extension Replica {
             try transaction.documents(of: query.collection, after: start, through: nil) { id, state in
                 let document = try DocumentReader(state)
                 let record = DocumentRecord(id: id, document: document)
-                guard document.isLive, try query.matches(record) else { return true }
+                guard document.isLive, try isWhole || query.matches(record) else { return true }
                 guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
                     isLast = false
                     return false

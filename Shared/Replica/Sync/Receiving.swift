@@ -21,6 +21,9 @@ public struct Reception: Sendable {
     public var hides: [DocumentKey]
     /// What the server gave to keep with the cursor of the published subscription.
     public var rights: [UInt8]?
+    /// Whether a delta comes only for a document that its sender takes to be here: what enters a subscription
+    /// comes as a state.
+    public var presumesHeld = false
 
     /// A reception of these parts.
     public init(
@@ -82,7 +85,9 @@ extension Replica {
     func take(_ reception: Reception, _ merger: inout Merger, _ database: Database) throws {
         try database.inPart {
             if let key = reception.publishes { try merger.mergeStaged(key) }
-            for update in reception.updates { try merger.merge(update) }
+            for update in reception.updates {
+                try merger.merge(update, presumesHeld: reception.presumesHeld)
+            }
             guard merger.missing.isEmpty else { return false }
             try merger.hide(reception.hides)
             for key in reception.settles { try Wanted.settle(key, database) }
@@ -267,9 +272,17 @@ struct Merger {
         return keys
     }
 
-    mutating func merge(_ update: DocumentUpdate) throws {
+    mutating func merge(_ update: DocumentUpdate, presumesHeld: Bool = false) throws {
         if case .gone(let vector) = update.content { return try forget(update.key, vector) }
         let table = try collections.requireNumber(of: update.key.collection, database)
+        // Mostly a state is of a document that is not here: then nothing is looked up before.
+        if case .state(let bytes) = update.content, let stamp = Insertion.stamp(ofState: bytes),
+            try DocumentRows.add(
+                table, update.key.id, position: state.head + 1, state: bytes, database) != nil
+        {
+            try state.observe(stamp.time)
+            return changed.append(update.key)
+        }
         let stored = try DocumentRows.state(table, update.key.id, database)
         if stored == nil, case .state(let bytes) = update.content {
             return try insert(bytes, update.key, table)
@@ -285,7 +298,9 @@ struct Merger {
             }
             document.merge(incoming)
         case .delta(let stamp, let bytes):
-            switch document.apply(try Delta(decoding: bytes, stamp: stamp)) {
+            // What was evicted unnoticed is not here, and a delta that rests on nothing would be all of it.
+            let delta = try Delta(decoding: bytes, stamp: stamp)
+            switch stored == nil && presumesHeld ? .baseMissing : document.apply(delta) {
             case .applied: break
             case .duplicate: return
             case .baseMissing:

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import GRDB
 
 /// What a store needs to get back in line with its server (rules 9, 20 and 21).
@@ -118,7 +119,8 @@ extension Replica {
                 try OwnOperations.truncate(actor, through: sequence, database)
             }
             var repairer = Repairer(
-                database: database, state: state, environment: corrected(environment), request)
+                database: database, state: state, environment: corrected(environment), request,
+                liveQueries: liveQueries)
             let missing = try repairer.missing()
             guard missing.isEmpty else { return (.needs(missing), nil) }
             let refused = try repairer.run()
@@ -141,10 +143,10 @@ extension Replica {
                 RepairOutcome.Repaired(
                     actor: state.actor, left: left, pending: pending, refused: refused,
                     isFollowed: isFollowed, returning: isFollowed ? Array(merger.returning) : []))
-            guard !changed.isEmpty else { return (outcome, nil) }
+            let wanted = repairer.wanted + (isFollowed ? merger.wanted : [])
+            guard !changed.isEmpty || !wanted.isEmpty else { return (outcome, nil) }
             state.head += 1
             let keys = Array(changed)
-            let wanted = isFollowed ? merger.wanted : []
             return (outcome, Commit(number: state.head, documents: keys, actor: nil, wanted: wanted))
         }
     }
@@ -160,6 +162,8 @@ struct Repairer {
     let environment: Environment
     /// Documents whose stored state changed.
     private(set) var changed: Set<DocumentKey> = []
+    /// Documents that the store does not show, though a live subscription asks for them.
+    private(set) var wanted: [DocumentKey] = []
     private var collections = Collections()
     private var positions: [UInt64] = []
     private var plan: RepairPlan
@@ -168,8 +172,16 @@ struct Repairer {
     /// The documents that are replaced by the server's; and those of them that the store shows.
     private var replaced: Set<DocumentKey> = []
     private var held: Set<DocumentKey> = []
+    private let liveQueries: [SubscriptionQuery]
+    /// Of replaced documents that are not shown what the server will have, where a live subscription asks
+    /// for documents of their collection.
+    private var absent: [DocumentKey: Document] = [:]
 
-    init(database: Database, state: StoreState, environment: Environment, _ request: RepairRequest) {
+    init(
+        database: Database, state: StoreState, environment: Environment, _ request: RepairRequest,
+        liveQueries: [SubscriptionQuery]
+    ) {
+        self.liveQueries = liveQueries
         self.database = database
         self.state = state
         self.environment = environment
@@ -236,6 +248,7 @@ struct Repairer {
             }
         }
         try replayWithheld()
+        try wantAbsent()
         if renews { state.sequence = restamper.sequence }
         try RefusedWrites.trim(database)
         try OwnOperations.forgetRetired(but: state.actor, keeping: ReplicaLimits.retiredActors, database)
@@ -250,7 +263,12 @@ struct Repairer {
         for (key, place) in places where replaced.contains(key) {
             guard let table = try collections.number(of: key.collection, database),
                 let before = try DocumentRows.state(table, key.id, database)
-            else { continue }
+            else {
+                if liveQueries.contains(where: { utf8Equal($0.collection, key.collection) }) {
+                    absent[key] = try Document(decoding: staged(place.number))
+                }
+                continue
+            }
             held.insert(key)
             if place.vector.isEmpty {
                 try DocumentRows.remove(table, key.id, database)
@@ -312,6 +330,7 @@ struct Repairer {
         for change in changes {
             let key = DocumentKey(collection: change.collection, id: change.id)
             guard held.contains(key) else {
+                _ = absent[key]?.apply(try Delta(decoding: change.delta, stamp: operation.stamp))
                 try Evicted.note(key, operation.actor, database)
                 continue
             }
@@ -326,6 +345,24 @@ struct Repairer {
             case .duplicate: break
             case .baseMissing: try Evicted.note(key, operation.actor, database)
             }
+        }
+    }
+
+    /// What was evicted because no live subscription matched it as it was here, and one does as it is at the
+    /// server, is asked for.
+    private mutating func wantAbsent() throws {
+        let all = absent.sorted { ($0.key.collection, $0.key.id) < ($1.key.collection, $1.key.id) }
+        for (key, document) in all where document.isLive {
+            let state = document.encoded()
+            let matches = try state.withUnsafeBytes { bytes in
+                let record = DocumentRecord(id: key.id, document: try DocumentReader(bytes))
+                return try liveQueries.contains {
+                    try utf8Equal($0.collection, key.collection) && $0.matches(record)
+                }
+            }
+            guard matches else { continue }
+            try Wanted.note(key, database)
+            wanted.append(key)
         }
     }
 

@@ -35,9 +35,11 @@ struct StagedDocuments {
         return keys
     }
 
-    /// Stages a page's states, which were checked; false where they must be kept as a page.
+    /// Stages a page's states, which were checked; false where they must be kept as a page. `arePlain` says
+    /// of each whether it was found to be nothing but an insertion.
     static func take(
-        _ updates: [DocumentUpdate], for subscription: [UInt8], position: UInt64, _ database: Database
+        _ updates: [DocumentUpdate], arePlain: [Bool], for subscription: [UInt8], position: UInt64,
+        _ database: Database
     ) throws -> Bool {
         guard let collection = updates.first?.key.collection,
             updates.allSatisfy({ $0.content.isState && utf8Equal($0.key.collection, collection) }),
@@ -45,9 +47,9 @@ struct StagedDocuments {
             let staged = try find(subscription, database) ?? begin(subscription, collection, database),
             utf8Equal(staged.collection, collection)
         else { return false }
-        for update in updates {
+        for (update, isPlain) in zip(updates, arePlain) {
             guard case .state(let bytes) = update.content else { continue }
-            try staged.add(bytes, update.key.id, position, database)
+            try staged.add(bytes, update.key.id, isPlain: isPlain, position, database)
         }
         return true
     }
@@ -78,19 +80,22 @@ struct StagedDocuments {
         return try !RawStatement(cached: "SELECT 1 FROM documents_\(table) LIMIT 1", database).hasRow()
     }
 
-    private func add(_ state: [UInt8], _ id: DocumentID, _ position: UInt64, _ database: Database) throws {
-        let (isEmpty, isLive) = try state.withUnsafeBytes { bytes in
-            let reader = try DocumentReader(bytes)
-            return (try !reader.isLive && reader.vector().isEmpty, reader.isLive)
+    private func add(
+        _ state: [UInt8], _ id: DocumentID, isPlain: Bool, _ position: UInt64, _ database: Database
+    ) throws {
+        var isLive = true
+        if !isPlain {
+            let isEmpty = try state.withUnsafeBytes { bytes in
+                let reader = try DocumentReader(bytes)
+                isLive = reader.isLive
+                return try !isLive && reader.vector().isEmpty
+            }
+            guard !isEmpty else { return }
         }
-        guard !isEmpty else { return }
-        let statement = try RawStatement(
-            cached: "\(TableStatement.insertion.text(of: table)) ON CONFLICT (id) DO NOTHING", database)
-        statement.bind(1, id.bytes)
+        let statement = try table.statement(.addition, database)
         statement.bind(2, isLive ? 1 : 0)
         statement.bind(3, bits: position)
-        statement.bind(4, state)
-        try statement.run()
+        try statement.run(1, id.bytes, 4, state)
         guard database.changesCount == 0, let before = try DocumentRows.state(table, id, database) else {
             return
         }

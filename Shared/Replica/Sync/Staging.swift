@@ -73,19 +73,26 @@ extension Replica {
         hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil
     ) throws {
         try committing { database, state in
+            var arePlain: [Bool] = []
+            arePlain.reserveCapacity(updates.count)
             for update in updates {
                 // Checked now, so that publishing cannot fail on what somebody sent.
                 switch update.content {
                 case .state(let bytes):
                     let plain = Insertion.stamp(ofState: bytes)?.time
+                    arePlain.append(plain != nil)
                     if let latest = try plain ?? Document(decoding: bytes).vector.greatestTime {
                         try state.observe(latest)
                     }
-                case .gone(let vector): _ = try VersionVector(decoding: vector)
+                case .gone(let vector):
+                    _ = try VersionVector(decoding: vector)
+                    arePlain.append(false)
                 case .delta: preconditionFailure("a catch-up page holds no deltas")
                 }
             }
-            if try !StagedDocuments.take(updates, for: subscription, position: state.head + 1, database) {
+            let isTaken = try StagedDocuments.take(
+                updates, arePlain: arePlain, for: subscription, position: state.head + 1, database)
+            if !isTaken {
                 try StagedPages.insert(updates, for: subscription, database)
             }
             if let resume { try Staged.note(resume, for: subscription, database) }

@@ -1,7 +1,7 @@
 import CRDT
 import GRDB
 
-// An own operation's row holds its bytes, or refers to what it inserted (decision 0031).
+// An own operation's row holds its bytes, or refers to what it inserted (decision 0032).
 //
 // A transaction that inserts many documents would write each of them twice: as the document, and as the
 // change that is to be uploaded. Both say the same, and `Insertion.delta(ofState:)` makes the one of the
@@ -99,14 +99,31 @@ struct StoredOperation {
         ).encoded()
     }
 
+    /// Whether all its collections are such, by their names' bytes; reads no document.
+    func isWithin(_ database: Database, _ isSuch: (UnsafeRawBufferPointer) -> Bool) throws -> Bool {
+        guard let refers else { return bytes.withUnsafeBytes { Operation.isWithin($0, isSuch) } }
+        return try OperationPart.decode(refers).parts.allSatisfy { part in
+            var name =
+                switch part {
+                case .change(let change): change.collection
+                case .run(let table, _, _): try Self.collection(table, database)
+                }
+            return name.withUTF8 { isSuch(UnsafeRawBufferPointer($0)) }
+        }
+    }
+
+    private static func collection(_ number: Int64, _ database: Database) throws -> String {
+        let statement = try RawStatement(reused: "SELECT name FROM collection WHERE number = ?", database)
+        statement.bind(1, number)
+        guard try statement.step() else { throw damaged }
+        return statement.text(0)
+    }
+
     private static func changes(
         _ table: Int64, _ first: Int64, _ count: Int64, _ position: UInt64, _ checksum: inout UInt64,
         _ database: Database
     ) throws -> [Operation.Change] {
-        let name = try RawStatement(reused: "SELECT name FROM collection WHERE number = ?", database)
-        name.bind(1, table)
-        guard try name.step() else { throw damaged }
-        let collection = name.text(0)
+        let collection = try collection(table, database)
         let rows = try RawStatement(
             reused: """
                 SELECT id, position, state FROM documents_\(table) WHERE number >= ?1 AND number < ?1 + ?2

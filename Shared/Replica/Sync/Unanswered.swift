@@ -82,8 +82,18 @@ extension Replica {
             database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
+        let subscribed = subscribedCollections
         var keys: Set<DocumentKey> = []
         while try statement.step() {
+            // Mostly all of it is subscribed to: that is seen without decoding it.
+            func takes(_ name: UnsafeRawBufferPointer) -> Bool {
+                subscribed.contains { $0.count == name.count && $0.elementsEqual(name) }
+            }
+            if statement.isNull(2) {
+                if Operation.isWithin(statement.blob(1), takes) { continue }
+            } else if try StoredOperation(statement).isWithin(database, takes) {
+                continue
+            }
             let bytes = try StoredOperation(statement).whole(database)
             for change in try Operation(decoding: bytes).changes
             where !isSubscribed(change.collection) {

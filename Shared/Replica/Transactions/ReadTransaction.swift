@@ -48,7 +48,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         of key: DocumentKey, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
-        let statement = try RawStatement(cached: TableStatement.state.text(of: table), database)
+        let statement = try table.statement(.state, database)
         statement.bind(1, key.id.bytes)
         return try statement.step() ? body(statement.blob(0)) : nil
     }

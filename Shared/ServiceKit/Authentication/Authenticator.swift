@@ -66,14 +66,16 @@ public final class Authenticator: Sendable {
         guard label == identity.databaseID else { throw .databaseGone }
     }
 
-    /// The identity behind a WebSocket upgrade.
+    /// The identity behind a WebSocket upgrade, and the token or API key that says so.
     /// - Throws: as above.
-    public func identity(for request: WebSocketRequest, databaseID: String? = nil) async throws -> Identity {
+    public func identity(
+        for request: WebSocketRequest, databaseID: String? = nil
+    ) async throws -> (identity: Identity, token: String) {
         let fields = request.headers["authorization"]
-        let identity = try await identity(
-            authorization: fields.count == 1 ? fields[0] : nil, databaseID: databaseID)
+        guard fields.count == 1, let token = Self.bearer(fields[0]) else { throw IdentityError.missingToken }
+        let identity = try await identity(token: token, databaseID: databaseID)
         try checkHost(request.headers["host"].first, of: identity)
-        return identity
+        return (identity, token)
     }
 
     /// The identity a token or an API key stands for.
@@ -129,9 +131,14 @@ public final class Authenticator: Sendable {
     }
 
     private func identity(authorization: String?, databaseID: String?) async throws -> Identity {
-        guard let authorization else { throw IdentityError.missingToken }
-        let parts = authorization.split(separator: " ", omittingEmptySubsequences: true)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw IdentityError.missingToken }
-        return try await identity(token: String(parts[1]), databaseID: databaseID)
+        guard let token = Self.bearer(authorization) else { throw IdentityError.missingToken }
+        return try await identity(token: token, databaseID: databaseID)
+    }
+
+    /// The token of an `Authorization` field; nil where it has none.
+    private static func bearer(_ authorization: String?) -> String? {
+        let parts = (authorization ?? "").split(separator: " ", omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return String(parts[1])
     }
 }

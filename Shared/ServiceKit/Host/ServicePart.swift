@@ -100,17 +100,21 @@ public struct ServiceMount {
     ///   - subprotocols: the spoken ones, best first; a client that offers none of them is still accepted.
     ///   - authorize: runs before the upgrade; what it returns is handed to `handle`, what it throws is
     ///     answered with its status as for any route.
+    ///   - answerHeaders: what the answer to the upgrade tells this connection.
     ///   - handle: runs the connection, to its end: `WebSocketConnection.run(over: channel, role: .server) {
     ///     … }`.
     public mutating func webSocket<Context: Sendable>(
         _ path: String, subprotocols: [String] = [],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Context,
+        answerHeaders: @escaping @Sendable (Context) -> [(name: String, value: String)] = { _ in [] },
         handle: @escaping @Sendable (WebSocketChannel, Context, Logger) async -> Void
     ) {
         webSockets.append(
             WebSocketRoute(path: path, subprotocols: subprotocols) { request in
                 let context = try await authorize(request)
-                return { channel, logger in await handle(channel, context, logger) }
+                return WebSocketRoute.Accepted(
+                    handler: { channel, logger in await handle(channel, context, logger) },
+                    headers: answerHeaders(context))
             })
     }
 

@@ -48,7 +48,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func configure(_ channel: any Channel, _ logger: Logger) throws -> Value {
         // Belongs to the event loop; nil until the route of an upgrade has decided.
-        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Handler, any Error>?>(
+        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
             nil, eventLoop: channel.eventLoop)
         let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
         let upgrader = NIOTypedWebSocketServerUpgrader<Outcome>(
@@ -57,17 +57,18 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                 let request = WebSocketRequest(head, remoteAddress: channel.remoteAddress)
                 return decide(request, on: channel).map { result in
                     decision.value = result
-                    guard case .success = result else { return nil }
-                    return routes[request.path]?.acceptHeaders(request) ?? [:]
+                    guard case .success(let accepted) = result else { return nil }
+                    return routes[request.path]?.acceptHeaders(request, accepted) ?? [:]
                 }
             },
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
-                    guard case .success(let handler)? = decision.value else {
+                    guard case .success(let accepted)? = decision.value else {
                         preconditionFailure("an upgrade without a decision")
                     }
                     try channel.pipeline.syncOperations.addHandler(WebSocketQuiesceHandler())
-                    return .webSocket(try NIOAsyncChannel(wrappingChannelSynchronously: channel), handler)
+                    return .webSocket(
+                        try NIOAsyncChannel(wrappingChannelSynchronously: channel), accepted.handler)
                 }
             })
         let encoder = HTTPResponseEncoder()
@@ -101,8 +102,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func decide(
         _ request: WebSocketRequest, on channel: any Channel
-    ) -> EventLoopFuture<Result<WebSocketRoute.Handler, any Error>> {
-        let promise = channel.eventLoop.makePromise(of: Result<WebSocketRoute.Handler, any Error>.self)
+    ) -> EventLoopFuture<Result<WebSocketRoute.Accepted, any Error>> {
+        let promise = channel.eventLoop.makePromise(of: Result<WebSocketRoute.Accepted, any Error>.self)
         promise.completeWithTask {
             guard let route = routes[request.path] else {
                 return .failure(ServiceError(.notFound, "nothing is served at this path"))

@@ -35,14 +35,23 @@ struct WebSocketRoute: Sendable {
     /// Spoken subprotocols; the first one the client offers too is chosen.
     let subprotocols: [String]
     /// Decides before the upgrade: throws for a refusal, returns what runs the connection.
-    let authorize: @Sendable (WebSocketRequest) async throws -> Handler
+    let authorize: @Sendable (WebSocketRequest) async throws -> Accepted
+
+    /// A connection that is let in.
+    struct Accepted: Sendable {
+        let handler: Handler
+        /// Header fields of the 101 answer that are this connection's.
+        let headers: [(name: String, value: String)]
+    }
 
     /// The header fields of the 101 answer.
-    func acceptHeaders(_ request: WebSocketRequest) -> HTTPHeaders {
+    func acceptHeaders(_ request: WebSocketRequest, _ accepted: Accepted) -> HTTPHeaders {
+        var fields = HTTPHeaders()
+        for (name, value) in accepted.headers { fields.add(name: name, value: value) }
         let offered = request.headers[canonicalForm: "sec-websocket-protocol"]
-        guard let chosen = subprotocols.first(where: { mine in offered.contains { $0 == mine } }) else {
-            return [:]
+        if let chosen = subprotocols.first(where: { mine in offered.contains { $0 == mine } }) {
+            fields.add(name: "Sec-WebSocket-Protocol", value: chosen)
         }
-        return ["Sec-WebSocket-Protocol": chosen]
+        return fields
     }
 }

@@ -122,9 +122,9 @@ public enum Action: Sendable {
     /// The server's answers to own writes up to an offset will not come in the stream -> `wanted`, or no
     /// answer.
     case askForAnswers(through: UInt64)
-    /// Read a page of the documents that the store shows as matching a subscription, behind an id and in the
-    /// order of ids, at most `Limits.heldDocuments` -> `held`.
-    case readHeld(SubscriptionRequest, after: DocumentID?)
+    /// Read a page of the documents that the store shows as matching a subscription, or all that it shows of
+    /// the collection, behind an id and in the order of ids, at most `Limits.heldDocuments` -> `held`.
+    case readHeld(SubscriptionRequest, after: DocumentID?, isWhole: Bool)
     /// Move what the server can not take as it was written to a new actor, in one durable transaction ->
     /// `repairNeeds` or `repaired`.
     case repair(Repair)

@@ -227,7 +227,7 @@ extension Session {
             return readHeld()
         }
         subscriber.readingHeld = next.id
-        actions.append(.readHeld(subscription.request, after: next.after))
+        actions.append(.readHeld(subscription.request, after: next.after, isWhole: next.isWhole))
     }
 
     mutating func listed(_ key: [UInt8], _ candidates: [Frame.Candidate], isLast: Bool) {

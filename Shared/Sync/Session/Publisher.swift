@@ -335,6 +335,8 @@ extension Session {
             isLive = isLive || subscription.liveFrom.map { $0 < offset } ?? false
         }
         guard isLive || !isComing else { return nil }
+        // Of a document that began with the change the state is what the change says.
+        guard change.before != nil else { return nil }
         do {
             let delta = try DeltaReach(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }

@@ -149,8 +149,9 @@ extension Session {
     mutating func receivedForRepair(
         _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
     ) {
-        uploader.repair.staging += 1
         uploader.repair.seen = position ?? uploader.repair.seen
+        guard !states.isEmpty else { return }
+        uploader.repair.staging += 1
         actions.append(.stageRepair(states))
         askNext()
     }

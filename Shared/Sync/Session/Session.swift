@@ -47,12 +47,21 @@ public struct Session: Sendable {
         public let access: ReadAccess
         /// What an earlier session had of a message from the same side.
         public let kept: PartialMessage?
+        /// A peer's: the proof that goes with the hello.
+        public let proof: [UInt8]?
+        /// A server's: whether the proof in a hello, if there is one, is what lets the peer in. Nil asks for
+        /// none.
+        public let isProven: (@Sendable ([UInt8]?) -> Bool)?
+        /// A peer's: which documents it may write now, as far as it knows; nil leaves that to the server.
+        public let writeRules: (@Sendable () -> WriteRules?)?
 
         /// A configuration of these parts.
         public init(
             role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
             creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
-            access: ReadAccess, kept: PartialMessage? = nil
+            access: ReadAccess, kept: PartialMessage? = nil, proof: [UInt8]? = nil,
+            isProven: (@Sendable ([UInt8]?) -> Bool)? = nil,
+            writeRules: (@Sendable () -> WriteRules?)? = nil
         ) {
             self.role = role
             self.databaseID = databaseID
@@ -62,8 +71,14 @@ public struct Session: Sendable {
             self.batchBytes = batchBytes
             self.access = access
             self.kept = kept
+            self.proof = proof
+            self.isProven = isProven
+            self.writeRules = writeRules
         }
     }
+
+    /// Whether a document may be written.
+    public typealias WriteRules = @Sendable (DocumentKey) -> Bool
 
     enum Phase: Sendable, Equatable {
         case created
@@ -254,6 +269,9 @@ public struct Session: Sendable {
         guard utf8Equal(hello.databaseID, configuration.databaseID) else {
             throw SyncError(.wrongDatabase, "the other side serves another database")
         }
+        if let isProven = configuration.isProven, !isProven(hello.proof) {
+            throw SyncError(.keyNotProven, "the peer does not prove to hold the key that its token names")
+        }
         version = min(hello.version, Limits.protocolVersion)
         theirKept = hello.kept
         sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
@@ -285,6 +303,7 @@ public struct Session: Sendable {
         uploader.actors = history.heads
         var hello = hello(history.heads, history.seen)
         hello.acknowledged = history.acknowledged
+        hello.proof = configuration.proof
         send(.hello(hello))
     }
 

@@ -39,14 +39,18 @@ extension Session {
             // itself.
             let mayRead = configuration.role == .peer || access.allows(item.key)
             let state = mayRead ? item.state : nil
+            // One that a later session may go on with is a message without anything that may be another
+            // then: where the log was read is told before it.
+            let isAlone = version >= 3 && (state?.count ?? 0) > Limits.firstBurstBytes
+            if isAlone, !batch.isEmpty || position != nil { send(.states(batch, at: position)) }
+            if isAlone { batch = [] }
             batch.append((item.key, state))
             size += state?.count ?? 0
-            if size >= configuration.batchBytes {
-                send(.states(batch, at: position))
-                batch = []
-                publisher.answeredBytes += size
-                size = 0
-            }
+            guard isAlone || size >= configuration.batchBytes else { continue }
+            send(.states(batch, at: isAlone ? nil : position))
+            batch = []
+            publisher.answeredBytes += size
+            size = 0
         }
         finishAnswer(batch, size, count, position)
         readNextStates()

@@ -19,6 +19,10 @@ struct Subscriber: Sendable {
         var isRefused = false
         /// Whether the store may hold documents that match by now, whatever the request says.
         var mayHold = false
+        /// The collection it asks for; nil for a statement that is no subscription.
+        var collection: String?
+        /// Whether the server has ever told what it lacked of the subscription, or begun to.
+        var hasBegun = false
     }
 
     enum Work: Sendable {
@@ -77,7 +81,7 @@ struct Subscriber: Sendable {
     /// Bytes that have come for the request under way.
     var answerBytes = 0
     /// What the server asks this side to list, in order, and from which id on; which one is being read.
-    var listings: [(id: UInt64, after: DocumentID?)] = []
+    var listings: [(id: UInt64, after: DocumentID?, isWhole: Bool)] = []
     var readingHeld: UInt64?
     /// The collections of all subscriptions of this session so far, and whether anything was written or
     /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
@@ -95,7 +99,9 @@ extension Session {
         let request =
             subscriber.cancelled.contains(request.key) ? request.startingOver : request
         var subscription = Subscriber.Subscription(request: request)
+        subscription.hasBegun = request.cursor != nil || request.resume != nil
         if let collection = request.collection {
+            subscription.collection = collection
             subscription.mayHold = !subscriber.collections.insert(Array(collection.utf8)).inserted
         }
         subscriber.subscriptions.append(subscription)
@@ -156,13 +162,14 @@ extension Session {
         subscriber.subscriptions[index].isLive = false
         subscriber.subscriptions[index].isRefused = true
         subscriber.subscriptions[index].mayHold = true
+        subscriber.subscriptions[index].hasBegun = false
         let request = subscriber.subscriptions[index].request
         // What was remembered stands for rights that are no more.
         subscriber.subscriptions[index].request = SubscriptionRequest(
             key: request.key, statement: request.statement, arguments: request.arguments, cursor: nil,
             holds: request.holds)
         actions.append(.report(.subscriptionRefused(key: request.key, error)))
-        guard hides, let collection = request.collection else { return }
+        guard hides, let collection = subscriber.subscriptions[index].collection else { return }
         subscriber.queue.append((.unstage(key: request.key), 0))
         received(.hide(collection: collection, key: request.key), 0)
     }
@@ -325,14 +332,26 @@ extension Session {
         guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == id }) else {
             return storeNext()
         }
+        let subscription = subscriber.subscriptions[index]
+        let isWhole = namesAll(subscription)
         subscriber.subscriptions[index].isLive = false
+        subscriber.subscriptions[index].hasBegun = true
         subscriber.listings.removeAll { $0.id == id }
-        subscriber.listings.append((id, last))
-        if last == nil {
-            let key = subscriber.subscriptions[index].request.key
-            subscriber.queue.prepend((.unstage(key: key), 0))
-        }
+        subscriber.listings.append((id, last, isWhole))
+        if last == nil { subscriber.queue.prepend((.unstage(key: subscription.request.key), 0)) }
         storeNext()
+    }
+
+    /// Whether all that is held of the collection is named for this subscription. What matches none any more
+    /// is stale, and nobody tells of it: it may be gone and there anew, or not be readable any more. Of the
+    /// subscriptions of a collection that have begun, here or in an earlier session, one stands in for all
+    /// of it, whenever it is asked, and the same one in the next session; the others name what matches.
+    private func namesAll(_ subscription: Subscriber.Subscription) -> Bool {
+        guard let collection = subscription.collection else { return false }
+        let first = subscriber.subscriptions.filter { other in
+            other.hasBegun && other.collection.map { utf8Equal($0, collection) } ?? false
+        }.map(\.request.key).min { $0.lexicographicallyPrecedes($1) }
+        return first.map { $0 == subscription.request.key } ?? true
     }
 
     mutating func outdated(_ keys: [DocumentKey]) {
@@ -451,6 +470,7 @@ extension Session {
             let index = subscriber.subscriptions.firstIndex(where: { $0.id == page.id })
         {
             subscriber.subscriptions[index].isLive = true
+            subscriber.subscriptions[index].hasBegun = true
             subscriber.subscriptions[index].liveFrom = end.offset
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }

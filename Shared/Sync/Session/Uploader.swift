@@ -28,6 +28,8 @@ struct Uploader: Sendable {
     /// Those of them that another history goes on with, exactly behind what is acknowledged here.
     var diverged: Set<ActorID> = []
     var repair = Repairing()
+    /// The actor whose next operation its own grant forbids, until what it sent before is answered.
+    var held: ActorID?
     /// The server's head of the log when it greeted, and whether it asked what the store holds.
     var serverHead: LogPosition?
     var isServerBehind = false
@@ -55,6 +57,12 @@ struct Uploader: Sendable {
     func mayBegin(_ actor: ActorID) -> Bool {
         sent.allSatisfy { $0.key == actor || $0.value <= acknowledged[$0.key] ?? 0 }
     }
+
+    /// Whether an actor's next operations may be read: not while one waits to be refused here.
+    func mayRead(_ actor: ActorID) -> Bool { held != actor || isAnswered(actor) }
+
+    /// Whether the server has everything durably that was sent of an actor.
+    func isAnswered(_ actor: ActorID) -> Bool { sent[actor] ?? 0 <= acknowledged[actor] ?? 0 }
 
     func isReached(_ barrier: Barrier) -> Bool {
         barrier.unread.isEmpty && barrier.targets.allSatisfy { $0.value <= acknowledged[$0.key] ?? 0 }
@@ -146,7 +154,7 @@ extension Session {
 
     mutating func resumeUpload() {
         guard canSendData, uploader.hasBegun, !uploader.isReading, !uploader.repair.isDue,
-            let actor = uploader.pending.first, uploader.mayBegin(actor)
+            let actor = uploader.pending.first, uploader.mayBegin(actor), uploader.mayRead(actor)
         else { return }
         uploader.isReading = true
         uploader.hasMore = false
@@ -160,17 +168,54 @@ extension Session {
     mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {
         uploader.isReading = false
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
+        let (operations, forbidden) = allowed(operations)
+        uploader.held = forbidden == nil ? nil : actor
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
             sendUploads(operations.map(\.bytes))
+        } else if let forbidden {
+            if uploader.isAnswered(actor) { refuseHere(forbidden) }
+            return
         } else if !uploader.hasMore {
             uploader.pending.removeAll { $0 == actor }
         }
-        if operations.reduce(0, { $0 + $1.bytes.count }) < uploader.askedBytes ?? configuration.batchBytes {
+        if forbidden == nil,
+            operations.reduce(0, { $0 + $1.bytes.count }) < uploader.askedBytes ?? configuration.batchBytes
+        {
             passBarriers(actor)
         }
         resumeUpload()
         resumeAsking()
+    }
+
+    /// The operations up to the first that the store's own grant forbids, and the refusal of that one: as the
+    /// server would word it, which is not asked.
+    private func allowed(
+        _ operations: [(sequence: UInt64, bytes: [UInt8])]
+    ) -> (operations: [(sequence: UInt64, bytes: [UInt8])], forbidden: Frame.Refusal?) {
+        guard let mayWrite = configuration.writeRules?() else { return (operations, nil) }
+        for (index, item) in operations.enumerated() {
+            guard let operation = try? Operation(decoding: item.bytes) else { continue }
+            let documents = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
+            guard let outside = documents.first(where: { !mayWrite($0) }) else { continue }
+            let error = SyncError(.writeNotGranted, "no right to write \(outside.collection)")
+            let refusal = Frame.Refusal(
+                actor: operation.actor, sequence: operation.sequence, error: error, documents: documents)
+            return (Array(operations[..<index]), refusal)
+        }
+        return (operations, nil)
+    }
+
+    /// An own operation is refused before it has left: as when the server does that, nothing more of its
+    /// actor is sent, and a repair sets it aside and lets the others go.
+    private mutating func refuseHere(_ refusal: Frame.Refusal) {
+        guard uploader.stopped.insert(refusal.actor).inserted else { return }
+        // Of an actor that has just begun nothing was sent.
+        uploader.sent[refusal.actor] = uploader.sent[refusal.actor] ?? 0
+        uploader.acknowledged[refusal.actor] = uploader.acknowledged[refusal.actor] ?? 0
+        uploader.held = nil
+        uploader.repair.refused.append(refusal)
+        uploader.repair.isDue = true
     }
 
     /// A large operation is a message of its own: a later session may go on behind what came of it.

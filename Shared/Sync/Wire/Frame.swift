@@ -81,6 +81,8 @@ public enum Frame: Sendable, Equatable {
         public var hashes: [OperationHashes] = []
         /// What an earlier session has brought of a message in chunks. Since version 3.
         public var kept: Kept?
+        /// A peer's: what it signed to prove that it holds the key that its token names.
+        public var proof: [UInt8]?
     }
 
     /// What one side has of a message in chunks.

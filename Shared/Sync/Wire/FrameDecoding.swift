@@ -94,7 +94,7 @@ private struct FrameFields {
         case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
         case (.holdings, 1), (.held, 2): candidates = try decoder.list { try $0.candidate() }
         case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
-        case (.chunk, 2), (.list, 2): binaries[key] = try decoder.binary()
+        case (.chunk, 2), (.list, 2), (.hello, 12): binaries[key] = try decoder.binary()
         default: _ = try decoder.value()
         }
     }
@@ -173,6 +173,7 @@ private struct FrameFields {
             head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [],
             hashes: hashes ?? [])
         hello.kept = kept
+        hello.proof = binaries[12]
         return hello
     }
 
@@ -189,7 +190,10 @@ private struct FrameFields {
 extension CBORDecoder {
     fileprivate mutating func list<Item>(_ body: (inout CBORDecoder) throws -> Item) throws -> [Item] {
         var items: [Item] = []
-        for _ in 0..<(try array()) { items.append(try body(&self)) }
+        let count = try array()
+        // What is announced is not there yet: no more room than the commonest frames need.
+        items.reserveCapacity(min(count, 1_024))
+        for _ in 0..<count { items.append(try body(&self)) }
         return items
     }
 

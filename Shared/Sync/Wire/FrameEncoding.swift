@@ -29,6 +29,7 @@ extension Frame {
     /// The frame's bytes: deterministic CBOR, keys ascending.
     public func encoded() -> [UInt8] {
         var writer = CBORWriter()
+        writer.reserve(sizeHint)
         switch self {
         case .hello(let hello): writer.hello(hello)
         case .subscribe(let subscribe): writer.subscribe(subscribe)
@@ -59,6 +60,16 @@ extension Frame {
         default: encodeRest(&writer)
         }
         return writer.bytes
+    }
+
+    /// About how many bytes a frame of documents or operations takes; what is less is no matter.
+    private var sizeHint: Int {
+        switch self {
+        case .catchUp(let page): page.documents.reduce(256) { $0 + $1.size + 24 }
+        case .operations(let operations): operations.updates.reduce(256) { $0 + $1.size + 24 }
+        case .upload(let operations): operations.reduce(64) { $0 + $1.count + 8 }
+        default: 0
+        }
     }
 
     private func encodeRest(_ writer: inout CBORWriter) {
@@ -143,7 +154,7 @@ extension CBORWriter {
     }
 
     fileprivate mutating func fixed64(_ number: UInt64) {
-        binary((0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) })
+        withUnsafeBytes(of: number.bigEndian) { binary($0) }
     }
 
     fileprivate mutating func position(_ position: LogPosition) {
@@ -206,7 +217,7 @@ extension CBORWriter {
     fileprivate mutating func hello(_ hello: Frame.Hello) {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
-            hello.kept != nil,
+            hello.kept != nil, hello.proof != nil,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -226,12 +237,14 @@ extension CBORWriter {
         if hello.isBehind { field(8) { $0.bool(true) } }
         if !hello.acknowledged.isEmpty { acknowledgements(hello.acknowledged, at: 9) }
         if !hello.hashes.isEmpty { hashes(hello.hashes) }
-        guard let kept = hello.kept else { return }
-        field(11) {
-            $0.array(count: 2)
-            $0.fixed64(kept.hash)
-            $0.unsigned(kept.count)
+        if let kept = hello.kept {
+            field(11) {
+                $0.array(count: 2)
+                $0.fixed64(kept.hash)
+                $0.unsigned(kept.count)
+            }
         }
+        if let proof = hello.proof { field(12) { $0.binary(proof) } }
     }
 
     private mutating func hashes(_ hashes: [OperationHashes]) {

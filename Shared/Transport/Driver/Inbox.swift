@@ -24,7 +24,8 @@ final class Inbox: Sendable {
 
     private struct Commits {
         var isWaiting = false
-        var actors: Set<ActorID> = []
+        /// Each once, in the order in which they began to write: what a later one wrote may rest on that.
+        var actors: [ActorID] = []
         var wanted: [DocumentKey] = []
         var isWanted: Set<DocumentKey> = []
     }
@@ -39,7 +40,8 @@ final class Inbox: Sendable {
     /// Puts an event behind those that wait.
     func put(_ event: Event) {
         switch event {
-        case .ownOperationAdded(let actor): note { $0.actors.insert(actor) }
+        case .ownOperationAdded(let actor):
+            note { if !$0.actors.contains(actor) { $0.actors.append(actor) } }
         case .wanted(let keys):
             note { commits in
                 for key in keys where commits.wanted.count < Limits.wantedDocuments {
@@ -77,7 +79,7 @@ final class Inbox: Sendable {
             defer { commits = Commits() }
             return commits
         }
-        let added = told.actors.sorted { $0.rawValue < $1.rawValue }.map { Event.ownOperationAdded($0) }
+        let added = told.actors.map { Event.ownOperationAdded($0) }
         return told.wanted.isEmpty ? added : added + [.wanted(told.wanted)]
     }
 

@@ -67,7 +67,7 @@ package struct PeerStore: SessionStore {
                     try replica.outdated(
                         candidates.map { ($0.key, try VersionVector(decoding: $0.vector)) }, for: key)
                 })
-        case .readHeld(let request, let last): return try await held(request, last)
+        case .readHeld(let request, let last, let isWhole): return try await held(request, last, isWhole)
         case .acknowledge(let actor, let sequence, let offset):
             let wanted = try await executor.run {
                 try replica.acknowledge(actor, through: sequence, offset: offset)
@@ -113,7 +113,9 @@ package struct PeerStore: SessionStore {
         }
     }
 
-    private func held(_ request: SubscriptionRequest, _ last: DocumentID?) async throws -> Event {
+    private func held(
+        _ request: SubscriptionRequest, _ last: DocumentID?, _ isWhole: Bool
+    ) async throws -> Event {
         let replica = replica
         guard case .object(let arguments) = request.arguments else {
             preconditionFailure("a subscription's arguments are an object")
@@ -121,7 +123,7 @@ package struct PeerStore: SessionStore {
         return try await executor.run {
             let query = try SubscriptionQuery(
                 statement: request.statement, arguments: arguments, isRestricted: false)
-            let page = try replica.held(of: query, after: last)
+            let page = try replica.held(of: query, after: last, isWhole: isWhole)
             let candidates = page.documents.map {
                 Frame.Candidate(
                     key: DocumentKey(collection: query.collection, id: $0.id), vector: $0.vector.encoded())
@@ -204,6 +206,7 @@ extension Reception {
             updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
             settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
             rights: batch.rights)
+        presumesHeld = true
     }
 }
 

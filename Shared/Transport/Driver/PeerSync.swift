@@ -25,6 +25,12 @@ public final class PeerSync: Sendable {
         public var token: @Sendable () async throws -> String
         /// The newest access token there is, nil for none: what a session goes on under (`renewToken`).
         public var newestToken: @Sendable () -> String? = { nil }
+        /// Proves to hold `peerKey`: the answer to the challenge of a connection, which is untrusted text,
+        /// for the token that the connection was made with (`Mimeo-Challenge`, `wire.cddl`). Nil proves
+        /// nothing.
+        public var proof: @Sendable (_ challenge: String, _ token: String) -> [UInt8]? = { _, _ in nil }
+        /// Which documents a token lets this peer write, as far as it says; nil leaves that to the server.
+        public var writeRules: @Sendable (_ token: String) -> Session.WriteRules? = { _ in nil }
         /// TLS for `wss`.
         public var tls: TLSConfiguration
 
@@ -40,6 +46,9 @@ public final class PeerSync: Sendable {
             tls = .makeClientConfiguration()
         }
     }
+
+    /// The field of the answer to an upgrade by which a server asks for a proof.
+    public static let challengeHeader = "Mimeo-Challenge"
 
     /// How the connection stands.
     public enum Status: Sendable, Equatable {
@@ -89,6 +98,8 @@ public final class PeerSync: Sendable {
     private let executor = BlockingExecutor(label: "mimeo.peer-sync", isSerial: true)
     private let state = Mutex(State())
     private let kept = KeptMessage()
+    /// Of the newest token that a session was given.
+    private let writeRules = Mutex<Session.WriteRules?>(nil)
 
     /// A stopped engine; `notify` is called from any thread and must be quick.
     public init(
@@ -179,6 +190,7 @@ public final class PeerSync: Sendable {
                 return
             }
             state.token = token
+            writeRules.withLock { $0 = configuration.writeRules(token) }
             pump.deliver(.renew(token: token))
         }
     }
@@ -220,13 +232,15 @@ public final class PeerSync: Sendable {
         do {
             token = try await configuration.token()
             state.withLock { [token] in $0.token = token }
+            writeRules.withLock { $0 = configuration.writeRules(token) }
             var client = WebSocketConfiguration()
             client.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
             let socket = WebSocketClient(
                 address: configuration.address, headers: [("Authorization", "Bearer \(token)")],
                 subprotocols: ["mimeo.sync.1"], configuration: client, tls: configuration.tls)
-            let error = try await socket.run { connection in
-                try await self.converse(connection) { opened.withLock { $0 = true } }
+            let error = try await socket.run { [token] connection, answer in
+                let proof = answer[Self.challengeHeader].flatMap { self.configuration.proof($0, token) }
+                return try await self.converse(connection, proof) { opened.withLock { $0 = true } }
             }
             tellUnauthorized(error, token)
             let passes =
@@ -253,7 +267,7 @@ public final class PeerSync: Sendable {
     }
 
     private func converse(
-        _ connection: WebSocketConnection, whenOpen: @escaping @Sendable () -> Void
+        _ connection: WebSocketConnection, _ proof: [UInt8]?, whenOpen: @escaping @Sendable () -> Void
     ) async throws -> SyncError {
         let replica = replica
         // What an earlier session staged stays where the server can go on behind it.
@@ -293,7 +307,8 @@ public final class PeerSync: Sendable {
             Session.Configuration(
                 role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
                 wallMilliseconds: environment.wallMilliseconds(),
-                access: ReadAccess(collection: { _ in false }), kept: kept.message))
+                access: ReadAccess(collection: { _ in false }), kept: kept.message, proof: proof,
+                writeRules: { [weak self] in self?.writeRules.withLock { $0 } }))
         return await pump.run(session, over: connection)
     }
 

@@ -38,17 +38,39 @@ public struct WebSocketClient: Sendable {
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection) async throws -> Result
     ) async throws -> Result {
-        let channel = try await connect()
-        return try await WebSocketConnection.run(
-            over: channel, role: .client, configuration: configuration, body)
+        try await run { connection, _ in try await body(connection) }
+    }
+
+    /// The same, where `body` looks at what the server's answer to the upgrade says besides.
+    public func run<Result: Sendable>(
+        _ body: @Sendable (WebSocketConnection, Answer) async throws -> Result
+    ) async throws -> Result {
+        let (channel, answer) = try await connect()
+        return try await WebSocketConnection.run(over: channel, role: .client, configuration: configuration) {
+            connection in
+            try await body(connection, answer)
+        }
+    }
+
+    /// The server's answer to an upgrade that it took.
+    public struct Answer: Sendable {
+        private let fields: HTTPHeaders
+
+        fileprivate init(_ fields: HTTPHeaders) { self.fields = fields }
+
+        /// The value of a header field; nil where it is missing, or there are several.
+        public subscript(_ name: String) -> String? {
+            let values = fields[name]
+            return values.count == 1 ? values[0] : nil
+        }
     }
 
     private enum Upgrade: Sendable {
-        case accepted(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>)
+        case accepted(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, Answer)
         case refused(NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>)
     }
 
-    private func connect() async throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {
+    private func connect() async throws -> (NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, Answer) {
         let deadline = Deadline()
         let upgrade: Upgrade
         do {
@@ -69,7 +91,7 @@ public struct WebSocketClient: Sendable {
             throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
         }
         switch upgrade {
-        case .accepted(let channel): return channel
+        case .accepted(let channel, let answer): return (channel, answer)
         case .refused(let channel): throw try await refusal(channel)
         }
     }
@@ -98,9 +120,10 @@ public struct WebSocketClient: Sendable {
         }
         let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
             maxFrameSize: configuration.maximumMessageBytes, enableAutomaticErrorHandling: false,
-            upgradePipelineHandler: { channel, _ in
+            upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    .accepted(try NIOAsyncChannel(wrappingChannelSynchronously: channel))
+                    .accepted(
+                        try NIOAsyncChannel(wrappingChannelSynchronously: channel), Answer(head.headers))
                 }
             })
         let upgrade = NIOTypedHTTPClientUpgradeConfiguration<Upgrade>(

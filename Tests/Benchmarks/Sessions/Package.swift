@@ -28,16 +28,20 @@ let package = Package(
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
         module("Shared/Replica", ["CRDT", "DQL", grdb, sqlite, logging], exclude: ["README.md"]),
-        module("Shared/OperationLog", ["CRDT", grdb, logging], exclude: ["README.md"]),
+        module("Shared/OperationLog", ["CRDT", grdb, sqlite, logging], exclude: ["README.md"]),
         module(
             "Shared/Identity", ["CRDT", "DQL"],
-            sources: ["Grant.swift", "Errors.swift", "Identity.swift", "Limits.swift"]),
+            sources: [
+                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
+                "Limits.swift",
+            ]),
         module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
         module(
             "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
                 "Driver/SessionPump.swift", "Driver/SessionConnection.swift", "Driver/Inbox.swift",
+                "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),
         module(
@@ -54,8 +58,10 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "ServerStore.swift",
-                "StateAdmission.swift", "WriteAdmission.swift", "Housekeeping/Housekeeper.swift",
+                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "Origins.swift",
+                "ServerStore.swift",
+                "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",
+                "Housekeeping/Housekeeper.swift",
                 "Housekeeping/HousekeepingOptions.swift",
             ]),
         .executableTarget(

@@ -42,14 +42,16 @@ if CommandLine.arguments[1] == "--list" {
     print(names.joined(separator: "\n"))
     exit(0)
 }
-if CommandLine.arguments[1] == "--reached" {
-    var reached: [String: Int] = [:]
-    for path in CommandLine.arguments.dropFirst(2) {
-        for thing in reachedBySession(read(path)) { reached[thing, default: 0] += 1 }
+#if !FUZZ_TOKENS_ONLY
+    if CommandLine.arguments[1] == "--reached" {
+        var reached: [String: Int] = [:]
+        for path in CommandLine.arguments.dropFirst(2) {
+            for thing in reachedBySession(read(path)) { reached[thing, default: 0] += 1 }
+        }
+        for (thing, count) in reached.sorted(by: { $0.key < $1.key }) { print("\(count)\t\(thing)") }
+        exit(0)
     }
-    for (thing, count) in reached.sorted(by: { $0.key < $1.key }) { print("\(count)\t\(thing)") }
-    exit(0)
-}
+#endif
 guard let target = FuzzTarget.all.first(where: { $0.name == CommandLine.arguments[1] }) else {
     fail("no target \(CommandLine.arguments[1])")
 }

@@ -8,19 +8,17 @@ public struct FuzzTarget: Sendable {
     /// Does everything with the bytes that bytes of strangers go through.
     public let run: @Sendable ([UInt8]) -> Void
 
-    /// Every target.
-    public static let all: [FuzzTarget] = [
-        FuzzTarget(name: "document", maximumLengthBytes: 4_096, run: fuzzDocument),
-        FuzzTarget(name: "delta", maximumLengthBytes: 4_096, run: fuzzDelta),
-        FuzzTarget(name: "operation", maximumLengthBytes: 4_096, run: fuzzOperation),
-        FuzzTarget(name: "cbor", maximumLengthBytes: 4_096, run: fuzzCBOR),
-        FuzzTarget(name: "json", maximumLengthBytes: 4_096, run: fuzzJSON),
-        FuzzTarget(name: "dql", maximumLengthBytes: 4_096, run: fuzzStatementText),
-        FuzzTarget(name: "legacy", maximumLengthBytes: 4_096, run: fuzzLegacyQuery),
-        FuzzTarget(name: "execute", maximumLengthBytes: 1_024, run: fuzzExecution),
-        FuzzTarget(name: "frame", maximumLengthBytes: 4_096, run: fuzzFrame),
-        FuzzTarget(name: "session", maximumLengthBytes: 8_192, run: fuzzSession),
-    ]
+    /// Every target of this build.
+    public static let all: [FuzzTarget] = {
+        var all: [FuzzTarget] = []
+        #if FUZZ_BYTES
+            all += bytes
+        #endif
+        #if FUZZ_TOKENS
+            all += tokens
+        #endif
+        return all
+    }()
 }
 
 /// Traps with its message in release builds too.

@@ -40,6 +40,9 @@ extension World {
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
+            // Sync's README: what a restored log lost and its holder may not give back stays with it where no
+            // subscription of its asks for it.
+            if peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
             let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
                 let known = try reference.states[key].map { try Document(decoding: $0).vector.entries }
@@ -51,6 +54,10 @@ extension World {
         for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
             try check(held.query, states, peer)
         }
+    }
+
+    private func isAsked(_ key: DocumentKey, _ state: [UInt8], _ peer: Peer) throws -> Bool {
+        try peer.subscriptions.values.contains { try $0.query.covers(key, state) }
     }
 
     /// A subscriber has exactly the matching documents, as the plain fold and the evaluator say.
@@ -107,7 +114,9 @@ extension World {
         let isLocked = write.keys.contains(where: Collections.isLocked)
         switch write.code {
         case nil:
-            guard !isLocked || write.isForgiven else { throw Violation("write w\(number) was not refused") }
+            guard !isLocked || write.isForgiven || write.isForgotten else {
+                throw Violation("write w\(number) was not refused")
+            }
         case SyncErrorCode.writeNotGranted.rawValue:
             let isKept = write.keys.contains { utf8Equal($0.collection, Collections.kept) }
             guard isLocked || isKept && haveWritersBeenBarred else {

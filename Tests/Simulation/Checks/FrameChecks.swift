@@ -7,7 +7,6 @@ extension World {
     /// Everything a server sends is granted, and belongs to a subscription or answers a write; what it
     /// acknowledges is in the log.
     func checkSent(_ bytes: [UInt8], _ link: Link) throws {
-        // Simulated messages fit into one frame, where they can be checked as a whole.
         switch try Frame(decoding: bytes) {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
@@ -25,7 +24,7 @@ extension World {
                     throw Violation("\(item.actor) \(item.sequence) is acknowledged and not in the log")
                 }
             }
-        case .chunk: throw Violation("a simulated message was cut into chunks")
+        case .chunk: throw Violation("a part of a message is none by itself")
         default: return
         }
     }
@@ -72,7 +71,8 @@ extension World {
 
     /// Remembers which connections have brought an operation to a server.
     func noteUpload(_ bytes: [UInt8], _ link: Link) {
-        let frame = try? Frame(decoding: bytes)
+        guard let message = try? link.peer.heard.take(bytes) else { return }
+        let frame = try? Frame(decoding: message)
         if case .held(_, let candidates, _)? = frame { link.peer.listed.formUnion(candidates.map(\.key)) }
         guard case .upload(let operations)? = frame else { return }
         for operation in operations {

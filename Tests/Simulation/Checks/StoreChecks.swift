@@ -120,6 +120,13 @@ extension World {
         }
     }
 
+    /// What a store is about to forget of cursors: those of subscriptions that nobody holds any more, and, of
+    /// a collection that may not be read, the one named. Before it does, for the power may go with it.
+    func willForget(_ peer: Peer, but hidden: [UInt8]? = nil) {
+        let live = Set(peer.subscriptions.keys)
+        peer.stored = peer.stored.filter { live.contains($0.key) && $0.key != hidden }
+    }
+
     /// A peer's store has done something.
     func done(_ action: Action, _ answer: Event?, _ peer: Peer) throws {
         switch action {
@@ -142,7 +149,6 @@ extension World {
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
             if let following { try observe(peer, following) }
-        case .hide(_, let subscription): peer.stored[subscription] = nil
         case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
         default: break
         }

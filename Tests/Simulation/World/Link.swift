@@ -25,6 +25,8 @@ final class Link: @unchecked Sendable {
         var isGone = false
         /// Whether its process has ended: nothing of it is done any more.
         var isDead = false
+        /// How many bytes of a large message are kept for the next session.
+        var kept: Int?
         /// Actions that are not done yet.
         var outstanding = 0
 
@@ -45,6 +47,8 @@ final class Link: @unchecked Sendable {
     var rights: Rights
     let peerStore: PeerStore
     var listener: Int?
+    /// When the peer's session hears of the last of its store's commits so far.
+    var lastCommitTold: UInt64 = 0
     /// The server's work under way.
     var tasks: [Task<Void, Never>] = []
     /// Every subscription this connection has asked for.

@@ -44,8 +44,17 @@ final class Peer: @unchecked Sendable {
     var withheld: [String] = []
     /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
     var isForgetful = false
+    /// What broken connections have brought of a large message.
+    let kept = KeptMessage()
+    /// What was sent of large messages, to it and by it.
+    var told = Messages()
+    var said = Messages()
+    /// What of the latter has arrived.
+    var heard = Messages()
     /// What it has told that it holds: it may be told what became of that.
     var listed: Set<DocumentKey> = []
+    /// Documents that it named to a restored log while it might not write them: the log takes none of them.
+    var ungiven: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.
     var earlier: Backup?
     var rollBacks = 0

@@ -37,12 +37,16 @@ struct Faults: OptionSet, CustomStringConvertible {
     /// Rights change with a newer token that a peer sends in the midst of a session.
     static let renewals = Faults(rawValue: 32_768)
 
+    /// Documents too large for one message, which come in parts.
+    static let photos = Faults(rawValue: 65_536)
+
     static let names: [(Faults, String)] = [
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
         (.restores, "restores"), (.partitions, "partitions"), (.restarts, "restarts"),
         (.rebuilds, "rebuilds"), (.absences, "absences"),
         (.powerCuts, "cuts"), (.clones, "clones"), (.truncations, "truncations"),
         (.reaping, "reaping"), (.grants, "grants"), (.scopes, "scopes"), (.renewals, "renewals"),
+        (.photos, "photos"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.
@@ -50,7 +54,7 @@ struct Faults: OptionSet, CustomStringConvertible {
         var faults: Faults = []
         for (fault, _) in names where all.contains(fault) {
             let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
-            let percent = latest.contains(fault) ? 25 : isRare ? 20 : 45
+            let percent = fault == .photos ? 10 : latest.contains(fault) ? 25 : isRare ? 20 : 45
             if generator.chance(percent) { faults.insert(fault) }
         }
         return faults
@@ -59,7 +63,7 @@ struct Faults: OptionSet, CustomStringConvertible {
     /// Those that came later: drawn apart, so that the worlds without them stayed what they were.
     static let late: Faults = [.reaping, .grants]
     /// Those that came after these, with a number under which no world of `seeds.txt` has them.
-    static let latest: Faults = [.scopes, .renewals]
+    static let latest: Faults = [.scopes, .renewals, .photos]
 
     init(rawValue: Int) { self.rawValue = rawValue }
 

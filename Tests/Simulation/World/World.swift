@@ -287,5 +287,6 @@ struct Statistics {
     var reaped = 0
     var absences = 0
     var grants = 0
+    var photos = 0
     var endings: [String: Int] = [:]
 }

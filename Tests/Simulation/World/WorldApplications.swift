@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Replica
 import Sync
+import TestSupport
 import Transport
 
 /// What the applications do to their stores.
@@ -27,6 +28,7 @@ extension World {
             peer.keyNumber = original.keyNumber
             peer.written = original.written
             peer.rights = original.rights
+            peer.ungiven = original.ungiven
             peer.isForgetful = true
         } else if peer.holdsEverything {
             try Collections.everything.forEach { try hold($0, peer) }
@@ -90,6 +92,7 @@ extension World {
         case 66..<71: try evict(peer)
         case 71..<80: try toggleSubscription(peer)
         case 80..<84: if let link = peer.link, !link.isCut { cut(link) }
+        case 84..<90 where profile.faults.contains(.photos): try takePhoto(peer)
         default: break
         }
         if generator.chance(15) { try look(peer) }
@@ -185,21 +188,38 @@ extension World {
         peer.seenMarks.formUnion(keys.contains(where: Collections.isNote) ? [number] : [])
     }
 
+    /// A document that is too large for one message of a session that has just begun; now and then for a
+    /// frame.
+    private func takePhoto(_ peer: Peer) throws {
+        let key = DocumentKey(
+            collection: generator.pick(["cars", "boats"]), id: try Self.id(generator.below(5)))
+        let count = generator.chance(10) ? 1_100_000 : 30_000 + generator.below(200_000)
+        var pixels = SplitMix64(seed: generator.next())
+        let photo = pixels.bytes(count: count)
+        let result = try peer.replica.write { transaction in
+            try transaction.edit(key.collection, key.id) { editor in
+                editor.create()
+                try editor.set(["photo"], .binary(photo))
+            }
+        }
+        statistics.photos += 1
+        try wrote(peer, result.operation, result.commit, number: nil)
+    }
+
     private func evict(_ peer: Peer) throws {
         let collection = generator.pick(["cars", "boats"])
         let id = try Self.id(generator.below(5))
         statistics.evictions += 1
         if collection == Collections.guarded { peer.isForgetful = true }
         note(11) { "peer \(peer.number) evicts \(collection)/\(id)" }
+        // What an eviction forgets of cursors, the next subscription asks for.
+        willForget(peer)
         _ = try peer.replica.write { try $0.evict(collection, [id]) }
         if generator.chance(50) {
             let other = (peer.number + 1 + generator.below(peers.count - 1)) % peers.count
             let key = DocumentKey(collection: collection, id: id)
             schedule(.write(other, key), in: delay(0, 100, slow: 0))
         }
-        // What an eviction forgets of cursors, the next subscription asks for.
-        let live = Set(peer.subscriptions.keys)
-        peer.stored = peer.stored.filter { live.contains($0.key) }
     }
 
     private func toggleSubscription(_ peer: Peer) throws {

@@ -31,6 +31,22 @@ extension World {
         tell(.grantChanged(rights.access), link, true)
     }
 
+    /// A peer gives a restored log what it holds: what it may not write is not taken.
+    func noteGiving(_ action: Action, _ link: Link) {
+        let keys: [DocumentKey]
+        switch action {
+        case .compareHoldings(let held): keys = held.map(\.key)
+        case .admitStates(let states): keys = states.map(\.key)
+        default: return
+        }
+        let kept = keys.filter { utf8Equal($0.collection, Collections.kept) }
+        if link.rights.mayWrite {
+            link.peer.ungiven.subtract(kept)
+        } else {
+            link.peer.ungiven.formUnion(kept)
+        }
+    }
+
     /// What a peer may not read any more it does not show, but for what it wrote itself.
     func checkHidden(_ peer: Peer, _ key: DocumentKey) throws {
         guard !peer.rights.mayRead(key), !peer.isForgetful, !peer.written.contains(key) else { return }

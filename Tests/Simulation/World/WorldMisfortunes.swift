@@ -7,7 +7,7 @@ extension World {
     func misfortune() throws {
         guard !isHealing else { return }
         defer { schedule(.misfortune, in: pace(300, 4_000)) }
-        let all = Faults.names.map(\.0).filter { profile.faults.contains($0) }
+        let all = Faults.names.map(\.0).filter { profile.faults.contains($0) && $0 != .photos }
         guard !all.isEmpty else { return }
         let fault = generator.pick(all)
         let peer = generator.pick(peers)
@@ -58,17 +58,37 @@ extension World {
         note(33) { "peer \(peer.number) is killed" }
         statistics.restarts += 1
         if let link = peer.link { kill(link, atServer: false) }
+        peer.kept.message = nil
         try? peer.replica.close()
         if peer.disk.isOff { peer.disk.restart() }
         try change()
-        peer.replica = try Replica(
-            directory: peer.folder, role: .peer, environment: environment(of: peer.number),
-            logger: Self.logger)
+        peer.replica = try opened(peer)
         // What the application withholds it says anew, or forgets to.
         if !peer.withheld.isEmpty, generator.chance(30) { peer.withheld = [] }
         peer.replica.withhold(peer.withheld)
-        try launch(peer)
+        do {
+            try launch(peer)
+        } catch {
+            // The power went again in the midst of it: the machine starts once more.
+            guard peer.disk.isOff else { throw error }
+        }
         planConnect(peer, in: delay(0, 2_000, slow: 0))
+    }
+
+    /// A peer's store, opened; again where the power goes in the midst of that.
+    private func opened(_ peer: Peer) throws -> Replica {
+        while true {
+            do {
+                return try Replica(
+                    directory: peer.folder, role: .peer, environment: environment(of: peer.number),
+                    logger: Self.logger)
+            } catch {
+                guard peer.disk.isOff else { throw error }
+                note(39) { "peer \(peer.number) loses its power while it starts" }
+                statistics.cuts += 1
+                peer.disk.restart()
+            }
+        }
     }
 
     /// A peer's machine starts again after its power went: what was stored is there.

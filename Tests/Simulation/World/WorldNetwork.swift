@@ -24,7 +24,8 @@ extension World {
                 return fail(Violation("a replicator takes no session"))
             }
             do {
-                try connected(peer, instance, hub, origin)
+                let kept = await hub.partial(of: peer.key)
+                try connected(peer, instance, hub, origin, kept)
             } catch {
                 if !peer.disk.isOff { fail(error as? Violation ?? Violation("\(error)")) }
             }
@@ -38,7 +39,7 @@ extension World {
     }
 
     private func connected(
-        _ peer: Peer, _ instance: Instance, _ hub: DatabaseHub, _ origin: UInt64
+        _ peer: Peer, _ instance: Instance, _ hub: DatabaseHub, _ origin: UInt64, _ kept: PartialMessage?
     ) throws {
         guard peer.link == nil, instance.hub === hub else { return }
         nextLink += 1
@@ -53,7 +54,8 @@ extension World {
                 peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
                 creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
-                access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access)
+                access: role == .peer ? ReadAccess(collection: { _ in false }) : peer.rights.access,
+                kept: role == .peer ? peer.kept.message : kept)
         }
         let link = Link(
             number: number, peer: peer, instance: instance, hub: hub, origin: origin,
@@ -62,7 +64,7 @@ extension World {
                 identity: peer.identity),
             peerStore: PeerStore(
                 replica: peer.replica, executor: .inline,
-                report: { [unowned self] in heard($0, number) }, acknowledged: {}),
+                report: { [unowned self] in heard($0, number) }, acknowledged: {}, kept: peer.kept),
             near: configuration(.peer, wall(of: peer.number)),
             far: configuration(.server(origin: origin), now))
         links[number] = link
@@ -76,16 +78,13 @@ extension World {
         }
         link.listener = peer.replica.addListener { [unowned self] commit in
             guard !link.near.isGone else { return }
-            if let actor = commit.actor {
-                schedule(
-                    .tell(link, atServer: false, .ownOperationAdded(actor), isAnswer: false),
-                    in: delay(0, 2, slow: 0))
+            // In the order of the commits, as `Inbox` keeps it.
+            func tellLater(_ event: Event) {
+                link.lastCommitTold = max(link.lastCommitTold, now + delay(0, 2, slow: 0))
+                schedule(.tell(link, atServer: false, event, isAnswer: false), at: link.lastCommitTold)
             }
-            if !commit.wanted.isEmpty {
-                schedule(
-                    .tell(link, atServer: false, .wanted(commit.wanted), isAnswer: false),
-                    in: delay(0, 2, slow: 0))
-            }
+            if let actor = commit.actor { tellLater(.ownOperationAdded(actor)) }
+            if !commit.wanted.isEmpty { tellLater(.wanted(commit.wanted)) }
         }
     }
 
@@ -136,8 +135,11 @@ extension World {
 
     private func send(_ frame: [UInt8], _ link: Link, toServer: Bool, _ receiver: Link.End) {
         statistics.frames += 1
-        if !toServer { attempt { try checkSent(frame, link) } }
-        if toServer, profile.faults.contains(.scopes) { attempt { try checkWithheld(frame, link) } }
+        attempt {
+            if !toServer, let message = try link.peer.told.take(frame) { try checkSent(message, link) }
+            guard toServer, let message = try link.peer.said.take(frame) else { return }
+            if profile.faults.contains(.scopes) { try checkWithheld(message, link) }
+        }
         guard !receiver.isGone, !link.isCut else { return }
         receiver.inbox.append(frame)
         let arrival = max(
@@ -157,6 +159,7 @@ extension World {
         trace.note(frame)
         if atServer { noteUpload(frame, link) }
         tell(.frame(frame), link, atServer)
+        if profile.faults.contains(.photos) { keep(link, atServer) }
     }
 
     // MARK: Actions
@@ -175,6 +178,7 @@ extension World {
                 apply(link.peer.rights, link)
                 return performed(.renewed, link, true)
             }
+            noteGiving(action, link)
             let store = link.serverStore
             link.tasks.append(
                 Task { [self] in
@@ -189,6 +193,7 @@ extension World {
         } else {
             guard !end.isDead else { return }
             note(6, link, false) { "does \(action.name)" }
+            if case .hide(_, let subscription) = action { willForget(link.peer, but: subscription) }
             let store = link.peerStore
             Task { [self] in
                 do {
@@ -211,6 +216,20 @@ extension World {
                 .tell(link, atServer: atServer, answer, isAnswer: true), in: delay(0, 3, slow: 100))
         }
         if end.isGone { finish(link, atServer) }
+    }
+
+    /// What has come of a large message is there for the next session, as `SessionPump` keeps it.
+    private func keep(_ link: Link, _ atServer: Bool) {
+        let end = link.end(atServer: atServer)
+        let partial = end.session.partial
+        guard partial?.count != end.kept, !end.isDead else { return }
+        end.kept = partial?.count
+        if atServer {
+            guard link.lifetime == link.instance.lifetime else { return }
+            Task { await link.serverStore.keep(partial) }
+        } else {
+            link.peer.kept.message = partial
+        }
     }
 
     // MARK: The end of a connection

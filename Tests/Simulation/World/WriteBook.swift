@@ -12,6 +12,8 @@ struct WriteBook {
         /// Its store was put back before the server had it, or it was under way when the power went: nobody
         /// can bring it back.
         var isForgiven = false
+        /// Its store was put back before it heard what became of it: it will not hear of a refusal.
+        var isForgotten = false
 
         /// Whether it has to be seen where its documents are.
         var mustShow: Bool { code == nil && !isForgiven }
@@ -34,7 +36,9 @@ struct WriteBook {
     mutating func rolledBack(_ peer: Int, kept: Set<Int>, isInLog: (Int) -> Bool) {
         rollBacks += 1
         for number in writes.indices where writes[number].peer == peer && writes[number].code == nil {
-            if !kept.contains(number), !isInLog(number) { writes[number].isForgiven = true }
+            guard !kept.contains(number) else { continue }
+            writes[number].isForgotten = true
+            if !isInLog(number) { writes[number].isForgiven = true }
         }
     }
 }

@@ -1,4 +1,5 @@
-"""Mimeo's executables from the outside: what the demo and the system tests share. Standard library only.
+"""Mimeo's executables from the outside: what the demo and the system tests share. Standard library only, but for
+`use_packages`.
 
     with Workspace() as workspace:
         server = OneProcess(workspace).start()
@@ -15,6 +16,8 @@ directory and says where it is.
 from .client import Client, Response
 from .command import mimeo
 from .documents import canonical, digest, iso_codes
+from .fault_proxy import DOWN, UP, FaultProxy, Through
+from .packages import use_packages
 from .peer import Peer, PeerGone, StatementError
 from .postgres import Postgres
 from .processes import ROOT, Workspace, binary, free_port
@@ -23,6 +26,7 @@ from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "ROOT", "Client", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response", "StatementError",
-    "WebSocket", "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes", "mimeo", "until",
+    "DOWN", "ROOT", "UP", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
+    "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes",
+    "mimeo", "until", "use_packages",
 ]

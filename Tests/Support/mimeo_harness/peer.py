@@ -24,10 +24,11 @@ class PeerGone(RuntimeError):
 class Peer:
     """One store directory and the process that has it open. One statement at a time, from any thread."""
 
-    def __init__(self, workspace, name, server, subscribe=(), offline=False):
+    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None):
         self._workspace = workspace
         self._server = server
         self._subscribe = list(subscribe)
+        self._environment = environment
         self.name = name
         self.store = workspace.directory / f"peer-{name}"
         self.process = None
@@ -46,7 +47,7 @@ class Peer:
         with self._asking:  # whoever still waits for the former process learns first that it is gone
             self._next_line = 0
             self.events = []
-            self.process = self._workspace.start(f"peer-{self.name}", arguments)
+            self.process = self._workspace.start(f"peer-{self.name}", arguments, self._environment)
         return self
 
     def kill(self):

@@ -34,13 +34,14 @@ def free_port():
 class Process:
     """One running executable: its lines of output as they come, its log in a file of the workspace."""
 
-    def __init__(self, name, arguments, directory):
+    def __init__(self, name, arguments, directory, environment=None):
         self.name = name
         self.log_path = directory / f"{name}.log"
         self._log = open(self.log_path, "ab")
         self._popen = subprocess.Popen(
             [str(argument) for argument in arguments], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._log, text=True, encoding="utf-8", bufsize=1, start_new_session=True)
+            stderr=self._log, text=True, encoding="utf-8", bufsize=1, start_new_session=True,
+            env={**os.environ, **environment} if environment else None)
         self.pid = self._popen.pid
         self._lines = []
         self._changed = threading.Condition()
@@ -133,9 +134,9 @@ class Workspace:
     def __exit__(self, *_):
         self.close()
 
-    def start(self, name, arguments):
+    def start(self, name, arguments, environment=None):
         """Starts a process; its log is `<name>.log`, appended to when the same name starts again."""
-        process = Process(name, arguments, self.directory)
+        process = Process(name, arguments, self.directory, environment)
         self._processes.append(process)
         return process
 

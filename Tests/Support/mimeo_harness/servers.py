@@ -92,6 +92,8 @@ class FourProcesses(Client):
         self.data.mkdir()
         self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
         self.extra_arguments = {}
+        self.fronts = {}
+        """Addresses that nginx is given instead of a service's own: a proxy of a test, say."""
         self._ports = {service: free_port() for service in self.services}
         self._public_port = free_port()
         self.processes = {}
@@ -122,6 +124,9 @@ class FourProcesses(Client):
         self.processes[label] = process
         return process
 
+    def address_of(self, label):
+        return ("127.0.0.1", self._ports.setdefault(label, free_port()))
+
     def origin_of(self, label):
         return f"http://127.0.0.1:{self._ports[label]}"
 
@@ -138,7 +143,10 @@ class FourProcesses(Client):
             raise FileNotFoundError("nginx is not installed: scripts/setup system")
         directory = self._workspace.directory / f"{self._name}-nginx"
         directory.mkdir()
-        names = {service.upper().replace("-", "_"): f"127.0.0.1:{self._ports[service]}" for service in self.services}
+        names = {}
+        for service in self.services:
+            host, port = self.fronts.get(service, self.address_of(service))
+            names[service.upper().replace("-", "_")] = f"{host}:{port}"
         names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"

@@ -23,10 +23,13 @@ extension PeerReplica {
             frontier.covers(document.vector) ? nil : document.gone(frontier: frontier, replaying: [])
     }
 
-    func held(_ request: SubscriptionRequest, _ last: DocumentID?) throws -> Event {
+    func held(_ request: SubscriptionRequest, _ last: DocumentID?, _ isWhole: Bool) throws -> Event {
         let query = try SubscriptionQuery(statement: request.statement)
-        let all = try documents.filter { try query.covers($0.key, $0.value) }
-            .filter { item in last.map { $0 < item.key.id } ?? true }.sorted { $0.key.id < $1.key.id }
+        let all = try documents.filter { key, document in
+            if isWhole, document.isLive { return utf8Equal(key.collection, query.collection) }
+            return try query.covers(key, document)
+        }
+        .filter { item in last.map { $0 < item.key.id } ?? true }.sorted { $0.key.id < $1.key.id }
         let page = all.prefix(2).map { Frame.Candidate(key: $0.key, vector: $0.value.vector.encoded()) }
         return .held(key: request.key, Array(page), isLast: all.count <= 2)
     }

@@ -147,7 +147,7 @@ struct PeerReplica {
             return .stored
         case .findOutdated(let candidates, let key):
             return .outdated(try candidates.filter { try isOutdated($0, key) }.map(\.key))
-        case .readHeld(let request, let last): return try held(request, last)
+        case .readHeld(let request, let last, let isWhole): return try held(request, last, isWhole)
         case .acknowledge(let actor, let sequence, let offset):
             return try acknowledged(actor, sequence, offset)
         case .askForAnswers(let offset): return wantUnanswered(through: offset)

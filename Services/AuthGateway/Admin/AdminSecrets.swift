@@ -1,0 +1,104 @@
+import CRDT
+import Crypto
+import Foundation
+import Hummingbird
+import Identity
+import ServiceKit
+
+/// The key that secrets are sealed under, and the secrets that sign what webhooks are sent.
+extension AdminRoutes {
+    /// `GET` tells how a change stands, `POST` makes the next key, `DELETE` forgets the previous one.
+    func sealingKey(_ method: HTTPRequest.Method) async throws -> Response {
+        switch method {
+        case .get:
+            let (isChanging, outdated) = try state.sealer.status()
+            let body: Value = ["changing": .bool(isChanging), "outdated": .int(Int64(outdated))]
+            return .json(JSONText.print(body).utf8)
+        case .post:
+            return Self.made(["sealed": .int(Int64(try await state.sealer.change()))])
+        default:
+            try await state.sealer.removePrevious()
+            return Response(status: .noContent)
+        }
+    }
+
+    /// The name of a path's provider.
+    func provider(_ context: ServiceContext) throws -> String { try context.parameters.require("provider") }
+
+    /// What is known of a webhook's secrets: when they sign, and what they are called; not what they are.
+    func listSecrets(_ provider: String, _ database: String) throws -> Response {
+        let secrets = try configuration(provider, database).secrets
+        return Self.list("secrets", secrets.map { Self.shown($0) })
+    }
+
+    /// Adds one, and with `retireOthersAt` ends the others at that time: a rotation with an overlap.
+    func createSecret(_ request: Request, _ provider: String, _ database: String) async throws -> Response {
+        let body = try await AdminBody(request, known: ["notBefore", "notAfter", "retireOthersAt"])
+        var (configuration, secrets) = try configuration(provider, database)
+        guard secrets.count < Limits.signingSecrets else {
+            throw AuthGatewayError(
+                .notPossible, "a webhook has at most \(Limits.signingSecrets) secrets; remove one first")
+        }
+        if let end = try body.number("retireOthersAt") {
+            secrets = secrets.map { secret in
+                let last = secret["notAfter"]?.intValue ?? .max
+                return Self.with(secret, "notAfter", .int(min(last, end)))
+            }
+        }
+        let bytes = SymmetricKey(size: SymmetricKeySize(bitCount: 8 * Limits.madeSigningSecretBytes))
+        let text = bytes.withUnsafeBytes { Data($0) }.base64EncodedString()
+        var made: Value = ["secret": .string(text)]
+        for name in ["notBefore", "notAfter"] {
+            if let bound = try body.number(name) { made = Self.with(made, name, .int(bound)) }
+        }
+        configuration = Self.with(configuration, "signingSecrets", .array(secrets + [made]))
+        try await state.putProvider(provider, of: database, configuration: configuration)
+        // Told here and never again.
+        return Self.made(Self.with(Self.shown(made), "secret", .string(text)))
+    }
+
+    func removeSecret(_ id: String, _ provider: String, _ database: String) async throws -> Response {
+        let (configuration, secrets) = try configuration(provider, database)
+        let rest = secrets.filter { Self.id(of: $0) != id }
+        guard rest.count < secrets.count else {
+            throw AuthGatewayError(.recordUnknown, "there is no such secret")
+        }
+        try await state.putProvider(
+            provider, of: database,
+            configuration: Self.with(configuration, "signingSecrets", .array(rest)))
+        return Response(status: .noContent)
+    }
+
+    /// A webhook's configuration, and the secrets in it.
+    /// - Throws: `AUTH-0411` for one that the admin API has not made, `AUTH-0412` where it is no webhook.
+    private func configuration(
+        _ provider: String, _ database: String
+    ) throws(AuthGatewayError) -> (configuration: Value, secrets: [Value]) {
+        guard let configuration = try state.configuration(of: provider, in: database) else {
+            throw AuthGatewayError(
+                .recordUnknown, "there is no such provider, or the file of providers has it")
+        }
+        guard configuration["webhookUrl"] != nil else {
+            throw AuthGatewayError(.notPossible, "only a webhook has signing secrets")
+        }
+        return (configuration, configuration["signingSecrets"]?.arrayValue ?? [])
+    }
+
+    private static func shown(_ secret: Value) -> Value {
+        [
+            "id": .string(id(of: secret)), "notBefore": secret["notBefore"] ?? .null,
+            "notAfter": secret["notAfter"] ?? .null,
+        ]
+    }
+
+    /// Names a secret without telling it: half of its SHA-256.
+    private static func id(of secret: Value) -> String {
+        let digest = SHA256.hash(data: Data((secret["secret"]?.stringValue ?? "").utf8))
+        return Base64URL.encode(digest.prefix(16))
+    }
+
+    private static func with(_ object: Value, _ name: String, _ value: Value) -> Value {
+        let others = (object.objectValue?.entries ?? []).filter { !utf8Equal($0.key, name) }
+        return .object(ObjectValue(others.map { ($0.key, $0.value) } + [(name, value)]))
+    }
+}

@@ -1,0 +1,76 @@
+import CRDT
+
+/// Which session has brought an operation, from before its append until it is folded: it is not sent back
+/// there. Uploads are runs of one actor's sequences, so a run is noted, not each operation.
+struct Origins {
+    private struct Run {
+        var sequences: ClosedRange<UInt64>
+        let session: UInt64
+    }
+
+    private var runs: [ActorID: [Run]] = [:]
+
+    /// A session brings an actor's operations of these sequences.
+    mutating func note(_ actor: ActorID, _ sequences: ClosedRange<UInt64>, from session: UInt64) {
+        // What comes again comes from whoever brings it now.
+        withdraw(actor, sequences)
+        var known = runs[actor] ?? []
+        if let last = known.last, last.session == session,
+            last.sequences.upperBound &+ 1 == sequences.lowerBound
+        {
+            known.removeLast()
+            known.append(Run(sequences: last.sequences.lowerBound...sequences.upperBound, session: session))
+        } else {
+            known.append(Run(sequences: sequences, session: session))
+        }
+        runs[actor] = known
+    }
+
+    /// These were not appended after all.
+    mutating func withdraw(_ actor: ActorID, _ sequences: ClosedRange<UInt64>) {
+        guard let known = runs[actor], known.contains(where: { $0.sequences.overlaps(sequences) }) else {
+            return
+        }
+        var left: [Run] = []
+        for run in known {
+            guard run.sequences.overlaps(sequences) else {
+                left.append(run)
+                continue
+            }
+            if run.sequences.lowerBound < sequences.lowerBound {
+                let before = run.sequences.lowerBound...sequences.lowerBound - 1
+                left.append(Run(sequences: before, session: run.session))
+            }
+            if run.sequences.upperBound > sequences.upperBound {
+                let behind = sequences.upperBound + 1...run.sequences.upperBound
+                left.append(Run(sequences: behind, session: run.session))
+            }
+        }
+        runs[actor] = left.isEmpty ? nil : left
+    }
+
+    /// Who has brought an operation; it is folded now, and those of its actor before it are not asked for
+    /// any more.
+    mutating func take(_ actor: ActorID, _ sequence: UInt64) -> UInt64? {
+        guard let known = runs[actor],
+            let place = known.firstIndex(where: { $0.sequences.contains(sequence) })
+        else { return nil }
+        let run = known[place]
+        if run.sequences.upperBound > sequence {
+            runs[actor]?[place].sequences = sequence + 1...run.sequences.upperBound
+        } else if known.count > 1 {
+            runs[actor]?.remove(at: place)
+        } else {
+            runs[actor] = nil
+        }
+        return run.session
+    }
+
+    /// A session has ended.
+    mutating func forget(_ session: UInt64) {
+        runs = runs.compactMapValues { known in
+            let left = known.filter { $0.session != session }
+            return left.isEmpty ? nil : left
+        }
+    }
+}

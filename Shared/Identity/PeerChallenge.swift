@@ -1,0 +1,60 @@
+import Crypto
+import Foundation
+
+/// What a server asks a peer to sign when a session begins, so that a token that names a peer key is of use
+/// to nobody but the key's holder (decision 0027).
+///
+/// It is good for one connection: whoever made it keeps it no longer than that, so that an answer to another
+/// one, heard anywhere, proves nothing.
+public struct PeerChallenge: Sendable, Equatable {
+    /// What is signed begins so: an answer is no signature of anything else that a peer key signs.
+    private static let purpose = "mimeo peer proof 1\n"
+    /// 32 random bytes.
+    private let nonce: [UInt8]
+
+    /// A new one.
+    public init() {
+        var generator = SystemRandomNumberGenerator()
+        nonce = (0..<Limits.challengeBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+
+    /// One that was received; nil for a text that is none.
+    public init?(_ text: String) {
+        guard text.utf8.count <= 2 * Limits.challengeBytes, let bytes = Base64URL.decode(text),
+            bytes.count == Limits.challengeBytes
+        else { return nil }
+        nonce = Array(bytes)
+    }
+
+    /// As it travels: 43 characters of base64url.
+    public var text: String { Base64URL.encode(nonce) }
+
+    /// The answer of a key's holder: 64 bytes, the two numbers of an ECDSA signature (P-256, SHA-256).
+    /// - Parameter token: the access token that the session begins under; for another it proves nothing.
+    public func answer(with key: PeerKey, databaseID: String, token: String) -> [UInt8] {
+        let signed = signedBytes(databaseID: databaseID, token: token)
+        guard let signature = try? key.privateKey.signature(for: signed) else {
+            preconditionFailure("a P-256 key always signs")
+        }
+        return Array(signature.rawRepresentation)
+    }
+
+    /// Whether an answer is that of the peer key's holder.
+    /// - Parameters:
+    ///   - answer: untrusted.
+    ///   - peerKey: `pk…`, as the token names it.
+    public func isAnswered(by answer: [UInt8], of peerKey: String, databaseID: String, token: String) -> Bool
+    {
+        guard answer.count == Limits.challengeAnswerBytes,
+            let key = try? PeerKey.publicKey(peerKey),
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: answer)
+        else { return false }
+        return key.isValidSignature(signature, for: signedBytes(databaseID: databaseID, token: token))
+    }
+
+    /// Purpose, nonce, SHA-256 of the token, database: all but the last of fixed length.
+    private func signedBytes(databaseID: String, token: String) -> Data {
+        Data(Self.purpose.utf8) + Data(nonce) + Data(SHA256.hash(data: Data(token.utf8)))
+            + Data(databaseID.utf8)
+    }
+}

@@ -1,0 +1,192 @@
+import CRDT
+import Foundation
+import Identity
+import OperationLog
+import Synchronization
+import Testing
+
+@testable import AttachmentStore
+
+@Suite("Who may read an attachment", .timeLimit(.minutes(2)))
+struct AttachmentRightsTests {
+    /// Writes documents to a log as one author, one operation each.
+    private final class Author: Sendable {
+        private let log: SQLiteOperationLog
+        private let actor: ActorID
+        private let state = Mutex<(sequence: UInt64, documents: [DocumentKey: Document])>((0, [:]))
+
+        init(_ log: SQLiteOperationLog, actor: UInt64 = 7) {
+            self.log = log
+            self.actor = ActorID(actor)
+        }
+
+        func write(_ collection: String, _ id: String, _ edit: (inout DocumentEditor) throws -> Void)
+            async throws
+        {
+            let key = DocumentKey(collection: collection, id: try DocumentID(.string(id)))
+            let operation = try state.withLock { state in
+                state.sequence += 1
+                let stamp = Stamp(time: state.sequence << 16, actor: actor)
+                var editor = DocumentEditor(document: state.documents[key] ?? Document(), stamp: stamp)
+                try edit(&editor)
+                state.documents[key] = editor.document
+                let delta = try #require(editor.pending.delta(stamp: stamp))
+                return CRDT.Operation(
+                    actor: actor, sequence: state.sequence, timestamp: stamp.time,
+                    changes: [.init(collection: collection, id: key.id, delta: delta.encoded())])
+            }
+            let outcome = try await log.append([AppendRequest(operation, authorKey: "k")], to: "cars")
+            guard case .appended? = outcome.first else {
+                throw OperationLogError(.corrupt, "not appended: \(outcome)")
+            }
+        }
+    }
+
+    private static func token(_ id: String) -> Value {
+        [AttachmentToken.marker: ["id": .string(id), "len": 4, "metadata": [:]]]
+    }
+
+    private func grant(_ queries: [String: [String]]) -> Grant {
+        let rules = AccessRules(queriesByCollection: queries)
+        return Grant(read: rules, write: rules, queryLanguage: 1)
+    }
+
+    @Test("whoever may read a document that refers to it, and whoever may read everything")
+    func byDocument() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let id = try #require(try await client.upload(.bytes(Array("blob".utf8))).stored?.id)
+            let author = Author(fixture.log)
+            try await author.write("cars", "own") { editor in
+                editor.create()
+                try editor.set(["papers", "photo"], Self.token(id))
+            }
+            let rows: [(grant: Grant, status: Int)] = [
+                (.everything, 200), (.readOnly, 200), (.nothing, 403),
+                (Grant(write: .everything), 403),
+                (grant(["cars": ["true"]]), 200), (grant(["cars": ["_id = 'own'"]]), 200),
+                (grant(["cars": ["_id = 'other'"]]), 404), (grant(["boats": ["true"]]), 404),
+                (grant(["boats": ["true"], "cars": ["_id = 'other'", "_id = 'own'"]]), 200),
+            ]
+            for row in rows {
+                let reader = client.with(token: fixture.token(row.grant))
+                for method in ["GET", "HEAD"] {
+                    #expect(try await reader.get(id, method: method).status == row.status, "\(row.grant)")
+                }
+            }
+            // Where nothing says what is there, there is nothing: the answers are the same to the byte.
+            let stranger = client.with(token: fixture.token(grant(["boats": ["true"]])))
+            let nowhere = String(repeating: "A", count: 43)
+            let (hidden, missing) = (try await stranger.get(id), try await stranger.get(nowhere))
+            #expect(hidden.status == 404 && hidden.body == missing.body && hidden.code == "BLOB-0102")
+            #expect(hidden.headers["etag"] == nil)
+            // Neither do a condition on what is known nor a range open it.
+            #expect(try await stranger.get(id, ["If-None-Match": "\"\(id)\""]).status == 404)
+            #expect(try await stranger.get(id, ["Range": "bytes=0-1"]).status == 404)
+            #expect(try await stranger.get("nonsense").status == 400)
+            // Another database has no such document.
+            let elsewhere = client.with(
+                token: fixture.token(grant(["cars": ["true"]]), key: fixture.otherKey))
+            #expect(try await elsewhere.get(id).status == 404)
+        }
+    }
+
+    @Test("as of now: from when a document refers to it until none does")
+    func asOfNow() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let id = try #require(try await client.upload(.bytes(Array("blob".utf8))).stored?.id)
+            let reader = client.with(token: fixture.token(grant(["cars": ["true"]])))
+            func status() async throws -> Int { try await reader.get(id).status }
+            let author = Author(fixture.log)
+            #expect(try await status() == 404)
+            try await author.write("cars", "a") { editor in
+                editor.create()
+                try editor.set(["photo"], Self.token(id))
+            }
+            #expect(try await status() == 200)
+            try await author.write("cars", "b") { editor in
+                editor.create()
+                try editor.set(["photo"], Self.token(id))
+            }
+            try await author.write("cars", "a") { try $0.set(["photo"], 1) }
+            #expect(try await status() == 200)
+            try await author.write("cars", "b") { $0.delete() }
+            // What a newer kind stands above is still there for who asks for the kind; unset it is gone.
+            try await author.write("cars", "a") { try $0.unset(["photo"]) }
+            #expect(try await status() == 404)
+            try await author.write("boats", "a") { editor in
+                editor.create()
+                try editor.set(["photo"], Self.token(id))
+            }
+            #expect(try await status() == 404)
+            try await author.write("cars", "b") { editor in
+                editor.create()
+                try editor.set(["text"], ["id": .string(id), "len": 4, "metadata": [:]])
+            }
+            #expect(try await status() == 404, "an object that is no ATTACHMENT refers to nothing")
+        }
+    }
+
+    @Test("what two wrote at once is read by who may read the document, both")
+    func concurrent() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            var ids: [String] = []
+            for (number, text) in ["one", "two"].enumerated() {
+                let id = try #require(try await client.upload(.bytes(Array(text.utf8))).stored?.id)
+                let author = Author(fixture.log, actor: UInt64(number) + 1)
+                try await author.write("cars", "a") { editor in
+                    editor.create()
+                    try editor.set(["photo"], Self.token(id))
+                }
+                ids.append(id)
+            }
+            let reader = client.with(token: fixture.token(grant(["cars": ["true"]])))
+            for id in ids { #expect(try await reader.get(id).status == 200) }
+        }
+    }
+
+    @Test("after more changes than are remembered all documents are looked through once more")
+    func manyChanges() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let id = try #require(try await client.upload(.bytes(Array("blob".utf8))).stored?.id)
+            let reader = client.with(token: fixture.token(grant(["cars": ["true"]])))
+            #expect(try await reader.get(id).status == 404)
+            let author = Author(fixture.log)
+            try await author.write("cars", "first") { editor in
+                editor.create()
+                try editor.set(["photo"], Self.token(id))
+            }
+            // One operation of as many documents as are remembered, so that the first is forgotten.
+            let stamp = Stamp(time: 1 << 16, actor: ActorID(9))
+            var editor = DocumentEditor(document: Document(), stamp: stamp)
+            editor.create()
+            let delta = try #require(editor.pending.delta(stamp: stamp)).encoded()
+            let changes = try (0..<Limits.rememberedChanges).map {
+                CRDT.Operation.Change(
+                    collection: "cars", id: try DocumentID(.int(Int64($0))), delta: delta)
+            }
+            let many = CRDT.Operation(
+                actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: changes)
+            _ = try await fixture.log.append([AppendRequest(many, authorKey: "k")], to: "cars")
+            #expect(try await reader.get(id).status == 200)
+        }
+    }
+
+    @Test("an upload is for whoever may write something")
+    func uploads() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let rows: [(grant: Grant, status: Int)] = [
+                (.everything, 200), (.readOnly, 403), (.nothing, 403),
+                (grant(["cars": ["_id = 'own'"]]), 200), (grant(["cars": []]), 403),
+            ]
+            for row in rows {
+                let writer = client.with(token: fixture.token(row.grant))
+                #expect(try await writer.upload(.bytes([1])).status == row.status, "\(row.grant)")
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+"""A TCP proxy on loopback that does what bad networks do: delay, throttle, drop, reset, half-open, corrupt.
+
+    proxy = FaultProxy(workspace, server.address)
+    proxy.rate = 20_000                   # bytes a second, each way
+    proxy.life = 10                       # each connection is reset after so many seconds
+    peer = Peer(workspace, "a", Through(server, proxy))
+
+It runs in a thread with an event loop of its own. Settings may change at any time and hold for open connections too.
+"""
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+
+CHUNK_BYTES = 16_384
+BUFFER_BYTES = 16_384
+"""What may be in flight here, and in the sockets below: what a slow link has taken is soon at the other end."""
+
+UP, DOWN = "up", "down"
+"""From the client to the server, and back."""
+
+
+class FaultProxy:
+    """Forwards each connection to `target`; `sent` counts the bytes delivered, by direction."""
+
+    def __init__(self, workspace, target, seed=1):
+        self.target = target
+        self.delay = 0.0
+        """Seconds between the arrival of bytes and their delivery."""
+        self.rate = None
+        """Bytes a second for each connection and direction; None for no bound."""
+        self.life = None
+        """Seconds after which a connection is reset; None for never."""
+        self.refusing = False
+        """Whether new connections are reset at once."""
+        self.corrupt = {UP: 0.0, DOWN: 0.0}
+        """The chance that a run of bytes has one bit turned over."""
+        self.spare_bytes = 0
+        """So many bytes of each direction of a connection are never corrupted: what an upgrade takes."""
+        self.sent = {UP: 0, DOWN: 0}
+        self.accepted = 0
+        self._dice = random.Random(seed)
+        self._links = set()
+        self._frozen = set()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._ready.wait(10)
+        workspace.on_close(self.close)
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def connections(self):
+        """How many are open now."""
+        return len(self._links)
+
+    def reset(self):
+        """Ends every connection with a RST to both ends."""
+        self._call(lambda: [link.reset() for link in list(self._links)])
+
+    def drop(self):
+        """Ends every connection with a FIN to both ends, in the middle of whatever they say."""
+        self._call(lambda: [link.close() for link in list(self._links)])
+
+    def freeze(self, *directions):
+        """Half-open: nothing is delivered any more in these directions (both by default), and nobody is told.
+
+        Connections that are made later are frozen too.
+        """
+        self._call(lambda: self._frozen.update(directions or (UP, DOWN)))
+
+    def thaw(self):
+        """Delivers again, what was held up first."""
+        self._call(self._frozen.clear)
+
+    def close(self):
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(10)
+
+    def _call(self, work):
+        done = threading.Event()
+
+        def run():
+            try:
+                work()
+            finally:
+                done.set()
+
+        self._loop.call_soon_threadsafe(run)
+        done.wait(10)
+
+    def _run(self):
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(
+            asyncio.start_server(self._accept, "127.0.0.1", 0, limit=BUFFER_BYTES))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        try:
+            self._loop.run_forever()
+        finally:
+            server.close()
+            for link in list(self._links):
+                link.reset()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()
+
+    async def _accept(self, reader, writer):
+        self.accepted += 1
+        link = _Link(self, writer)
+        if self.refusing:
+            return link.reset()
+        self._links.add(link)
+        try:
+            await link.run(reader)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            link.close()
+            self._links.discard(link)
+        return None
+
+
+class _Link:
+    """One connection, with its other half towards the target."""
+
+    def __init__(self, proxy, client):
+        self._proxy = proxy
+        self._writers = [client]
+        self._small_buffers(client)
+
+    @staticmethod
+    def _small_buffers(writer):
+        found = writer.get_extra_info("socket")
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            found.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        writer.transport.set_write_buffer_limits(high=0)
+
+    async def run(self, reader):
+        server_reader, server = await asyncio.open_connection(*self._proxy.target, limit=BUFFER_BYTES)
+        self._writers.append(server)
+        self._small_buffers(server)
+        ends = [asyncio.ensure_future(self._forward(reader, server, UP)),
+                asyncio.ensure_future(self._forward(server_reader, self._writers[0], DOWN))]
+        started = self._proxy._loop.time()
+        while not all(end.done() for end in ends):
+            await asyncio.wait(ends, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+            life = self._proxy.life
+            if any(end.done() and end.exception() for end in ends) or (
+                    life is not None and self._proxy._loop.time() - started > life):
+                self.reset()
+                break
+        for end in ends:
+            end.cancel()
+
+    async def _forward(self, reader, writer, direction):
+        proxy, passed = self._proxy, 0
+        while data := await reader.read(self._step()):
+            if proxy.delay:
+                await asyncio.sleep(proxy.delay)
+            while direction in proxy._frozen:
+                await asyncio.sleep(0.02)
+            if passed >= proxy.spare_bytes and proxy._dice.random() < proxy.corrupt[direction]:
+                place = proxy._dice.randrange(len(data))
+                turned = data[place] ^ (1 << proxy._dice.randrange(8))
+                data = data[:place] + bytes([turned]) + data[place + 1:]
+            writer.write(data)
+            await writer.drain()
+            passed += len(data)
+            proxy.sent[direction] += len(data)
+            if proxy.rate:
+                await asyncio.sleep(len(data) / proxy.rate)
+        writer.write_eof()
+
+    def _step(self):
+        rate = self._proxy.rate
+        return CHUNK_BYTES if not rate else max(256, min(CHUNK_BYTES, int(rate / 20)))
+
+    def reset(self):
+        for writer in self._writers:
+            found = writer.get_extra_info("socket")
+            try:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except OSError:
+                pass
+            writer.transport.abort()
+
+    def close(self):
+        for writer in self._writers:
+            writer.close()
+
+
+class Through:
+    """A server as somebody sees it who reaches it through a proxy."""
+
+    def __init__(self, server, proxy):
+        self._server = server
+        self.origin = proxy.origin
+        self.address = proxy.address
+
+    def __getattr__(self, name):
+        return getattr(self._server, name)
