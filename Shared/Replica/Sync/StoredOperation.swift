@@ -23,26 +23,24 @@ enum OperationPart: Equatable {
 
     /// `checksum`: of the states of the runs, one after the other.
     static func encode(_ parts: [OperationPart], checksum: UInt64) -> [UInt8] {
-        CBOR.encode(
-            .array(
-                [.int(Int64(bitPattern: checksum))]
-                    + parts.map { part in
-                        switch part {
-                        case .run(let table, let first, let count):
-                            .array([.int(table), .int(first), .int(count)])
-                        case .change(let change):
-                            .array([
-                                .string(change.collection), .binary(change.id.bytes), .binary(change.delta),
-                            ])
-                        }
-                    }))
+        var all: [Value] = [.int(Int64(bitPattern: checksum))]
+        for part in parts {
+            switch part {
+            case .run(let table, let first, let count):
+                all.append(.array([.int(table), .int(first), .int(count)]))
+            case .change(let change):
+                all.append(
+                    .array([.string(change.collection), .binary(change.id.bytes), .binary(change.delta)]))
+            }
+        }
+        return CBOR.encode(.array(all))
     }
 
     static func decode(_ bytes: [UInt8]) throws -> (parts: [OperationPart], checksum: UInt64) {
         guard case .array(let all)? = try? CBOR.decode(bytes), let checksum = all.first?.intValue else {
             throw StoredOperation.damaged
         }
-        let parts = try all.dropFirst().map { part in
+        let parts = try all.dropFirst().map { part -> OperationPart in
             guard let parts = part.arrayValue, parts.count == 3 else { throw StoredOperation.damaged }
             switch (parts[0], parts[1], parts[2]) {
             case (.int(let table), .int(let first), .int(let count)):
@@ -123,7 +121,7 @@ struct StoredOperation {
         _ table: Int64, _ first: Int64, _ count: Int64, _ position: UInt64, _ checksum: inout UInt64,
         _ database: Database
     ) throws -> [Operation.Change] {
-        let collection = try collection(table, database)
+        let collection = try Self.collection(table, database)
         let rows = try RawStatement(
             reused: """
                 SELECT id, position, state FROM documents_\(table) WHERE number >= ?1 AND number < ?1 + ?2
