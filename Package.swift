@@ -167,8 +167,8 @@ let checks: [Target] = [
     tests(
         "AuthGatewayTests",
         [
-            "AuthGateway", "ServiceKit", "OperationLog", "Identity", hummingbird, httpClient, crypto,
-            nioCore, logging,
+            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogDoubles", hummingbird,
+            httpClient, crypto, nioCore, logging,
         ]),
     tests(
         "AttachmentStoreTests",

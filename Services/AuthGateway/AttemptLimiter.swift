@@ -34,11 +34,12 @@ final class AttemptLimiter: Sendable {
 
     /// How an attempt has ended.
     enum Outcome: Sendable {
-        case succeeded
+        /// It succeeded, or failed through no fault of whoever asked.
+        case uncounted
         /// What was sent is wrong: counts for the address, and for the provider.
         case refused
-        /// There is nobody to ask, or no answer: counts for the address alone.
-        case unanswered
+        /// There is no such database or provider, and names are guessed too: counts for the address alone.
+        case unknown
     }
 
     private struct Window {
@@ -104,7 +105,7 @@ final class AttemptLimiter: Sendable {
                 let isEmpty = window.underWay == 0 && window.failures == 0
                 tables[source.kind]?[source] = isEmpty ? nil : window
             }
-            guard outcome != .succeeded else { return }
+            guard outcome != .uncounted else { return }
             Self.count(source, &tables, now)
             if outcome == .refused, let provider { Self.count(provider, &tables, now) }
         }

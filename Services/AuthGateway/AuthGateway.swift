@@ -98,7 +98,10 @@ public struct AuthGateway: ServicePart {
         // First of all the key, on everything that is sealed: with another one nothing is to be changed.
         try await state.sealer.begin()
         let found = try legacy.read()
-        try await state.prepare(found, configured: providers.databases.keys.sorted())
+        let configured = providers.databases.keys.sorted()
+        try await systemDatabase.waitingForLog {
+            try await self.state.prepare(found, configured: configured)
+        }
         if let found {
             // With what is in the log now: the file is the only other copy.
             guard state.hasTakenOver(found) else {
@@ -106,7 +109,9 @@ public struct AuthGateway: ServicePart {
             }
             try legacy.remove()
         }
-        for id in state.databaseIDs { try await registerDatabase(id) }
+        try await systemDatabase.waitingForLog {
+            for id in self.state.databaseIDs { try await self.registerDatabase(id) }
+        }
     }
 
     /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
@@ -152,9 +157,10 @@ public struct AuthGateway: ServicePart {
             limiter.end(from, at: to, outcome)
             return response
         } catch {
-            // Names of databases and providers are guessed like secrets. Who is revoked was who it says.
-            let isRevoked = (error as? AuthGatewayError)?.code == .loginRevoked
-            limiter.end(from, at: to, isRevoked ? .succeeded : .unanswered)
+            // Neither a webhook that is away nor a log that is says anything of who asks.
+            let code = (error as? AuthGatewayError)?.code
+            let isGuess = code == .databaseUnknown || code == .providerUnknown
+            limiter.end(from, at: to, isGuess ? .unknown : .uncounted)
             throw error
         }
     }
@@ -169,7 +175,7 @@ public struct AuthGateway: ServicePart {
                 metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
             return (LoginRefusal(clientInfo: clientInfo).response, .refused)
         case .accepted(let login):
-            return (try await accept(login, of: request, now), .succeeded)
+            return (try await accept(login, of: request, now), .uncounted)
         }
     }
 

@@ -19,7 +19,7 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case adminRefused = "AUTH-0407"
     /// 401: the user or the peer was revoked.
     case loginRevoked = "AUTH-0408"
-    /// 409: there is one already.
+    /// 409: there is one already, or another one than was read a moment ago.
     case exists = "AUTH-0409"
     /// 429: too many logins failed; `Retry-After` says when to come back.
     case tooManyAttempts = "AUTH-0410"

@@ -70,7 +70,8 @@ package final class SessionRights: Sendable {
 public enum RightsChange: Sendable {
     /// Nothing.
     case same
-    /// It may do this from now on.
+    /// It may do this from now on. A peer that applies the grant of its token goes on keeping back what that
+    /// forbids, until it has a newer one.
     case grant(Grant)
     /// It may do nothing any more: its session ends with `SYNC-0504` and this message.
     case ended(String)

@@ -35,6 +35,9 @@ public enum LogLimits {
     static let commitPatience = Duration.microseconds(200)
     /// How long it waits for one more call of those that came back: waking one more thread and a bit.
     static let commitGap = Duration.microseconds(50)
+    /// Callers that take turns in two groups, one on its way while the other one comes back: fewer are served
+    /// sooner by one commit for all of them.
+    static let callersInTurns = 16
     /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
     static let checkpointPages = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.

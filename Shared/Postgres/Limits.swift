@@ -25,11 +25,9 @@ public enum PostgresLimits {
     /// The least time between two notices of this process's appends to the others: each wakes three threads
     /// and two of the server's processes.
     static let noticeSpacing = Duration.milliseconds(5)
-    /// Groups of plain appends whose index entries may wait: whoever asks for a frontier reads as many rows,
-    /// some milliseconds of them.
-    static let unsettledGroups = 512
-    /// The same in operations: settling them takes some milliseconds under the lock.
-    static let unsettledOperations = 8_192
+    /// Plain appends whose index entries may wait, in operations and what they touched together: settling
+    /// them takes some twenty milliseconds under the lock, and whoever asks for a frontier reads the rows.
+    static let unsettledEntries = 32_768
     /// Actors of one database that a writer remembers, some 200 bytes each.
     static let knownActors = 65_536
 
@@ -45,6 +43,8 @@ public enum PostgresLimits {
     /// Bytes of operations, and of states read for them, that one transaction of a worker holds, unless one
     /// operation alone needs more: with the bodies and the statements some five times that in memory.
     static let batchBytes = 16 << 20
+    /// Documents in one statement of a worker: the server writes some while the next ones are printed.
+    static let writeDocuments = 256
     /// Bytes of states and bodies in one statement of a worker.
     static let writeBytes = 8 << 20
     /// Tables made or dropped in one transaction.

@@ -1,5 +1,7 @@
 /// The module's limits: name with unit, value, reason.
 public enum Limits {
+    /// Writes that a peer's own grant forbids and that one repair sets aside; about 200 bytes each.
+    static let refusalsAtOnce = 4_096
     /// The protocol version this build speaks.
     public static let protocolVersion: UInt64 = 3
     /// The oldest protocol version it still understands; with one that speaks it nothing newer is said.

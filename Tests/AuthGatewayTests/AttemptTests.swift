@@ -30,6 +30,32 @@ struct AttemptTests {
         }
     }
 
+    @Test("a webhook that fails counts for nobody who asks; names that nobody has do")
+    func othersFaults() async throws {
+        let webhook = Webhook(Webhook.Reply(status: 500, body: "{}"))
+        try await ServiceHost(parts: [webhook], listen: .anyLoopbackPort, logger: GatewayFixture.quiet).run {
+            hook async throws in
+            let gateway = try self.fixture.gateway(
+                providers: """
+                    {"databases": {"fleet": {"providers": {
+                    "my-auth": {"webhookUrl": "\(hook.origin)/hook"}}}}}
+                    """)
+            try await self.fixture.serving(gateway) { address async throws in
+                func body(_ provider: String) -> String {
+                    #"{"databaseID":"fleet","provider":"\#(provider)","token":"t"}"#
+                }
+                for _ in 0..<(Limits.failuresPerAddress + 5) {
+                    #expect(try await login(address, body("my-auth")).status == 503)
+                }
+                #expect(try await login(address, gateway.development.loginBody()).status == 200)
+                for _ in 0..<Limits.failuresPerAddress {
+                    #expect(try await login(address, body("nobody")).status == 404)
+                }
+                #expect(try await login(address, gateway.development.loginBody()).status == 429)
+            }
+        }
+    }
+
     /// A limiter whose time a test moves.
     private final class Bench: Sendable {
         private final class Clock: Sendable { let passed = Mutex(Duration.zero) }
@@ -48,7 +74,7 @@ struct AttemptTests {
         /// Whether an attempt may begin; it ends at once.
         func isAdmitted(_ source: AttemptLimiter.Source, at provider: AttemptLimiter.Source? = nil) -> Bool {
             guard (try? limiter.begin(source, at: provider)) != nil else { return false }
-            limiter.end(source, at: provider, .succeeded)
+            limiter.end(source, at: provider, .uncounted)
             return true
         }
 
@@ -86,7 +112,7 @@ struct AttemptTests {
         let bench = Bench()
         for _ in 0..<Limits.attemptsUnderWay { try bench.limiter.begin(.address("office")) }
         #expect(throws: AuthGatewayError.self) { try bench.limiter.begin(.address("office")) }
-        bench.limiter.end(.address("office"), .succeeded)
+        bench.limiter.end(.address("office"), .uncounted)
         #expect(bench.isAdmitted(.address("office")))
         // A guesser that sends all at once learns no more than one burst.
         for _ in 1..<Limits.attemptsUnderWay { bench.limiter.end(.address("office"), .refused) }
@@ -98,19 +124,19 @@ struct AttemptTests {
         // What is under way does not end with the window.
         bench.pass(Limits.attemptWindow)
         bench.limiter.end(.address("one"), .refused)
-        for _ in 2..<Limits.failuresPerAddress { bench.limiter.end(.address("one"), .succeeded) }
+        for _ in 2..<Limits.failuresPerAddress { bench.limiter.end(.address("one"), .uncounted) }
         #expect(bench.isAdmitted(.address("one")))
     }
 
-    @Test("what nobody answers counts for the address, and not for the provider")
-    func unanswered() {
+    @Test("a name that nobody has counts for the address, and not for the provider")
+    func unknown() {
         let bench = Bench()
         for number in 0..<Limits.failuresPerProvider {
-            bench.fail(.address("\(number % 50)"), at: provider, .unanswered)
+            bench.fail(.address("\(number % 50)"), at: provider, .unknown)
         }
         bench.fail(.address("a"), at: provider)
         #expect(bench.isAdmitted(.address("a"), at: provider))
-        for _ in 1..<Limits.failuresPerAddress { bench.fail(.address("a"), at: provider, .unanswered) }
+        for _ in 1..<Limits.failuresPerAddress { bench.fail(.address("a"), at: provider, .unknown) }
         #expect(!bench.isAdmitted(.address("a"), at: provider))
     }
 

@@ -17,7 +17,7 @@ final class GatewayFixture: Sendable {
     /// Attempts are all made at one moment, however long a test takes.
     private let started = ContinuousClock.now
     private let names = Mutex<[String]>([])
-    private let logs = Mutex<[ObjectIdentifier: SQLiteOperationLog]>([:])
+    private let logs = Mutex<[ObjectIdentifier: any OperationLog]>([:])
 
     deinit { try? FileManager.default.removeItem(atPath: root) }
 
@@ -29,10 +29,13 @@ final class GatewayFixture: Sendable {
     var registered: [String] { names.withLock { $0 } }
 
     /// A gateway over the log of this fixture, to be served.
-    /// - Parameter providers: the text of the file of providers.
+    /// - Parameters:
+    ///   - providers: the text of the file of providers.
+    ///   - wrap: puts something in front of the log.
     func gateway(
         providers: String? = nil, session: Duration = .seconds(3600), logger: Logger = GatewayFixture.quiet,
         now: @escaping @Sendable () -> Int64 = { GatewayFixture.now }, folder: String? = nil,
+        wrap: (SQLiteOperationLog) -> any OperationLog = { $0 },
         choosing choose: (inout AuthGateway.Options) -> Void = { _ in }
     ) throws -> AuthGateway {
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
@@ -45,8 +48,9 @@ final class GatewayFixture: Sendable {
             options.providers = path
         }
         choose(&options)
-        let log = try SQLiteOperationLog(path: logPath, logger: Self.quiet)
-        let system = SystemDatabase(log: log, folder: "\(root)/system", logger: Self.quiet)
+        let log = wrap(try SQLiteOperationLog(path: logPath, logger: Self.quiet))
+        let system = SystemDatabase(
+            log: log, folder: "\(root)/system", pause: .milliseconds(1), logger: Self.quiet)
         logs.withLock { $0[ObjectIdentifier(system)] = log }
         return try AuthGateway(
             folder: folder ?? self.folder, system: system, options: options, nowSeconds: now,

@@ -137,6 +137,92 @@ struct SealingTests {
         }
     }
 
+    @Test("of many changes and removals at once each is done whole or refused, by several gateways too")
+    func atOnce() async throws {
+        _ = try await fill()
+        let (one, two) = (try fixture.gateway(), try fixture.gateway())
+        try await fixture.serving(one) { first async throws in
+            try await self.fixture.serving(two) { second async throws in
+                for _ in 0..<4 {
+                    let statuses = try await withThrowingTaskGroup(of: (isChange: Bool, Int).self) { group in
+                        for address in [first, second, first, second] {
+                            let admin = try Admin(address, self.fixture)
+                            group.addTask { (true, try await admin.post("sealing-key", "").status) }
+                            group.addTask {
+                                (false, try await admin.delete("sealing-key/previous").status)
+                            }
+                        }
+                        return try await group.reduce(into: []) { $0.append($1) }
+                    }
+                    #expect(
+                        statuses.allSatisfy { ($0.isChange ? [201, 409] : [204, 404, 409]).contains($0.1) })
+                }
+                #expect(try await self.everythingOpens(one, first))
+                #expect(try await self.everythingOpens(two, second))
+            }
+        }
+        // The files alone open everything.
+        let after = try fixture.gateway()
+        try await fixture.serving(after) { address async throws in
+            #expect(try await self.everythingOpens(after, address))
+        }
+    }
+
+    @Test("where only the previous key is left, none is made beside it")
+    func lost() async throws {
+        _ = try await fill()
+        try write(read(key), previous)
+        try write(nil, key)
+        #expect { try fixture.gateway() } throws: { ($0 as? AuthGatewayError)?.code == .stateUnusable }
+        #expect(read(key) == nil)
+    }
+
+    @Test("gateways with files of their own go on through a change: the new key first opens, then seals")
+    func separateFiles() async throws {
+        let (old, new) = (SecretFile.random(), SecretFile.random())
+        _ = try? fixture.gateway()
+        let paths = ["one", "two"].map { "\(fixture.folder).\($0)" }
+        for path in paths { try write(old, path) }
+        let gateways = try paths.map { path in try fixture.gateway(choosing: { $0.secretsKey = path }) }
+        try await fixture.serving(gateways[0]) { first async throws in
+            try await self.fixture.serving(gateways[1]) { second async throws in
+                let admins = [try Admin(first, self.fixture), try Admin(second, self.fixture)]
+                var made = 0
+                func bothOpen() async throws -> Bool {
+                    for admin in admins {
+                        made += 1
+                        let id = "made\(made)"
+                        guard try await admin.post("databases", #"{"id":"\#(id)"}"#).status == 201 else {
+                            return false
+                        }
+                        for other in admins {
+                            guard try await other.get("databases/\(id)").status == 200 else { return false }
+                        }
+                    }
+                    return true
+                }
+                #expect(try await bothOpen())
+                for path in paths {
+                    try self.write(new, "\(path).previous")
+                    #expect(try await bothOpen())
+                }
+                for path in paths {
+                    try self.write(new, path)
+                    try self.write(old, "\(path).previous")
+                    #expect(try await bothOpen())
+                }
+            }
+        }
+        // The next start seals what is left under the old key; then it may go.
+        let again = try fixture.gateway(choosing: { $0.secretsKey = paths[0] })
+        try await fixture.serving(again) { _ in }
+        for path in paths { try write(nil, "\(path).previous") }
+        let last = try fixture.gateway(choosing: { $0.secretsKey = paths[1] })
+        try await fixture.serving(last) { address async throws in
+            #expect(try await Admin(address, self.fixture).get("databases/made1").status == 200)
+        }
+    }
+
     @Test("a change that ended between its first two steps is taken up again")
     func takenUp() async throws {
         _ = try await fill()

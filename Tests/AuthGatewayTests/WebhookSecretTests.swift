@@ -88,10 +88,36 @@ struct WebhookSecretTests {
         }
     }
 
+    @Test("of several that are made at once each is kept, or refused to whoever asked")
+    func atOnce() async throws {
+        try await serving(Webhook(Webhook.seedAnswer)) { admin, _ async throws in
+            let codes = try await withThrowingTaskGroup(of: (Int, String?).self) { group in
+                for _ in 0..<6 {
+                    group.addTask {
+                        let answer = try await admin.post(Self.path, "")
+                        return (answer.status, answer.object["id"])
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(codes.allSatisfy { [201, 409].contains($0.0) })
+            let made = codes.compactMap { $0.0 == 201 ? $0.1 : nil }
+            let kept = try await admin.get(Self.path).items("secrets").compactMap { $0["id"] }
+            #expect(!made.isEmpty && made.sorted() == kept.sorted())
+        }
+    }
+
     @Test("there are a few at most, only webhooks have them, and what is malformed is refused")
     func refusals() async throws {
         try await serving(Webhook(Webhook.seedAnswer)) { admin, _ async throws in
-            for body in [#"{"secret":"mine"}"#, #"{"notBefore":"soon"}"#, "[]", "{"] {
+            let now = GatewayFixture.now
+            for body in [
+                #"{"secret":"mine"}"#, #"{"notBefore":"soon"}"#, "[]", "{",
+                // Times in which nothing would sign.
+                #"{"notAfter":\#(now)}"#, #"{"notBefore":\#(now + 9),"notAfter":\#(now + 9)}"#,
+                #"{"notBefore":\#(now + 9),"retireOthersAt":\#(now + 8)}"#,
+                #"{"retireOthersAt":\#(now - 1)}"#,
+            ] {
                 #expect(try await admin.post(Self.path, body).code == "AUTH-0401")
             }
             for _ in 0..<Limits.signingSecrets {

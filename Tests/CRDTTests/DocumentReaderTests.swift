@@ -49,6 +49,30 @@ struct DocumentReaderTests {
     }
 
     @Test(
+        "every attachment that some reader sees is handed out: below maps, of concurrent writes, under others"
+    )
+    func attachments() throws {
+        func token(_ id: String) -> Value { [AttachmentToken.marker: ["id": .string(id), "len": 1]] }
+        var document = Document()
+        for (number, id) in ["one", "two"].enumerated() {
+            let stamp = Stamp(time: UInt64(number) + 1, actor: ActorID(UInt64(number)))
+            var editor = DocumentEditor(document: Document(), stamp: stamp)
+            try editor.set(["a"], token(id))
+            try editor.set(["deep", "er", "b\(number)"], token("below \(id)"))
+            try editor.set(["c"], ["id": .string("no attachment"), "len": 1, "metadata": [:]])
+            document.merge(editor.document)
+        }
+        var editor = DocumentEditor(document: document, stamp: Stamp(time: 9, actor: ActorID(9)))
+        try editor.set(["deep", "er", "b0"], 7)
+        try editor.unset(["deep", "er", "b1"])
+        var found: [String] = []
+        try editor.document.encoded().withUnsafeBytes { raw in
+            try DocumentReader(raw).root.forEachAttachment { found.append($0.id) }
+        }
+        #expect(found.sorted() == ["below one", "one", "two"])
+    }
+
+    @Test(
         "fields keep 2-byte offsets up to 65,535 bytes and take 4 bytes beyond",
         arguments: [-1, 0, 1, 70_000])
     func wideOffsets(_ excess: Int) throws {

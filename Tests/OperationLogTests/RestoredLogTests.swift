@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import Synchronization
 import Testing
 
 @testable import OperationLog
@@ -40,6 +41,42 @@ struct RestoredLogTests {
                 #expect(try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == 6)
                 let late = try await log.append([request(1, 6)], to: "db")
                 #expect(late == [.conflict(.differentContent(sequence: 6))])
+            })
+    }
+
+    @Test(
+        "no service writes on as the actor that it had leased, nor under a lease of before",
+        arguments: LogDriver.allCases)
+    func leases(driver: LogDriver) async throws {
+        let held = Mutex<ActorLease?>(nil)
+        let old: @Sendable () throws -> ActorLease = { try #require(held.withLock { $0 }) }
+        func append(_ sequence: UInt64, _ lease: ActorLease, _ log: any OperationLog) async throws
+            -> AppendOutcome
+        {
+            let record = request(lease.actor.rawValue, sequence).record
+            let request = AppendRequest(
+                record: record, authorKey: lease.authorKey, touches: [], lease: lease)
+            return try await log.append([request], to: "db")[0]
+        }
+        try await driver.withBackup(
+            first: { log in
+                let lease = try await log.lease("writing", of: 1, for: .seconds(3_600), in: "db")
+                held.withLock { $0 = lease }
+                #expect(try await append(1, try old(), log) == .appended(offset: 1))
+            },
+            later: { log in
+                // The log is where it was: what is held stays.
+                #expect(try await append(2, try old(), log) == .appended(offset: 2))
+                #expect(try await log.lease("writing", of: 1, for: .seconds(1), in: "db") == nil)
+                try await log.release(try old(), retiring: false, in: "db")
+                let again = try #require(await log.lease("writing", of: 1, for: .seconds(3_600), in: "db"))
+                #expect(again.actor == (try old()).actor)
+            },
+            restored: { log, _ in
+                #expect(try await append(2, try old(), log) == .conflict(.leaseLost))
+                let fresh = try #require(await log.lease("writing", of: 1, for: .seconds(3_600), in: "db"))
+                #expect(fresh.actor != (try old()).actor)
+                #expect(try await append(1, fresh, log) == .appended(offset: 2))
             })
     }
 

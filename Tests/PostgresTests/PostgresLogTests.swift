@@ -219,6 +219,64 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("what waits in the table of the fourth format is settled by the migration, once")
+    func migrationOfWaiting() async throws {
+        try await TestDatabase.use { url in
+            let connection = try Connection(url: url)
+            for step in PostgresLogSchema.steps.prefix(4) { try connection.run(step) }
+            try connection.run("INSERT INTO mimeo_log.format VALUES (4)")
+            let logID = LogID.random()
+            var hash = ChainHash.start(logID)
+            _ = try connection.query(
+                "SELECT mimeo_log.create_database('db', $1, $2)",
+                [.bytes(logID.bytes), .int8(Int64(bitPattern: hash))])
+            var contents: [Int64] = []
+            for sequence in 1...5 as ClosedRange<UInt64> {
+                let record = record(sequence < 5 ? 1 : 2, sequence < 5 ? sequence : 1).record
+                let content = ChainHash.content(record.bytes)
+                let digest = ChainHash.digest(
+                    actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
+                    contentHash: content)
+                hash = ChainHash.next(after: hash, digest: digest)
+                contents.append(Int64(bitPattern: content))
+                _ = try connection.query(
+                    "INSERT INTO mimeo_log.operations VALUES (1, $1, $2, $3, $4, $5, $6)",
+                    [
+                        .int8(Int64(sequence)), .int8(Int64(bitPattern: record.actor.rawValue)),
+                        .int8(Int64(record.sequence)), .int8(Int64(record.timestamp)),
+                        .int8(Int64(bitPattern: hash)), .bytes(record.bytes),
+                    ])
+            }
+            // Settled through 2; a group of two of actor 1, one of the new actor 2, and one long settled.
+            _ = try connection.query(
+                """
+                WITH home AS (UPDATE mimeo_log.databases SET head = 5, hash = $1, settled = 2),
+                known AS (INSERT INTO mimeo_log.actors VALUES (1, 1, 'key', 2, 1002, $2)),
+                kept AS (INSERT INTO mimeo_log.touched VALUES (1, 7, 2), (1, 8, 1))
+                INSERT INTO mimeo_log.unsettled VALUES
+                    (1, 0, 2, ARRAY[1], '{}', ARRAY[4], ARRAY[1004], ARRAY[$3], ARRAY[7, 9], ARRAY[2, 1]),
+                    (1, 1, 4, ARRAY[2], ARRAY['key'], ARRAY[1], ARRAY[1001], ARRAY[$4], ARRAY[9], ARRAY[1]),
+                    (1, 2, 0, ARRAY[1], '{}', ARRAY[1], ARRAY[1001], ARRAY[1], ARRAY[8], ARRAY[99])
+                """,
+                [.int8(Int64(bitPattern: hash)), .int8(contents[1]), .int8(contents[3]), .int8(contents[4])])
+            let log = try PostgresOperationLog(url: url)
+            let frontier = try await log.frontier(of: [ActorID(1), ActorID(2)], in: "db")
+            #expect(frontier.mapValues(\.sequence) == [ActorID(1): 4, ActorID(2): 1])
+            #expect(frontier.mapValues(\.authorKey) == [ActorID(1): "key", ActorID(2): "key"])
+            #expect(frontier[ActorID(1)]?.hash == UInt64(bitPattern: contents[3]))
+            let touched = try connection.query(
+                "SELECT string_agg(touch || '@' || \"offset\", ' ' ORDER BY touch) FROM mimeo_log.touched")
+            #expect(touched.text(0, 0) == "7@4 8@1 9@5")
+            #expect(
+                try await log.append([record(1, 4), record(2, 2)], to: "db").last == .appended(offset: 6))
+            #expect(try await log.append([record(1, 5)], to: "db") == [.appended(offset: 7)])
+            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 3, 4, 1, 2, 5])
+            let again = try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]
+            #expect(again?.sequence == 5 && again?.hash == ChainHash.content(Array("1/5".utf8)))
+            await log.close()
+        }
+    }
+
     @Test("what truncation removes is given back to the table for use")
     func tableSize() async throws {
         try await TestDatabase.use { url in

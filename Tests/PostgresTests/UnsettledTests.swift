@@ -4,7 +4,8 @@ import Testing
 
 @testable import Postgres
 
-/// Plain appends leave the tables of frontiers and touches behind (`WriterKnowledge`): nobody may notice.
+/// Plain appends leave the tables of frontiers and touches behind (`WriterKnowledge`): nobody may notice. The
+/// first group of a writer does not.
 @Suite(
     "The log in PostgreSQL: what waits to be settled",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
@@ -42,15 +43,15 @@ struct UnsettledTests {
         try await Self.use { log, other, tables in
             try await Self.append(1...5, of: 1, to: log)
             _ = try await log.append([record(2, 1), record(2, 2), record(1, 6)], to: "db")
-            let stored = try tables.query("SELECT coalesce(max(sequence), 0) FROM mimeo_log.actors")
-            #expect(stored.int8(0, 0) == 0, "nothing waits: this test shows nothing")
+            let stored = try tables.query("SELECT max(sequence), count(*) FROM mimeo_log.actors")
+            #expect(stored.int8(0, 0) == 1 && stored.int8(0, 1) == 1, "nothing waits: this shows nothing")
             for opening in [log, other] {
                 let frontier = try await opening.frontier(of: [1, 2, 3].map { ActorID($0) }, in: "db")
                 #expect(frontier[ActorID(1)]?.sequence == 6)
                 #expect(frontier[ActorID(1)]?.timestamp == 1_006)
                 #expect(frontier[ActorID(1)]?.hash == ChainHash.content(Array("1/6".utf8)))
                 #expect(frontier[ActorID(2)]?.sequence == 2)
-                #expect(frontier.count == 2)
+                #expect(frontier.mapValues(\.authorKey) == [ActorID(1): "key", ActorID(2): "key"])
             }
         }
     }
@@ -108,28 +109,96 @@ struct UnsettledTests {
         }
     }
 
-    @Test("there is never more of it than a bound, and its rows are used again", arguments: [1, 40])
+    @Test("there is never more of it than a bound", arguments: [200, 1_000])
     func bound(each: UInt64) async throws {
         try await Self.use { log, other, tables in
-            let groups = UInt64(PostgresLimits.unsettledGroups)
-            let rounds = each == 1 ? groups * 2 + 9 : UInt64(PostgresLimits.unsettledOperations) / each * 2
+            // Each operation touches one thing, so it counts twice.
+            let most = UInt64(PostgresLimits.unsettledEntries) / 2
+            let rounds = most / each * 2 + 8
+            var settled: Set<Int64> = []
             for round in 0..<rounds {
                 let first = round * each + 1
-                let requests = (first..<first + each).map { record(1, $0) }
+                let touch = Touch(rawValue: round % 7)
+                let requests = (first..<first + each).map { sequence in
+                    AppendRequest(record: record(1, sequence).record, authorKey: "key", touches: [touch])
+                }
                 #expect(try await log.append(requests, to: "db").last == .appended(offset: first + each - 1))
+                let row = try tables.query("SELECT head - settled, settled FROM mimeo_log.databases")
+                #expect(row.int8(0, 0) < most + each)
+                settled.insert(row.int8(0, 1))
             }
-            let rows = try tables.query(
+            #expect(settled.count == 3, "not settled at the first group and twice after it")
+            let table = try tables.query(
                 """
-                SELECT count(*), max(d.head - d.settled), max(a.sequence) FROM mimeo_log.unsettled u
-                JOIN mimeo_log.databases d ON d.number = u.database
-                JOIN mimeo_log.actors a ON a.database = u.database
+                SELECT a.sequence, d.settled, (SELECT max("offset") FROM mimeo_log.touched),
+                    (SELECT count(*) FROM mimeo_log.touched)
+                FROM mimeo_log.actors a, mimeo_log.databases d
                 """)
-            #expect(rows.int8(0, 0) <= Int64(groups))
-            #expect(rows.int8(0, 1) <= Int64(PostgresLimits.unsettledOperations) + Int64(each))
-            #expect(rows.int8(0, 2) > 0, "nothing was settled")
+            #expect(table.int8(0, 0) == table.int8(0, 1) && table.int8(0, 2) == table.int8(0, 1))
+            #expect(table.int8(0, 3) == 7)
             #expect(
                 try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == rounds * each)
             #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: rounds * each)])
+        }
+    }
+
+    @Test("what operations touched counts for the bound as they do")
+    func boundOfTouches() async throws {
+        try await Self.use { log, _, tables in
+            let touches = (0..<2_000 as Range<UInt64>).map { Touch(rawValue: $0) }
+            let most = PostgresLimits.unsettledEntries
+            for sequence in 1...UInt64(most / touches.count + 3) {
+                let request = AppendRequest(
+                    record: record(1, sequence).record, authorKey: "key", touches: touches)
+                #expect(try await log.append([request], to: "db") == [.appended(offset: sequence)])
+                let waiting = try tables.query(
+                    """
+                    SELECT coalesce(sum(array_length(o.touches, 1)), 0)::int8 FROM mimeo_log.operations o
+                    JOIN mimeo_log.databases d ON d.number = o.database AND o."offset" > d.settled
+                    """)
+                #expect(waiting.int8(0, 0) < Int64(most + touches.count))
+            }
+            let settled = try tables.query("SELECT settled FROM mimeo_log.databases")
+            #expect(settled.int8(0, 0) > 1, "nothing was settled")
+        }
+    }
+
+    @Test("an actor that is new while others wait is registered to its key, by whomever it is settled")
+    func newActors() async throws {
+        try await Self.use { log, other, tables in
+            try await Self.append(1...2, of: 1, to: log)
+            for actor in 2...4 as ClosedRange<UInt64> { try await Self.append(1...2, of: actor, to: log) }
+            _ = try await log.append([record(5, 1), record(6, 1), record(1, 3)], to: "db")
+            let waiting = try tables.query("SELECT count(*) FROM mimeo_log.actors").int8(0, 0)
+            #expect(waiting == 1, "nothing waits: this shows nothing")
+            let foreign = AppendRequest(record: record(5, 2).record, authorKey: "another", touches: [])
+            #expect(try await other.append([foreign], to: "db") == [.conflict(.foreignActor)])
+            let keys = try tables.query("SELECT count(*) FROM mimeo_log.actors WHERE key = 'key'")
+            #expect(keys.int8(0, 0) == 6)
+            // Known to the log, and new to a writer.
+            #expect(try await other.append([record(7, 1)], to: "db") == [.appended(offset: 12)])
+            #expect(try await other.append([record(5, 3)], to: "db") == [.gap(expected: 2)])
+            #expect(try await other.append([record(5, 2), record(8, 1)], to: "db").count == 2)
+            #expect(try await log.read("db", after: 0).map(\.offset) == Array(1...14))
+        }
+    }
+
+    @Test("what an operation of several touched, and which of a group touched it last, is settled as it was")
+    func touchesOfAGroup() async throws {
+        try await Self.use { log, other, tables in
+            try await Self.append(1...1, of: 1, to: log)
+            let lists: [[UInt64]] = [[1, 2], [], [2, 3, 4], [1], []]
+            let requests = lists.enumerated().map { number, touches in
+                AppendRequest(
+                    record: record(1, UInt64(number) + 2).record, authorKey: "key",
+                    touches: touches.map { Touch(rawValue: $0) })
+            }
+            _ = try await log.append(requests, to: "db")
+            // Settles, and changes nothing.
+            _ = try await other.append([record(1, 1)], to: "db")
+            let rows = try tables.query("SELECT touch, \"offset\" FROM mimeo_log.touched ORDER BY touch")
+            let found = (0..<rows.count).map { [rows.int8($0, 0), rows.int8($0, 1)] }
+            #expect(found == [[1, 5], [2, 4], [3, 4], [4, 4]])
         }
     }
 

@@ -1,6 +1,7 @@
 import CRDT
 import Foundation
 import Identity
+import OperationLog
 import Sync
 import Synchronization
 import Testing
@@ -55,6 +56,28 @@ struct PeerGrantTests {
             #expect(try peer.replica.latestRefusedCommits(10) == [2])
             await peer.sync.stop()
             await reader.sync.stop()
+        }
+    }
+
+    @Test("many such writes, between others, are set aside in a few steps, and the others arrive in order")
+    func many() async throws {
+        try await TestBench.run { bench in
+            let narrow = bench.token(grant: Grant(read: .everything, write: Self.boats))
+            let peer = try bench.peer(
+                "peer", token: narrow, writeRules: { AccessToken.claimedWriteRules(of: $0) })
+            var last: UInt64 = 0
+            for number in 0..<200 {
+                let collection = number % 2 == 0 ? "cars" : "boats"
+                last = try peer.execute("INSERT INTO \(collection) DOCUMENTS ({'_id': \(number)})")
+            }
+            peer.sync.start()
+            #expect(try await peer.isAcknowledged(last, within: .seconds(60)))
+            #expect(try peer.replica.latestRefusedCommits(1_000).count == 100)
+            let written = try await bench.log.read(TestBench.database, after: 0, limit: ReadLimit())
+            // The store's first actor, and the one or two that a repair has moved the rest to.
+            #expect(Set(written.map(\.actor)).count <= 3)
+            #expect(try peer.rows("SELECT * FROM boats").count == 100)
+            await peer.sync.stop()
         }
     }
 

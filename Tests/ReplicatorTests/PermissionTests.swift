@@ -108,7 +108,8 @@ struct PermissionTests {
 
     /// What every message of a session needs to be let: the rows above, or nothing but the session.
     private static let messages: [String: String] = [
-        "hello": "a token that counts, at the upgrade", "renewal": "a newer token of the same peer",
+        "hello": "a token that counts, at the upgrade, and the proof of the peer key that it names",
+        "renewal": "a newer token of the same peer key, or without one of the same user",
         "subscribe": "reading: some of the collection",
         "unsubscribe": "nothing", "subscriptionRefused": "sent by the server",
         "catchUp": "reading: each document", "operations": "reading: each document", "progress": "nothing",
@@ -122,6 +123,64 @@ struct PermissionTests {
     @Test("every message has a row")
     func complete() {
         #expect(FrameType.allCases.map { "\($0)" }.filter { Self.messages[$0] == nil } == [])
+    }
+
+    @Test("a session opens for each kind of identity as its cell says, for nobody else")
+    func identities() async throws {
+        try await SystemBench.run { bench, system in
+            let now = Authenticator.systemSeconds()
+            let elsewhere = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
+            _ = try await bench.log.createDatabase("elsewhere")
+            let key = APIKey()
+            try await system.write { writer in
+                try writer.put(DatabaseRecord(id: "elsewhere", createdAtSeconds: 1))
+                try writer.put(
+                    SigningKeyRecord(
+                        id: "elsewhere.1", publicKey: elsewhere.publicKey.compressedPoint, sealedPEM: "s",
+                        createdAtSeconds: 1))
+                try writer.put(
+                    APIKeyRecord(
+                        id: key.id, database: TestBench.database, name: "k", secretHash: key.secretHash,
+                        permissions: .everything, createdAtSeconds: 1, expiresAtSeconds: now + 3_600))
+                try writer.put(
+                    Revocation(
+                        database: TestBench.database, subject: .token, value: "gone", sinceSeconds: 1))
+            }
+            let strangers = TestBench(
+                folder: bench.folder, log: bench.log, key: elsewhere, address: bench.address)
+            let bound = bench.token(grant: .everything, peerKey: "own")
+            let nothing: TestBench.Proof = { _, _ in nil }
+            let cells: [(kind: String, credential: String, proof: TestBench.Proof, outcome: String)] = [
+                ("none", "", TestBench.proven, "401"), ("garbage", "nonsense", TestBench.proven, "401"),
+                ("expired", bench.token(validForSeconds: -120), TestBench.proven, "401"),
+                (
+                    "revoked", bench.token(grant: .everything, tokenID: "gone"), TestBench.proven, "401"
+                ),
+                // Its key is not among those that this bench believes.
+                (
+                    "another database's", strangers.token(database: "elsewhere", grant: .everything),
+                    TestBench.proven, "401"
+                ),
+                ("read only", bench.token(grant: .readOnly), TestBench.proven, "opens"),
+                ("everything", bench.token(grant: .everything), TestBench.proven, "opens"),
+                ("API key", key.text, TestBench.proven, "opens"),
+                ("another API key", APIKey().text, TestBench.proven, "401"),
+                ("admin credential", String(repeating: "A", count: 43), TestBench.proven, "401"),
+                ("peer key, proven", bound, TestBench.proven, "opens"),
+                ("peer key, not proven", bound, nothing, "SYNC-0505"),
+            ]
+            for cell in cells {
+                var found = "opens"
+                do {
+                    let frames = try await bench.converse(
+                        token: cell.credential, [], until: { !$0.isEmpty }, proof: cell.proof)
+                    found = frames.closeCode ?? found
+                } catch let error as WebSocketError {
+                    found = error.status.map { "\($0)" } ?? error.code.rawValue
+                }
+                #expect(found == cell.outcome, "\(cell.kind)")
+            }
+        }
     }
 
     private func seed(_ bench: TestBench) async throws {

@@ -1,4 +1,5 @@
 import CRDT
+import Synchronization
 import Testing
 
 @testable import Sync
@@ -65,20 +66,47 @@ struct OwnGrantTests {
         #expect(reads(session.receive(.frame(half.encoded()))).isEmpty)
         let rest = Frame.acknowledged([Frame.Acknowledgement(actor: Self.actor, sequence: 2)])
         #expect(reads(session.receive(.frame(rest.encoded()))) == [2])
-        let refused = session.receive(.ownOperations(actor: Self.actor, Array(all[2...])))
-        #expect(uploads(refused).isEmpty)
+        // From the first that is forbidden on everything is read, to its end: one repair sets all aside.
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, Array(all[2...])))) == [2])
+        let more = [try operation(5, "cars"), try operation(6, "boats")]
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, Array(all[2...])))) == [4])
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, more))) == [6])
+        let refused = session.receive(.ownOperations(actor: Self.actor, []))
+        #expect(uploads(refused).isEmpty && reads(refused).isEmpty)
         let repair = try #require(repairs(refused).first)
-        #expect(repair.refused.map(\.sequence) == [3])
-        #expect(repair.refused.map(\.error.code) == ["SYNC-0401"])
+        #expect(repair.refused.map(\.sequence) == [3, 5])
+        #expect(repair.refused.map(\.error.code) == ["SYNC-0401", "SYNC-0401"])
         #expect(repair.refused.first?.documents.map(\.collection) == ["boats", "cars"])
         #expect(repair.closed == [Self.actor] && repair.admitted == [Self.actor: 2])
     }
 
-    @Test("the first one is refused at once, and nothing of it leaves")
+    @Test("the first one of a new actor is refused, and nothing of it leaves")
     func first() throws {
         var session = session()
-        let actions = session.receive(.ownOperations(actor: Self.actor, [try operation(1, "cars")]))
+        let all = [try operation(1, "cars")]
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, all))) == [0])
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, all))) == [1])
+        let actions = session.receive(.ownOperations(actor: Self.actor, []))
         #expect(uploads(actions).isEmpty && repairs(actions).map { $0.refused.count } == [1])
+    }
+
+    @Test("a newer token that allows it lets it leave after all")
+    func allowedMeanwhile() throws {
+        final class Rules: Sendable {
+            let isWide = Atomic(false)
+        }
+        let rules = Rules()
+        var session = session(mayWrite: {
+            let isWide = rules.isWide.load(ordering: .relaxed)
+            return { isWide || $0.collection != "cars" }
+        })
+        let all = [try operation(1, "cars")]
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, all))) == [0])
+        #expect(reads(session.receive(.ownOperations(actor: Self.actor, all))) == [1])
+        rules.isWide.store(true, ordering: .relaxed)
+        let over = session.receive(.ownOperations(actor: Self.actor, []))
+        #expect(repairs(over).isEmpty && reads(over) == [0])
+        #expect(uploads(session.receive(.ownOperations(actor: Self.actor, all))) == [1])
     }
 
     @Test("without rules all is left to the server")

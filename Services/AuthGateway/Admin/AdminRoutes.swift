@@ -50,7 +50,7 @@ struct AdminRoutes: Sendable {
         let source = AttemptLimiter.Source.admin(
             AttemptLimiter.network(of: request.source(context, trustsProxy: trustsProxy)))
         try limiter.begin(source)
-        var outcome = AttemptLimiter.Outcome.succeeded
+        var outcome = AttemptLimiter.Outcome.uncounted
         defer { limiter.end(source, outcome) }
         let parts = (request.headers[.authorization] ?? "").split(separator: " ")
         guard parts.count == 2, parts[0].lowercased() == "bearer",

@@ -34,12 +34,21 @@ extension AdminRoutes {
     /// Adds one, and with `retireOthersAt` ends the others at that time: a rotation with an overlap.
     func createSecret(_ request: Request, _ provider: String, _ database: String) async throws -> Response {
         let body = try await AdminBody(request, known: ["notBefore", "notAfter", "retireOthersAt"])
-        var (configuration, secrets) = try configuration(provider, database)
+        let known = try configuration(provider, database)
+        var secrets = known.secrets
         guard secrets.count < Limits.signingSecrets else {
             throw AuthGatewayError(
                 .notPossible, "a webhook has at most \(Limits.signingSecrets) secrets; remove one first")
         }
+        let begin = max(try body.number("notBefore") ?? nowSeconds(), nowSeconds())
+        guard try body.number("notAfter") ?? .max > begin else {
+            throw AuthGatewayError(.requestMalformed, "notAfter is in the future, and behind notBefore")
+        }
         if let end = try body.number("retireOthersAt") {
+            guard end >= begin else {
+                throw AuthGatewayError(
+                    .requestMalformed, "retireOthersAt is not before the new secret signs: nothing would")
+            }
             secrets = secrets.map { secret in
                 let last = secret["notAfter"]?.intValue ?? .max
                 return Self.with(secret, "notAfter", .int(min(last, end)))
@@ -51,21 +60,23 @@ extension AdminRoutes {
         for name in ["notBefore", "notAfter"] {
             if let bound = try body.number(name) { made = Self.with(made, name, .int(bound)) }
         }
-        configuration = Self.with(configuration, "signingSecrets", .array(secrets + [made]))
-        try await state.putProvider(provider, of: database, configuration: configuration)
+        try await state.putProvider(
+            provider, of: database,
+            configuration: Self.with(known.value, "signingSecrets", .array(secrets + [made])),
+            inPlaceOf: known.record)
         // Told here and never again.
         return Self.made(Self.with(Self.shown(made), "secret", .string(text)))
     }
 
     func removeSecret(_ id: String, _ provider: String, _ database: String) async throws -> Response {
-        let (configuration, secrets) = try configuration(provider, database)
-        let rest = secrets.filter { Self.id(of: $0) != id }
-        guard rest.count < secrets.count else {
+        let known = try configuration(provider, database)
+        let rest = known.secrets.filter { Self.id(of: $0) != id }
+        guard rest.count < known.secrets.count else {
             throw AuthGatewayError(.recordUnknown, "there is no such secret")
         }
         try await state.putProvider(
             provider, of: database,
-            configuration: Self.with(configuration, "signingSecrets", .array(rest)))
+            configuration: Self.with(known.value, "signingSecrets", .array(rest)), inPlaceOf: known.record)
         return Response(status: .noContent)
     }
 
@@ -73,15 +84,15 @@ extension AdminRoutes {
     /// - Throws: `AUTH-0411` for one that the admin API has not made, `AUTH-0412` where it is no webhook.
     private func configuration(
         _ provider: String, _ database: String
-    ) throws(AuthGatewayError) -> (configuration: Value, secrets: [Value]) {
-        guard let configuration = try state.configuration(of: provider, in: database) else {
+    ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord, secrets: [Value]) {
+        guard let known = try state.configuration(of: provider, in: database) else {
             throw AuthGatewayError(
                 .recordUnknown, "there is no such provider, or the file of providers has it")
         }
-        guard configuration["webhookUrl"] != nil else {
+        guard known.value["webhookUrl"] != nil else {
             throw AuthGatewayError(.notPossible, "only a webhook has signing secrets")
         }
-        return (configuration, configuration["signingSecrets"]?.arrayValue ?? [])
+        return (known.value, known.record, known.value["signingSecrets"]?.arrayValue ?? [])
     }
 
     private static func shown(_ secret: Value) -> Value {

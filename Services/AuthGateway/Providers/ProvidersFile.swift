@@ -185,6 +185,7 @@ struct ProvidersFile: Sendable {
         }
         if let bound = members.values["notAfter"] {
             guard let seconds = bound.intValue else { throw members.wrong("notAfter") }
+            guard seconds > secret.notBefore else { throw members.wrong("notAfter") }
             secret.notAfter = seconds
         }
         return secret

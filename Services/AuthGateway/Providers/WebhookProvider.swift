@@ -142,6 +142,8 @@ final class WebhookProvider: Sendable {
         request.headers.add(name: "Accept", value: "application/json")
         if let signature = SigningSecret.header(body, secrets, nowSeconds: nowSeconds) {
             request.headers.add(name: SigningSecret.headerName, value: signature)
+        } else if !secrets.isEmpty {
+            warn("none of its signing secrets is valid at this time: it is asked without a signature")
         }
         request.body = .bytes(body)
         let response: HTTPClientResponse

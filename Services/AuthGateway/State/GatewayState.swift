@@ -62,8 +62,9 @@ final class GatewayState: Sendable {
     /// Takes over what the first version kept, and makes what is missing: the database of the first start,
     /// and those that are configured.
     func prepare(_ legacy: LegacyStateFile.State?, configured: [String]) async throws {
-        let (box, now) = (try sealer.box(), nowSeconds())
+        let now = nowSeconds()
         try await system.write { writer in
+            let box = try self.sealer.box()
             var hasFirst = self.first != nil
             for database in legacy?.databases ?? [] {
                 guard try writer.get(database.id, as: DatabaseRecord.self) == nil else { continue }
@@ -96,12 +97,12 @@ final class GatewayState: Sendable {
     /// - Throws: `AUTH-0409` when there is, or was, one of the id.
     func createDatabase(_ id: String, allowsDevelopment: Bool) async throws -> String? {
         let token = allowsDevelopment ? SecretFile.random() : nil
-        let record = Self.record(id, token, try sealer.box(), nowSeconds())
+        let now = nowSeconds()
         try await system.write { writer in
             guard try writer.get(id, as: DatabaseRecord.self) == nil else {
                 throw AuthGatewayError(.exists, "there is, or was, a database of this id")
             }
-            try writer.put(record)
+            try writer.put(Self.record(id, token, try self.sealer.box(), now))
         }
         return token
     }
@@ -211,7 +212,7 @@ final class GatewayState: Sendable {
         guard system.directory.database(databaseID) != nil else {
             throw AuthGatewayError(.databaseUnknown, "there is no such database")
         }
-        let (box, now) = (try sealer.box(), nowSeconds())
+        let now = nowSeconds()
         let made = Mutex(0)
         try await system.write { writer in
             var number = 1
@@ -224,8 +225,8 @@ final class GatewayState: Sendable {
                 }
                 number += 1
             }
-            try writer.put(
-                Self.record(try DatabaseSigningKey(databaseID: databaseID, number: number), box, now))
+            let key = try DatabaseSigningKey(databaseID: databaseID, number: number)
+            try writer.put(Self.record(key, try self.sealer.box(), now))
             made.withLock { $0 = number }
         }
         return made.withLock { $0 }
@@ -251,29 +252,40 @@ final class GatewayState: Sendable {
         }
     }
 
-    /// What a provider that was made by the admin API was made of; nil where there is none.
+    /// What a provider that was made by the admin API was made of, and its record; nil where there is none.
     /// - Throws: `AUTH-0505`.
-    func configuration(of name: String, in databaseID: String) throws(AuthGatewayError) -> Value? {
+    func configuration(
+        of name: String, in databaseID: String
+    ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord)? {
         let id = "\(databaseID)/\(name)"
         guard let record = system.directory.providers[id] else { return nil }
         let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
-        return try? JSONText.parse(Array(text.utf8))
+        guard let value = try? JSONText.parse(Array(text.utf8)) else { return nil }
+        return (value, record)
     }
 
     /// Makes a provider, or puts another configuration in place of what there is.
-    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none.
-    func putProvider(_ name: String, of databaseID: String, configuration: Value) async throws {
+    /// - Parameter known: what is to be replaced; nil replaces whatever there is.
+    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none, `AUTH-0409` where there is
+    ///   something else than what is to be replaced.
+    func putProvider(
+        _ name: String, of databaseID: String, configuration: Value, inPlaceOf known: ProviderRecord? = nil
+    ) async throws {
         let text = JSONText.print(configuration)
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
         let (kind, summary) = provider.summary
-        let record = ProviderRecord(
-            database: databaseID, name: name, kind: kind, summary: summary,
-            sealedConfiguration: try sealer.box().seal(text, at: Sealer.place("\(databaseID)/\(name)")))
+        let id = "\(databaseID)/\(name)"
         try await system.write { writer in
             guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
                 database.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
-            try writer.put(record)
+            if let known, try writer.get(known.id, as: ProviderRecord.self) != known {
+                throw AuthGatewayError(.exists, "somebody has changed the provider meanwhile; ask again")
+            }
+            try writer.put(
+                ProviderRecord(
+                    database: databaseID, name: name, kind: kind, summary: summary,
+                    sealedConfiguration: try self.sealer.box().seal(text, at: Sealer.place(id))))
         }
     }
 

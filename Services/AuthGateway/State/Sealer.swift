@@ -6,8 +6,9 @@ import Synchronization
 /// Seals and opens the secrets of the system database, and seals them anew when the key is changed
 /// (decision 0028).
 ///
-/// The keys are read from their files when something does not open, and before something is sealed: another
-/// gateway of the same files may have changed them. `known` guards what was read last.
+/// The keys are read from their files when something does not open, and when something is sealed, within the
+/// write that it is for: what comes in between, a resealing too, makes the write run again. Another gateway
+/// of the same files may have changed them. `known` guards what was read last.
 final class Sealer: Sendable {
     private let system: SystemDatabase
     private let key: SealingKey
@@ -71,6 +72,8 @@ final class Sealer: Sendable {
     /// - Returns: how many records were sealed anew.
     /// - Throws: `AUTH-0412`, `AUTH-0501`; what the log throws.
     func change() async throws -> Int {
+        let lock = try key.lock()
+        defer { withExtendedLifetime(lock) {} }
         try key.replace(logger: logger)
         _ = try box()
         return try await sealAnew()
@@ -79,11 +82,12 @@ final class Sealer: Sendable {
     /// Forgets the previous key.
     /// - Throws: `AUTH-0411` where there is none, `AUTH-0412` while something is sealed under it.
     func removePrevious() async throws {
+        let lock = try key.lock()
+        defer { withExtendedLifetime(lock) {} }
         guard key.isChanging else {
             throw AuthGatewayError(.recordUnknown, "there is no previous key")
         }
         try await system.refresh()
-        _ = try box()
         _ = try await sealAnew()
         guard outdated(try box()).isEmpty else {
             throw AuthGatewayError(.notPossible, "something is still sealed under the previous key")

@@ -19,12 +19,21 @@ struct SecretFile: Sendable {
     /// - Throws: `AUTH-0501` when the file cannot be read or made, `AUTH-0504` when others may read what is
     ///   the gateway's own, or it is too short.
     func text(logger: Logger) throws(AuthGatewayError) -> String {
-        if !exists {
-            guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) is not there") }
-            try make()
+        if let text = try read(logger: logger) { return text }
+        guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) is not there") }
+        try make()
+        guard let text = try read(logger: logger) else {
+            throw AuthGatewayError(.stateUnusable, "\(path) is not there")
         }
+        return text
+    }
+
+    /// The secret's text; nil where there is no such file. Makes none.
+    /// - Throws: as `text`.
+    func read(logger: Logger) throws(AuthGatewayError) -> String? {
         guard let content = FileManager.default.contents(atPath: path) else {
-            throw AuthGatewayError(.stateUnusable, "\(path) cannot be read")
+            guard !exists else { throw AuthGatewayError(.stateUnusable, "\(path) cannot be read") }
+            return nil
         }
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         if let mode = attributes?[.posixPermissions] as? Int, mode & 0o077 != 0 {

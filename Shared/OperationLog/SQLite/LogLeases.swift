@@ -1,8 +1,36 @@
 import CRDT
 import GRDB
+import Glibc
 
 /// Leases in the SQLite log. All times are Unix milliseconds of the machine's clock.
 enum LogLeases {
+    /// Looks whether the log is the file that it was when it was last opened. Another one is a copy: it may
+    /// have been put back to before writes of its leased actors. They are retired, and a lease that somebody
+    /// still holds is lost. A file that has never noted which it is has nothing to compare with.
+    static func arrive(_ db: Database, path: String) throws {
+        var found = stat()
+        guard stat(path, &found) == 0 else { return }
+        let here = [Int64(bitPattern: UInt64(found.st_dev)), Int64(bitPattern: UInt64(found.st_ino))]
+        guard try place(db) != here else { return }
+        try db.inTransaction(.immediate) {
+            // Another process may have noticed meanwhile.
+            let known = try place(db)
+            guard known != here else { return .rollback }
+            try db.execute(sql: "DELETE FROM home")
+            try db.execute(sql: "INSERT INTO home VALUES (?, ?)", arguments: StatementArguments(here))
+            if !known.isEmpty {
+                try db.execute(sql: "UPDATE leases SET actor = NULL, expires = 0, epoch = epoch + 1")
+            }
+            return .commit
+        }
+    }
+
+    /// Device and inode, as noted; empty where they never were.
+    private static func place(_ db: Database) throws -> [Int64] {
+        guard let row = try Row.fetchOne(db, sql: "SELECT device, inode FROM home") else { return [] }
+        return [row[0], row[1]]
+    }
+
     static func take(
         _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64,
         drawing random: () -> Int64

@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    static let steps = [version1, version2, version3]
+    static let steps = [version1, version2, version3, version4]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.
@@ -92,6 +92,11 @@ enum LogSchema {
             expires INTEGER NOT NULL,
             UNIQUE (database, purpose, slot)
         ) STRICT;
+        """
+
+    /// 4. `home` is where the file was last: see `LogLeases.arrive`.
+    private static let version4 = """
+        CREATE TABLE home (device INTEGER NOT NULL, inode INTEGER NOT NULL) STRICT;
         """
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.

@@ -59,14 +59,16 @@ public final class SQLiteOperationLog: OperationLog {
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
-            let (outcome, grown) = writer.commit(calls)
-            return (
-                outcome,
-                {
-                    if !grown.isEmpty { wakeFile.ring() }
-                    for head in grown { hub.announce(head.database, head: head.offset) }
-                }
-            )
+            {
+                let (outcome, grown) = writer.commit(calls)
+                return (
+                    outcome,
+                    {
+                        if !grown.isEmpty { wakeFile.ring() }
+                        for head in grown { hub.announce(head.database, head: head.offset) }
+                    }
+                )
+            }
         }
         watcher = ChangeWatcher(
             wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,
@@ -214,6 +216,7 @@ func openConnections(
             try LogSchema.settle(db)
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(LogLimits.checkpointPages)")
             try LogSchema.migrate(db, path: path)
+            try LogLeases.arrive(db, path: path)
         }
         configuration.readonly = true
         return (pool, try DatabaseQueue(path: path, configuration: configuration))

@@ -8,22 +8,33 @@ import Synchronization
 /// appender pays one fsync per call, and sixty-four share one.
 ///
 /// Invariants
-/// - At most one group is being committed; groups are formed in order of arrival and calls are never split.
+/// - Groups are formed in order of arrival, begun and finished in that order, and calls are never split. At
+///   most `groupsUnderWay` are begun and not finished.
 /// - A call is answered exactly once, and after its group's commit.
 /// - After a poisoned group nothing is committed any more: what is queued and what comes is refused.
 ///
-/// `state` guards queue and health. `commit` runs on `queue` only, which exists so that a blocking fsync
-/// never occupies a thread of the cooperative pool.
+/// `state` guards queue and health. Groups are begun and finished on `queue` only, which exists so that a
+/// blocking fsync never occupies a thread of the cooperative pool.
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
 /// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once. And those that were answered
 /// together come back together, but one after the other: while they do, the next group is not begun with the
 /// first of them alone, or every other sync would be for a few. Where a commit takes less time than they do,
-/// the next group is half of them: one half comes back while the other one is committed.
+/// the next group is half of them: one half comes back while the other one is committed. Where two groups may
+/// be under way, many callers take turns in any case, and each half is on its way when the other one is done.
 package final class GroupCommitter: Sendable {
-    /// Commits a group; `announce` tells readers of it, after its callers.
-    package typealias Commit = @Sendable ([AppendCall]) -> (outcome: GroupOutcome, announce: () -> Void)
+    /// Commits a group that was begun; `announce` tells readers of it, after its callers.
+    package typealias Finish = () -> (outcome: GroupOutcome, announce: () -> Void)
+    /// Begins to commit a group, without waiting for what becomes of it.
+    package typealias Begin = @Sendable ([AppendCall]) -> Finish
+
+    /// A group that was begun.
+    private struct UnderWay {
+        let group: [Pending]
+        let start: ContinuousClock.Instant
+        let finish: Finish
+    }
 
     private struct Pending {
         let call: AppendCall
@@ -41,7 +52,8 @@ package final class GroupCommitter: Sendable {
 
     private let gate: AdmissionGate
     private let queue: DispatchQueue
-    private let commit: Commit
+    private let groupsUnderWay: Int
+    private let begin: Begin
     private let state = Mutex(State())
     /// The same for whoever looks without the lock, which those that enqueue need: how many calls are
     /// pending, and whether nothing is taken any more. Written under the lock.
@@ -50,10 +62,13 @@ package final class GroupCommitter: Sendable {
     /// When the last drain ended.
     private let lastEnd = Mutex(ContinuousClock.now)
 
-    /// A committer of this gate; `commit` is called with non-empty groups, one at a time.
-    package init(gate: AdmissionGate, commit: @escaping Commit) {
+    /// A committer of this gate; `begin` is called with non-empty groups, and each is finished before another
+    /// one is begun, or with two under way, before another two are.
+    package init(gate: AdmissionGate, groupsUnderWay: Int = 1, begin: @escaping Begin) {
+        precondition(1...2 ~= groupsUnderWay, "groups cannot be committed \(groupsUnderWay) at a time")
         self.gate = gate
-        self.commit = commit
+        self.groupsUnderWay = groupsUnderWay
+        self.begin = begin
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
 
@@ -127,33 +142,73 @@ package final class GroupCommitter: Sendable {
     private func drain() {
         /// How long a call takes to come back after its answer, where all were waited for.
         var comingBack = Duration.zero
-        let isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
+        var isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
         defer { lastEnd.withLock { $0 = ContinuousClock.now } }
-        while let group = nextGroup() {
-            let start = ContinuousClock.now
-            let (outcome, announce) = commit(group.map(\.call))
+        /// How many call again and again, as far as can be told: those that were answered last, and all that
+        /// were under way or waited then.
+        var callers = 0
+        var behind: UnderWay?
+        while let current = behind ?? nextGroup(calls: share(of: callers)).map(start) {
+            let returning = callers - current.group.count
+            behind = isBusy ? startBehind(current, returning: max(0, returning)) : nil
+            let (outcome, announce) = current.finish()
             let end = ContinuousClock.now
-            switch outcome {
-            case .committed(let results):
-                let counts = "a group of \(group.count) calls had \(results.count) results"
-                precondition(results.count == group.count, counts)
-                for (pending, result) in zip(group, results) {
-                    pending.continuation.resume(with: result.mapError { $0 as any Error })
-                }
-            case .refused(let error):
-                for pending in group { pending.continuation.resume(throwing: error) }
-            case .poisoned(let error):
-                poison(error)
-                for pending in group { pending.continuation.resume(throwing: error) }
-            }
+            let (count, others) = (current.group.count, behind?.group.count ?? 0)
+            let waiting = pendingCount.load(ordering: .relaxed)
+            callers = count + others + waiting
+            answer(current.group, outcome)
             announce()
-            guard isBusy else { continue }
-            let callers = group.count + pendingCount.load(ordering: .relaxed)
-            if end - start < comingBack * callers {
-                _ = lookForMore(expected: (callers + 1) / 2)
-            } else if lookForMore(expected: group.count) {
-                comingBack = (ContinuousClock.now - end) / group.count
+            guard behind == nil else { continue }
+            guard isBusy else {
+                isBusy = waiting > 0
+                continue
             }
+            if takeTurns(callers) || end - current.start < comingBack * callers {
+                _ = lookForMore(expected: (callers + 1) / 2)
+            } else if lookForMore(expected: count) {
+                comingBack = (ContinuousClock.now - end) / count
+            }
+        }
+    }
+
+    /// Whether so many callers are served in two groups that are under way by turns.
+    private func takeTurns(_ callers: Int) -> Bool {
+        groupsUnderWay > 1 && callers >= LogLimits.callersInTurns
+    }
+
+    /// The calls of a group that so many callers share.
+    private func share(of callers: Int) -> Int { takeTurns(callers) ? (callers + 1) / 2 : .max }
+
+    private func start(_ group: [Pending]) -> UnderWay {
+        UnderWay(group: group, start: .now, finish: begin(group.map(\.call)))
+    }
+
+    /// Begins another group behind one that was begun, where many callers take turns.
+    /// - Parameter returning: how many calls are coming back.
+    private func startBehind(_ current: UnderWay, returning: Int) -> UnderWay? {
+        let count = current.group.count
+        guard takeTurns(count + max(returning, pendingCount.load(ordering: .relaxed))) else { return nil }
+        _ = lookForMore(expected: returning)
+        return state.withLock { state -> [Pending]? in
+            // The few that are early would have a commit of their own.
+            guard state.pending.count * 2 >= count else { return nil }
+            return takeGroup(&state, calls: share(of: count + state.pending.count))
+        }.map(start)
+    }
+
+    private func answer(_ group: [Pending], _ outcome: GroupOutcome) {
+        switch outcome {
+        case .committed(let results):
+            let counts = "a group of \(group.count) calls had \(results.count) results"
+            precondition(results.count == group.count, counts)
+            for (pending, result) in zip(group, results) {
+                pending.continuation.resume(with: result.mapError { $0 as any Error })
+            }
+        case .refused(let error):
+            for pending in group { pending.continuation.resume(throwing: error) }
+        case .poisoned(let error):
+            poison(error)
+            for pending in group { pending.continuation.resume(throwing: error) }
         }
     }
 
@@ -173,8 +228,9 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// The next group, or nil when there is none: then the drain ends and closers go on.
-    private func nextGroup() -> [Pending]? {
+    /// The next group, of at most so many calls, or nil when there is none: then the drain ends and closers
+    /// go on.
+    private func nextGroup(calls: Int) -> [Pending]? {
         typealias Closers = [CheckedContinuation<Void, Never>]
         let (group, closers) = state.withLock { state -> ([Pending]?, Closers) in
             guard !state.pending.isEmpty else {
@@ -182,13 +238,18 @@ package final class GroupCommitter: Sendable {
                 defer { state.closers = [] }
                 return (nil, state.closers)
             }
-            let count = groupSize(state.pending)
-            let group = Array(state.pending.prefix(count))
-            state.pending.removeFirst(count)
-            pendingCount.store(state.pending.count, ordering: .relaxed)
-            return (group, [])
+            return (takeGroup(&state, calls: calls), [])
         }
         for closer in closers { closer.resume() }
+        return group
+    }
+
+    /// Takes a group of at most so many calls from those that wait.
+    private func takeGroup(_ state: inout State, calls: Int) -> [Pending] {
+        let count = min(calls, groupSize(state.pending))
+        let group = Array(state.pending.prefix(count))
+        state.pending.removeFirst(count)
+        pendingCount.store(state.pending.count, ordering: .relaxed)
         return group
     }
 

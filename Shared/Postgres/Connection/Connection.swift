@@ -21,6 +21,8 @@ final class Connection {
     /// The names of statements the server has prepared, by their text.
     private var prepared: [String: String] = [:]
     private var lastStatement = 0
+    /// How many steps each `send` had whose `receive` is to come.
+    private var underWay: [Int] = []
 
     /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Time-outs and keep-alives
     /// that it does not name are ours.
@@ -93,28 +95,94 @@ final class Connection {
     /// that they open. If one fails, the server skips the others; what is open then is for the caller to roll
     /// back.
     func pipeline(_ steps: [Step]) throws(PostgresError) -> [Rows] {
-        forgetStatements(unlessRoomFor: steps.count)
-        var names: [String] = []
-        for step in steps { names.append(try prepare(step.sql, step.parameters)) }
-        guard PQenterPipelineMode(handle) == 1 else { throw failure() }
-        for (step, name) in zip(steps, names) {
-            let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
-                PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
+        precondition(underWay.isEmpty, "a pipeline would read the results of what was sent before")
+        try send(steps)
+        return try receive()
+    }
+
+    /// Sends steps as `body` makes them, and reads all results behind the last, as `pipeline` does: the
+    /// server works on one while the next one is made.
+    /// - Parameter kinds: a step of each statement that will be sent.
+    func pipeline(
+        of kinds: [Step], _ body: (_ send: (Step) throws(PostgresError) -> Void) throws -> Void
+    ) throws -> [Rows] {
+        precondition(underWay.isEmpty, "a pipeline would read the results of what was sent before")
+        try enterPipeline(kinds)
+        var count = 0
+        let made = Result {
+            try body { step throws(PostgresError) in
+                try put(step)
+                count += 1
             }
-            guard isSent == 1 else { throw failure() }
         }
+        try sync(count)
+        let results = Result { () throws(PostgresError) in try receive() }
+        try made.get()
+        return try results.get()
+    }
+
+    /// Prepares the statements of steps, so that they can be sent behind others.
+    func prepare(_ kinds: [Step]) throws(PostgresError) {
+        for kind in kinds { _ = try prepare(kind.sql, kind.parameters) }
+    }
+
+    /// Whether steps can be sent now: behind others only what is prepared.
+    func canSend(_ steps: [Step]) -> Bool {
+        underWay.isEmpty || steps.allSatisfy { prepared[$0.sql] != nil }
+    }
+
+    /// Sends steps without waiting for results, a transaction of their own unless one is open. Until
+    /// `receive` was called as often as this, nothing but these two may be.
+    func send(_ steps: [Step]) throws(PostgresError) {
+        precondition(canSend(steps), "a statement cannot be prepared while results are to come")
+        if underWay.isEmpty { try enterPipeline(steps) }
+        for step in steps { try put(step) }
+        try sync(steps.count)
+    }
+
+    private func enterPipeline(_ steps: [Step]) throws(PostgresError) {
+        forgetStatements(unlessRoomFor: steps.count)
+        for step in steps { _ = try prepare(step.sql, step.parameters) }
+        guard PQenterPipelineMode(handle) == 1 else { throw failure() }
+    }
+
+    private func put(_ step: Step) throws(PostgresError) {
+        let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
+            PQsendQueryPrepared(handle, prepared[step.sql], count, values, lengths, formats, 1)
+        }
+        guard isSent == 1 else { throw failure() }
+    }
+
+    private func sync(_ count: Int) throws(PostgresError) {
         guard PQpipelineSync(handle) == 1 else { throw failure() }
+        underWay.append(count)
+    }
+
+    /// The results of the first `send` whose results are to come. If a step failed, the server has skipped
+    /// those behind it in the same `send`.
+    func receive() throws(PostgresError) -> [Rows] {
         var results: [Rows] = []
         var firstFailure: PostgresError?
-        for _ in steps {
+        for _ in 0..<underWay.removeFirst() {
             do throws(PostgresError) { results.append(try nextResult()) } catch {
                 guard !error.isConnectionLost else { throw error }
                 firstFailure = firstFailure ?? error
             }
         }
-        guard let sync = PQgetResult(handle) else { throw failure() }
-        PQclear(sync)
-        guard PQexitPipelineMode(handle) == 1 else { throw failure() }
+        // The transaction ends here: what fails at its commit is said in place of the end, before it.
+        while true {
+            guard let result = PQgetResult(handle) else { throw failure() }
+            if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
+                PQclear(result)
+                break
+            }
+            do throws(PostgresError) { _ = try check(result) } catch {
+                guard !error.isConnectionLost else { throw error }
+                firstFailure = firstFailure ?? error
+            }
+            while let rest = PQgetResult(handle) { PQclear(rest) }
+        }
+        guard !underWay.isEmpty || PQexitPipelineMode(handle) == 1 else { throw failure() }
         if let firstFailure { throw firstFailure }
         return results
     }
@@ -226,20 +294,26 @@ final class Connection {
     ) -> Result {
         // One run of memory for all, so that every pointer stays good for the call. An empty value must not
         // be a null pointer, which would be NULL, nor stand behind the end.
-        var memory: [UInt8] = []
-        memory.reserveCapacity(parameters.reduce(1) { $0 + $1.size })
-        let starts = parameters.map { parameter in
-            let start = memory.count
-            parameter.encode(into: &memory)
-            return start
+        let lengths = parameters.map(\.size)
+        var starts: [Int] = []
+        var end = 0
+        for length in lengths {
+            starts.append(end)
+            end += length
         }
-        let lengths = zip(starts, starts.dropFirst() + [memory.count]).map { Int32($1 - $0) }
-        memory.append(0)
+        let memory = [UInt8](unsafeUninitializedCapacity: end + 1) { buffer, count in
+            guard let base = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
+            var cursor = Parameter.Cursor(base)
+            for parameter in parameters { parameter.encode(into: &cursor) }
+            precondition(cursor.place == base + end, "a parameter's size is not what was written")
+            cursor.put(UInt8(0))
+            count = end + 1
+        }
         return memory.withUnsafeBytes { raw in
             let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
             return body(
                 Int32(parameters.count), parameters.map { Oid($0.typeID) },
-                starts.map { start in base.map { $0 + start } }, lengths,
+                starts.map { start in base.map { $0 + start } }, lengths.map { Int32($0) },
                 [Int32](repeating: 1, count: parameters.count))
         }
     }

@@ -30,60 +30,88 @@ enum Parameter {
         }
     }
 
-    /// Bytes of the binary form.
+    /// Bytes of the binary form, exactly.
     var size: Int {
         switch self {
         case .int8: 8
         case .text(let text): text.utf8.count
         case .bytes(let bytes): bytes.count
-        case .int8Array(let numbers): 20 + 12 * numbers.count
-        case .textArray(let texts): texts.reduce(20) { $0 + 4 + $1.utf8.count }
+        case .int8Array(let numbers): Self.headSize(numbers.count) + 12 * numbers.count
+        case .textArray(let texts): texts.reduce(Self.headSize(texts.count)) { $0 + 4 + $1.utf8.count }
         case .bytesArray(let elements), .utf8Array(let elements):
-            elements.reduce(20) { $0 + 4 + $1.count }
+            elements.reduce(Self.headSize(elements.count)) { $0 + 4 + $1.count }
         }
     }
 
-    /// Appends the binary form.
-    func encode(into bytes: inout [UInt8]) {
+    /// Bytes of an array before its elements.
+    private static func headSize(_ count: Int) -> Int { count == 0 ? 12 : 20 }
+
+    /// Writes the binary form, `size` bytes.
+    func encode(into cursor: inout Cursor) {
         switch self {
-        case .int8(let number): Self.put(number, into: &bytes)
-        case .text(let text): bytes += text.utf8
-        case .bytes(let value): bytes += value
+        case .int8(let number): cursor.put(number)
+        case .text(let text): cursor.put(text)
+        case .bytes(let value): cursor.put(value)
         case .int8Array(let numbers):
-            Self.array(TypeID.int8, numbers, into: &bytes) { number, bytes in
-                Self.put(Int32(8), into: &bytes)
-                Self.put(number, into: &bytes)
+            cursor.begin(TypeID.int8, count: numbers.count)
+            for number in numbers {
+                cursor.put(Int32(8))
+                cursor.put(number)
             }
         case .textArray(let texts):
-            Self.array(TypeID.text, texts, into: &bytes) { text, bytes in
-                Self.put(Int32(text.utf8.count), into: &bytes)
-                bytes += text.utf8
+            cursor.begin(TypeID.text, count: texts.count)
+            for text in texts {
+                cursor.put(Int32(text.utf8.count))
+                cursor.put(text)
             }
-        case .bytesArray(let blobs): Self.array(TypeID.bytea, blobs, into: &bytes, Self.element)
-        case .utf8Array(let texts): Self.array(TypeID.text, texts, into: &bytes, Self.element)
+        case .bytesArray(let elements): cursor.put(elements, of: TypeID.bytea)
+        case .utf8Array(let elements): cursor.put(elements, of: TypeID.text)
         }
     }
 
-    private static func put(_ number: some FixedWidthInteger, into bytes: inout [UInt8]) {
-        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
-    }
+    /// A place in memory that has room for what is put there.
+    struct Cursor {
+        private(set) var place: UnsafeMutableRawPointer
 
-    private static func element(_ value: [UInt8], into bytes: inout [UInt8]) {
-        put(Int32(value.count), into: &bytes)
-        bytes += value
-    }
+        init(_ place: UnsafeMutableRawPointer) { self.place = place }
 
-    /// One dimension, no nulls: dimensions, null flag, element type, length, lower bound, then the elements.
-    private static func array<Element>(
-        _ elementType: UInt32, _ elements: [Element], into bytes: inout [UInt8],
-        _ encode: (Element, inout [UInt8]) -> Void
-    ) {
-        put(Int32(elements.isEmpty ? 0 : 1), into: &bytes)
-        put(Int32(0), into: &bytes)
-        put(elementType, into: &bytes)
-        guard !elements.isEmpty else { return }
-        put(Int32(elements.count), into: &bytes)
-        put(Int32(1), into: &bytes)
-        for element in elements { encode(element, &bytes) }
+        mutating func put(_ number: some FixedWidthInteger) {
+            place.storeBytes(of: number.bigEndian, as: type(of: number))
+            place += MemoryLayout.size(ofValue: number)
+        }
+
+        mutating func put(_ bytes: [UInt8]) {
+            bytes.withUnsafeBytes { raw in
+                if let base = raw.baseAddress { place.copyMemory(from: base, byteCount: raw.count) }
+            }
+            place += bytes.count
+        }
+
+        mutating func put(_ text: String) {
+            var text = text
+            text.withUTF8 { utf8 in
+                if let base = utf8.baseAddress { place.copyMemory(from: base, byteCount: utf8.count) }
+                place += utf8.count
+            }
+        }
+
+        /// The head of an array of one dimension without nulls: dimensions, null flag, element type, and
+        /// unless it is empty, length and lower bound.
+        mutating func begin(_ elementType: UInt32, count: Int) {
+            put(Int32(count == 0 ? 0 : 1))
+            put(Int32(0))
+            put(elementType)
+            guard count > 0 else { return }
+            put(Int32(count))
+            put(Int32(1))
+        }
+
+        mutating func put(_ elements: [[UInt8]], of elementType: UInt32) {
+            begin(elementType, count: elements.count)
+            for element in elements {
+                put(Int32(element.count))
+                put(element)
+            }
+        }
     }
 }

@@ -13,6 +13,12 @@ final class Rows {
     /// How many rows there are.
     var count: Int { Int(PQntuples(result)) }
 
+    /// Whether this is what a change says, that answers no rows.
+    var isChange: Bool { PQresultStatus(result) == PGRES_COMMAND_OK }
+
+    /// How many rows a change has written.
+    var written: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+
     /// Whether the value is NULL.
     func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(result, Int32(row), Int32(column)) == 1 }
 

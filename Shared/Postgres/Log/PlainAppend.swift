@@ -2,8 +2,8 @@ import CRDT
 import OperationLog
 
 /// One database's part of a group when every operation is plain: without condition and lease, and each
-/// actor's operations in one run. Most groups are, and the server takes such a one with a few statements for
-/// all of it (`mimeo_log.append_plain`), where `mimeo_log.append` decides operation by operation.
+/// actor's operations in one run. Most groups are, and the server takes such a one with a statement or two
+/// for all of it, where `mimeo_log.append` decides operation by operation.
 struct PlainAppend {
     /// The operations of one actor in the group: the places of the first and the last.
     private struct Run {
@@ -11,24 +11,30 @@ struct PlainAppend {
         var last: Int
     }
 
+    /// What is sent behind a head that the writer knows.
+    struct Following {
+        /// The statement, which counts the operations that it has written.
+        let step: Connection.Step
+        /// The chain hash behind them.
+        let hash: UInt64
+        /// The head before them.
+        let before: UInt64
+        /// The actors that the statement compares, since the writer does not know them.
+        let strangers: [ActorID]
+    }
+
     private let operations: [PreparedOperation]
-    /// Those of actors that the writer does not know come first.
     private var runs: [Run] = []
-    /// How many of the runs are of actors that the writer does not know.
-    private var strangers = 0
-    /// What was touched, and by which of the operations last, from 1.
-    private var touched: [Touch: Int64] = [:]
-    /// The head as the writer knows it, -1 where it knows none, and where the group's row is to wait.
-    private var head: Int64 = -1
-    private var slot: Int64 = 0
 
     /// How many operations.
     var count: Int { operations.count }
+    /// How many operations, and what they touched, together.
+    var entries: Int { operations.reduce(count) { $0 + $1.touches.count } }
     /// The last operation of each actor.
     var lasts: some Sequence<PreparedOperation> { runs.lazy.map { operations[$0.last] } }
 
     /// Nil when `mimeo_log.append` has to decide.
-    init?(_ operations: [PreparedOperation], knowing known: WriterKnowledge?) {
+    init?(_ operations: [PreparedOperation]) {
         self.operations = operations
         var places: [ActorID: Int] = [:]
         places.reserveCapacity(operations.count)
@@ -44,35 +50,24 @@ struct PlainAppend {
                 places[operation.record.actor] = runs.count
                 runs.append(Run(first: number, last: number))
             }
-            for touch in operation.touches { touched[touch] = Int64(number + 1) }
         }
-        strangers = runs.count
-        guard let known else { return }
-        var unknown: [Run] = []
-        var familiar: [Run] = []
-        for run in runs {
-            switch known.fits(operations[run.first]) {
-            case .some(true): familiar.append(run)
-            case .some(false): return nil
-            case nil: unknown.append(run)
-            }
-        }
-        runs = unknown + familiar
-        strangers = unknown.count
-        head = Int64(bitPattern: known.head)
-        slot = Int64(known.slot)
     }
 
-    /// The statement; answers the head before, or NULL when `mimeo_log.append` has to decide after all.
-    func step(_ database: String) -> Connection.Step {
-        guard operations.count > 1 || strangers > 0 || slot == 0 else { return single(database) }
+    /// For a writer that does not know the head: the server locks, compares, writes and settles. No row when
+    /// `mimeo_log.append` has to decide after all; else the database's number, and head and chain hash
+    /// before.
+    func lockingStep(_ database: String) -> Connection.Step {
+        var touched: [Touch: Int64] = [:]
+        for (number, operation) in operations.enumerated() {
+            for touch in operation.touches { touched[touch] = Int64(number + 1) }
+        }
         return Connection.Step(
             """
-            SELECT mimeo_log.append_plain(
-                $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+            SELECT home_number, head_before, hash_before FROM mimeo_log.append_plain(
+                $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             """,
             [
-                .text(database), .int8(head), .int8(slot), .int8(Int64(strangers)),
+                .text(database),
                 .int8Array(runs.map { Int64(bitPattern: operations[$0.first].record.actor.rawValue) }),
                 .textArray(runs.map { operations[$0.first].authorKey }),
                 .int8Array(runs.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
@@ -82,36 +77,159 @@ struct PlainAppend {
                 .int8Array(operations.map { Int64(bitPattern: $0.record.actor.rawValue) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.record.sequence) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.record.timestamp) }),
-                .int8Array(folds), .bytesArray(operations.map(\.record.bytes)),
+                .int8Array(operations.map { Int64(bitPattern: $0.contentHash) }),
+                .int8Array(hashes(after: 0)), .bytesArray(operations.map(\.record.bytes)),
                 .int8Array(touched.map { Int64(bitPattern: $0.key.rawValue) }),
                 .int8Array(touched.map(\.value)),
             ])
     }
 
-    /// The same for one operation of an actor that the writer knows.
-    private func single(_ database: String) -> Connection.Step {
+    /// The chain hash behind the last operation, from the one before the first.
+    func hash(after start: UInt64) -> UInt64 {
+        operations.reduce(start) { ChainHash.next(after: $0, digest: $1.digest) }
+    }
+
+    /// For a writer that knows the head: one statement that writes nothing unless that still is the head, and
+    /// the actors that the writer does not know stand where their runs begin.
+    /// - Parameter unsure: actors of which the writer has sent operations without knowing them, and not read
+    ///   yet whether they were appended.
+    /// - Returns: nil when an actor that the writer knows does not stand where its run begins, or is one of
+    ///   those.
+    func following(_ known: WriterKnowledge, unsure: Set<ActorID>) -> Following? {
+        if !unsure.isEmpty, runs.contains(where: { unsure.contains(operations[$0.first].record.actor) }) {
+            return nil
+        }
+        var strangers: [Run] = []
+        for run in runs {
+            switch known.fits(operations[run.first]) {
+            case .some(true): continue
+            case .some(false): return nil
+            case nil: strangers.append(run)
+            }
+        }
+        let hashes = hashes(after: known.hash)
+        let (hash, head) = (hashes[count - 1], Int64(bitPattern: known.head))
+        let place: [Parameter] = [
+            .int8(known.number), .int8(head + Int64(count)), .int8(hash), .int8(head),
+            .int8(Int64(bitPattern: known.hash)),
+        ]
+        func following(_ sql: String, _ parameters: [Parameter]) -> Following {
+            Following(
+                step: Connection.Step(sql, parameters), hash: UInt64(bitPattern: hash), before: known.head,
+                strangers: strangers.map { operations[$0.first].record.actor })
+        }
+        guard count > 1 || !strangers.isEmpty else { return following(Self.one, place + single) }
+        var parameters = place + columns(hashes)
+        guard !strangers.isEmpty else { return following(Self.many, parameters) }
+        var keys = Array(repeating: "", count: count)
+        for run in strangers { keys[run.first] = operations[run.first].authorKey }
+        parameters += [
+            .textArray(keys),
+            .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.actor.rawValue) }),
+            .textArray(strangers.map { operations[$0.first].authorKey }),
+            .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
+        ]
+        return following(Self.manyOfStrangers, parameters)
+    }
+
+    // MARK: the statements
+
+    private static let one = """
+        WITH home AS (
+            UPDATE mimeo_log.databases d SET head = $2, hash = $3
+            WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 RETURNING d.number
+        )
+        INSERT INTO mimeo_log.operations
+            (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches)
+        SELECT home.number, $2, $6, $7, $8, $3, $9, $10, $11 FROM home
+        """
+
+    private static let many = """
+        WITH home AS (
+            UPDATE mimeo_log.databases d SET head = $2, hash = $3
+            WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 RETURNING d.number
+        )
+        INSERT INTO mimeo_log.operations
+            (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches)
+        SELECT home.number, $4 + o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
+            $12[o.first : o.last]
+        FROM home, unnest($6, $7, $8, $9, $10, $11, $13, $14) WITH ORDINALITY
+            AS o (actor, sequence, stamp, hash, bytes, content, first, last, place)
+        """
+
+    /// The row of an actor's first operation has its key, for whoever settles it.
+    private static let manyOfStrangers = """
+        WITH home AS (
+            UPDATE mimeo_log.databases d SET head = $2, hash = $3
+            WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 AND NOT EXISTS (
+                SELECT 1 FROM unnest($16, $17, $18) AS w (actor, key, first)
+                LEFT JOIN mimeo_log.actors a ON a.database = $1 AND a.actor = w.actor
+                WHERE CASE WHEN a.actor IS NULL THEN w.first <> 1
+                    ELSE a.key <> w.key OR a.sequence <> w.first - 1 END
+            ) RETURNING d.number
+        )
+        INSERT INTO mimeo_log.operations
+            (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches, key)
+        SELECT home.number, $4 + o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
+            $12[o.first : o.last], o.key
+        FROM home, unnest($6, $7, $8, $9, $10, $11, $13, $14, $15) WITH ORDINALITY
+            AS o (actor, sequence, stamp, hash, bytes, content, first, last, key, place)
+        """
+
+    /// A step of each of them, for a connection to prepare: behind another group only what is prepared is
+    /// sent.
+    static var kinds: [Connection.Step] {
+        let number = Parameter.int8(0)
+        let numbers = Parameter.int8Array([])
+        let place = [number, number, number, number, number]
+        let columns = [
+            numbers, numbers, numbers, numbers, .bytesArray([]), numbers, numbers, numbers, numbers,
+        ]
+        return [
+            Connection.Step(one, place + [number, number, number, .bytes([]), number, numbers]),
+            Connection.Step(many, place + columns),
+            Connection.Step(
+                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers]),
+        ]
+    }
+
+    private var single: [Parameter] {
         let operation = operations[0]
-        return Connection.Step(
-            "SELECT mimeo_log.append_next($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-            [
-                .text(database), .int8(head), .int8(slot),
-                .int8(Int64(bitPattern: operation.record.actor.rawValue)), .text(operation.authorKey),
-                .int8(Int64(bitPattern: operation.record.sequence)),
-                .int8(Int64(bitPattern: operation.record.timestamp)),
-                .int8(Int64(bitPattern: operation.contentHash)), .int8(Int64(bitPattern: operation.digest)),
-                .bytes(operation.record.bytes),
-                .int8Array(touched.map { Int64(bitPattern: $0.key.rawValue) }),
-                .int8Array(touched.map(\.value)),
-            ])
+        return [
+            .int8(Int64(bitPattern: operation.record.actor.rawValue)),
+            .int8(Int64(bitPattern: operation.record.sequence)),
+            .int8(Int64(bitPattern: operation.record.timestamp)), .bytes(operation.record.bytes),
+            .int8(Int64(bitPattern: operation.contentHash)),
+            .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
+        ]
     }
 
-    /// What each operation and those before it add to the chain. A step of the chain rotates and XORs, so a
-    /// hash is the one before the group, rotated once per operation, XOR this.
-    private var folds: [Int64] {
-        var fold: UInt64 = 0
+    /// The columns of all operations; what each touched is a slice of what all did.
+    private func columns(_ hashes: [Int64]) -> [Parameter] {
+        var touches: [Int64] = []
+        var (firsts, lasts): ([Int64], [Int64]) = ([], [])
+        for operation in operations {
+            firsts.append(Int64(touches.count + 1))
+            touches += operation.touches.lazy.map { Int64(bitPattern: $0.rawValue) }
+            lasts.append(Int64(touches.count))
+        }
+        return [
+            .int8Array(operations.map { Int64(bitPattern: $0.record.actor.rawValue) }),
+            .int8Array(operations.map { Int64(bitPattern: $0.record.sequence) }),
+            .int8Array(operations.map { Int64(bitPattern: $0.record.timestamp) }),
+            .int8Array(hashes), .bytesArray(operations.map(\.record.bytes)),
+            .int8Array(operations.map { Int64(bitPattern: $0.contentHash) }), .int8Array(touches),
+            .int8Array(firsts), .int8Array(lasts),
+        ]
+    }
+
+    /// The chain hash at each operation behind this one. A step of the chain rotates and XORs, so behind 0
+    /// it is what a group adds, whatever is before: the hash there, rotated once per operation, XOR this.
+    private func hashes(after start: UInt64) -> [Int64] {
+        var hash = start
         return operations.map { operation in
-            fold = ChainHash.next(after: fold, digest: operation.digest)
-            return Int64(bitPattern: fold)
+            hash = ChainHash.next(after: hash, digest: operation.digest)
+            return Int64(bitPattern: hash)
         }
     }
 }

@@ -7,7 +7,7 @@ enum PostgresLogFunctions {
     /// `touches` and `reads` hold those of all operations one after the other; operation i has the ones after
     /// `touch_ends[i - 1]` and up to `touch_ends[i]`. `read_ats` is -1 where there is no condition, and
     /// `lease_numbers` 0 where there is no lease.
-    /// Answers a row per operation: what became of it (see `PostgresLogWriter.Verdict`) and a number; or one
+    /// Answers a row per operation: what became of it (see `DecidedAppend.Verdict`) and a number; or one
     /// row that speaks of the whole database.
     static let append = """
         CREATE OR REPLACE FUNCTION mimeo_log.append(
@@ -135,7 +135,9 @@ enum PostgresLogFunctions {
             END IF;
             IF array_length(new_places, 1) > 0 THEN
                 INSERT INTO mimeo_log.operations
-                SELECT home.number, n.place, actors[n.i], sequences[n.i], stamps[n.i], n.hash, bodies[n.i]
+                    (database, "offset", actor, sequence, "timestamp", hash, bytes, content)
+                SELECT home.number, n.place, actors[n.i], sequences[n.i], stamps[n.i], n.hash, bodies[n.i],
+                    contents[n.i]
                 FROM unnest(new_places, new_hashes, new_indexes) AS n (place, hash, i);
                 UPDATE mimeo_log.databases d SET head = home.head, hash = home.hash, settled = home.head
                 WHERE d.number = home.number;
@@ -144,8 +146,8 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Brings the tables `actors` and `touched` up to what plain appends have left in `unsettled`. Under the
-    /// lock of the database's row. A group's row has the keys of those actors only that may be new.
+    /// Brings the tables `actors` and `touched` up to the head, from what plain appends have left in their
+    /// operations' rows. Takes the lock of the database's row.
     static let settle = """
         CREATE OR REPLACE FUNCTION mimeo_log.settle(home int8) RETURNS void
         LANGUAGE plpgsql AS $body$
@@ -153,139 +155,91 @@ enum PostgresLogFunctions {
             since int8;
             through int8;
         BEGIN
-            SELECT d.settled, d.head INTO since, through FROM mimeo_log.databases d WHERE d.number = home;
+            SELECT d.settled, d.head INTO since, through
+            FROM mimeo_log.databases d WHERE d.number = home FOR UPDATE;
             IF since = through THEN RETURN; END IF;
             WITH waiting AS (
-                SELECT * FROM mimeo_log.unsettled u WHERE u.database = home AND u.head >= since
+                SELECT o."offset", o.actor, o.key, o.touches FROM mimeo_log.operations o
+                WHERE o.database = home AND o."offset" > since AND o."offset" <= through
+            ), lasts AS (
+                SELECT w.actor, max(w.key) AS key, max(w."offset") AS place
+                FROM waiting w GROUP BY w.actor
             ), standing AS (
                 INSERT INTO mimeo_log.actors
-                SELECT DISTINCT ON (w.actor) home, w.actor,
-                    coalesce(max(w.key) OVER (PARTITION BY w.actor), ''), w.last, w.stamp, w.hash
-                FROM waiting u, unnest(u.actors, u.keys, u.lasts, u.stamps, u.hashes)
-                    AS w (actor, key, last, stamp, hash)
-                ORDER BY w.actor, w.last DESC
+                SELECT home, l.actor, l.key, o.sequence, o."timestamp", o.content
+                FROM lasts l JOIN mimeo_log.operations o ON o.database = home AND o."offset" = l.place
                 ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
                     "timestamp" = excluded."timestamp", hash = excluded.hash
             )
             INSERT INTO mimeo_log.touched
-            SELECT home, t.touch, max(u.head + t.place)
-            FROM waiting u, unnest(u.touches, u.places) AS t (touch, place) GROUP BY t.touch
+            SELECT home, t.touch, max(t."offset")
+            FROM (SELECT unnest(w.touches) AS touch, w."offset" FROM waiting w) AS t GROUP BY t.touch
             ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
             UPDATE mimeo_log.databases d SET settled = through WHERE d.number = home;
         END $body$;
 
         """
 
-    /// Appends one database's part of a group (`PlainAppend`), all of it or nothing: NULL when an actor does
-    /// not stand where its run begins, is another key's, or the database is not there or damaged.
+    /// Appends one database's part of a group (`PlainAppend`) for a writer that does not know the head, all
+    /// of it or nothing: no row when an actor does not stand where its run begins, or is another key's, or
+    /// the database is not there or damaged. Otherwise answers the database's number, and the head and chain
+    /// hash before.
     ///
-    /// `who` to `last_hashes` have an element per actor, `actors` to `bodies` one per operation; of `touches`
-    /// each was touched last by the operation of its place. A chain hash is the one before the group rotated
-    /// left by 29 bits per operation, XOR its fold.
-    ///
-    /// `known` is the head as the caller left it, -1 where it knows none. While it still is the head, nobody
-    /// else has appended since, so the caller has compared the actors itself, but for the first `strangers`
-    /// of them; and what the appends of that time left unsettled is its own, in the slots below
-    /// `wanted_slot`. With slot 0, and when the head is another one, everything is settled before.
+    /// `who` to `last_contents` have an element per actor, `actors` to `bodies` one per operation; of
+    /// `touches` each was touched last by the operation of its place. A chain hash is the one before the
+    /// group rotated left by 29 bits per operation, XOR its fold. Everything is settled before and after.
     static let appendPlain = """
         CREATE OR REPLACE FUNCTION mimeo_log.append_plain(
-            database_id text, known int8, wanted_slot int8, strangers int8, who int8[], keys text[],
-            firsts int8[], lasts int8[], last_stamps int8[], last_hashes int8[], actors int8[],
-            sequences int8[], stamps int8[], folds int8[], bodies bytea[], touches int8[], places int8[]
-        ) RETURNS int8
+            database_id text, who int8[], keys text[], firsts int8[], lasts int8[], last_stamps int8[],
+            last_contents int8[], actors int8[], sequences int8[], stamps int8[], contents int8[],
+            folds int8[], bodies bytea[], touches int8[], places int8[]
+        ) RETURNS TABLE (home_number int8, head_before int8, hash_before int8)
         LANGUAGE plpgsql AS $body$
         DECLARE
             home mimeo_log.databases%ROWTYPE;
             total int := array_length(actors, 1);
-            fitting int8;
             latest int8;
             turn int := (total * 29) & 63;
         BEGIN
             SELECT * INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
-            IF NOT FOUND THEN RETURN NULL; END IF;
-            IF known <> home.head THEN
-                IF home.head > home.truncated THEN
-                    SELECT o.hash INTO latest FROM mimeo_log.operations o
-                    WHERE o.database = home.number AND o."offset" = home.head;
-                    IF latest IS DISTINCT FROM home.hash THEN RETURN NULL; END IF;
-                END IF;
-                wanted_slot := 0;
-                strangers := array_length(who, 1);
+            IF NOT FOUND THEN RETURN; END IF;
+            IF home.head > home.truncated THEN
+                SELECT o.hash INTO latest FROM mimeo_log.operations o
+                WHERE o.database = home.number AND o."offset" = home.head;
+                IF latest IS DISTINCT FROM home.hash THEN RETURN; END IF;
             END IF;
-            IF wanted_slot = 0 THEN PERFORM mimeo_log.settle(home.number); END IF;
-            IF strangers > 0 THEN
-                SELECT count(*) INTO fitting
-                FROM unnest(who[:strangers], keys[:strangers], firsts[:strangers]) AS w (actor, key, first)
+            PERFORM mimeo_log.settle(home.number);
+            IF EXISTS (
+                SELECT 1 FROM unnest(who, keys, firsts) AS w (actor, key, first)
                 LEFT JOIN mimeo_log.actors a ON a.database = home.number AND a.actor = w.actor
-                WHERE CASE WHEN a.actor IS NULL THEN w.first = 1
-                    ELSE a.key = w.key AND a.sequence = w.first - 1 END;
-                IF fitting <> strangers THEN RETURN NULL; END IF;
-            END IF;
-            UPDATE mimeo_log.databases d SET head = home.head + total,
+                WHERE CASE WHEN a.actor IS NULL THEN w.first <> 1
+                    ELSE a.key <> w.key OR a.sequence <> w.first - 1 END
+            ) THEN RETURN; END IF;
+            UPDATE mimeo_log.databases d SET head = home.head + total, settled = home.head + total,
                 hash = ((home.hash << turn) | ((home.hash >> (64 - turn)) & ~((-1)::int8 << turn)))
                     # folds[total]
             WHERE d.number = home.number;
-            UPDATE mimeo_log.unsettled u SET head = home.head, actors = who,
-                keys = append_plain.keys[:strangers], lasts = append_plain.lasts, stamps = last_stamps,
-                hashes = last_hashes, touches = append_plain.touches, places = append_plain.places
-            WHERE u.database = home.number AND u.slot = wanted_slot;
-            IF NOT FOUND THEN
-                INSERT INTO mimeo_log.unsettled VALUES (
-                    home.number, wanted_slot, home.head, who, keys[:strangers], lasts, last_stamps,
-                    last_hashes, touches, places);
-            END IF;
-            IF total = 1 THEN
-                INSERT INTO mimeo_log.operations VALUES (
-                    home.number, home.head + 1, actors[1], sequences[1], stamps[1],
-                    ((home.hash << 29) | ((home.hash >> 35) & 536870911)) # folds[1], bodies[1]);
-            ELSE
-                INSERT INTO mimeo_log.operations
-                SELECT home.number, home.head + n.i, n.actor, n.sequence, n.stamp,
-                    ((home.hash << n.turn) | ((home.hash >> (64 - n.turn)) & ~((-1)::int8 << n.turn)))
-                        # n.fold, n.bytes
-                FROM (
-                    SELECT *, ((o.i * 29) & 63)::int AS turn
-                    FROM unnest(actors, sequences, stamps, folds, bodies) WITH ORDINALITY
-                        AS o (actor, sequence, stamp, fold, bytes, i)
-                ) AS n;
-            END IF;
-            RETURN home.head;
-        END $body$;
-
-        """
-
-    /// The same for one operation of an actor that the caller knows, with less to take apart.
-    static let appendNext = """
-        CREATE OR REPLACE FUNCTION mimeo_log.append_next(
-            database_id text, known int8, wanted_slot int8, who int8, key text, sequence int8, stamp int8,
-            content int8, digest int8, body bytea, touches int8[], places int8[]
-        ) RETURNS int8
-        LANGUAGE plpgsql AS $body$
-        DECLARE
-            home int8;
-            chained int8;
-        BEGIN
-            UPDATE mimeo_log.databases d SET head = known + 1,
-                hash = ((d.hash << 29) | ((d.hash >> 35) & 536870911)) # digest
-            WHERE d.id = database_id AND d.head = known RETURNING d.number, d.hash INTO home, chained;
-            IF NOT FOUND THEN
-                RETURN mimeo_log.append_plain(
-                    database_id, -1, 0, 1, ARRAY[who], ARRAY[key], ARRAY[sequence], ARRAY[sequence],
-                    ARRAY[stamp], ARRAY[content], ARRAY[who], ARRAY[sequence], ARRAY[stamp],
-                    ARRAY[digest], ARRAY[body], touches, places);
-            END IF;
-            UPDATE mimeo_log.unsettled u SET head = known, actors = ARRAY[who], keys = '{}',
-                lasts = ARRAY[append_next.sequence], stamps = ARRAY[stamp], hashes = ARRAY[content],
-                touches = append_next.touches, places = append_next.places
-            WHERE u.database = home AND u.slot = wanted_slot;
-            IF NOT FOUND THEN
-                INSERT INTO mimeo_log.unsettled VALUES (
-                    home, wanted_slot, known, ARRAY[who], '{}', ARRAY[append_next.sequence], ARRAY[stamp],
-                    ARRAY[content], touches, places);
-            END IF;
+            INSERT INTO mimeo_log.actors
+            SELECT home.number, w.*
+            FROM unnest(who, keys, lasts, last_stamps, last_contents) AS w (actor, key, last, stamp, content)
+            ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
+                "timestamp" = excluded."timestamp", hash = excluded.hash;
+            INSERT INTO mimeo_log.touched
+            SELECT home.number, t.touch, home.head + t.place
+            FROM unnest(append_plain.touches, places) AS t (touch, place)
+            ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
             INSERT INTO mimeo_log.operations
-            VALUES (home, known + 1, who, append_next.sequence, stamp, chained, body);
-            RETURN known;
+                (database, "offset", actor, sequence, "timestamp", hash, bytes, content)
+            SELECT home.number, home.head + n.i, n.actor, n.sequence, n.stamp,
+                ((home.hash << n.turn) | ((home.hash >> (64 - n.turn)) & ~((-1)::int8 << n.turn)))
+                    # n.fold, n.bytes, n.content
+            FROM (
+                SELECT *, ((o.i * 29) & 63)::int AS turn
+                FROM unnest(actors, sequences, stamps, contents, folds, bodies) WITH ORDINALITY
+                    AS o (actor, sequence, stamp, content, fold, bytes, i)
+            ) AS n;
+            home_number := home.number; head_before := home.head; hash_before := home.hash;
+            RETURN NEXT;
         END $body$;
 
         """
@@ -343,6 +297,7 @@ enum PostgresLogFunctions {
             free mimeo_log.leases%ROWTYPE;
             made int8;
         BEGIN
+            PERFORM mimeo_log.arrive();
             SELECT d.number INTO home FROM mimeo_log.databases d WHERE d.id = database_id FOR UPDATE;
             SELECT * INTO free FROM mimeo_log.leases l
             WHERE l.database = home AND l.purpose = wanted AND l.slot < slots
@@ -360,6 +315,35 @@ enum PostgresLogFunctions {
             WHERE l.number = free.number
             RETURNING l.number, l.actor, l.epoch INTO lease_number, lease_actor, lease_epoch;
             RETURN NEXT;
+        END $body$;
+
+        """
+
+    /// Looks whether the log is where it was: the same server (its identifier, and its timeline, which a
+    /// standby or a restoration to a point in time leaves), database and file. A log that is elsewhere may
+    /// have been put back to before writes of its leased actors: they are retired, and a lease that somebody
+    /// still holds is lost. A log that has never noted where it is has nothing to compare with. For every
+    /// connection that writes, before it does, and whenever a lease is taken or renewed.
+    static let arrive = """
+        CREATE OR REPLACE FUNCTION mimeo_log.arrive() RETURNS boolean
+        LANGUAGE plpgsql AS $body$
+        DECLARE
+            here text;
+            was_known boolean;
+        BEGIN
+            SELECT concat_ws(
+                '/', s.system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), d.oid,
+                pg_relation_filenode('mimeo_log.leases'))
+            INTO here FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
+            IF EXISTS (SELECT 1 FROM mimeo_log.home h WHERE h.place = here) THEN RETURN false; END IF;
+            LOCK TABLE mimeo_log.home IN EXCLUSIVE MODE;
+            IF EXISTS (SELECT 1 FROM mimeo_log.home h WHERE h.place = here) THEN RETURN false; END IF;
+            was_known := EXISTS (SELECT 1 FROM mimeo_log.home);
+            DELETE FROM mimeo_log.home;
+            INSERT INTO mimeo_log.home VALUES (here);
+            IF NOT was_known THEN RETURN false; END IF;
+            UPDATE mimeo_log.leases l SET actor = NULL, epoch = l.epoch + 1, expires = '-infinity';
+            RETURN true;
         END $body$;
         """
 }

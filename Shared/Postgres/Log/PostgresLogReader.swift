@@ -12,6 +12,8 @@ enum PostgresLogReader {
         /// The place through which entries were removed.
         let truncated: UInt64
         let truncatedHash: UInt64
+        /// The place through which the tables of frontiers and touches are complete.
+        let settled: Int64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
@@ -20,7 +22,7 @@ enum PostgresLogReader {
     static func head(_ connection: Connection, _ database: String) throws -> Head {
         let rows = try connection.query(
             """
-            SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash
+            SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash, d.settled
             FROM mimeo_log.databases d
             LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
             WHERE d.id = $1
@@ -33,7 +35,7 @@ enum PostgresLogReader {
         }
         let head = Head(
             number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3),
-            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6))
+            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6), settled: rows.int8(0, 7))
         let last: UInt64? =
             if head.offset == 0 {
                 ChainHash.start(logID)
@@ -110,22 +112,24 @@ enum PostgresLogReader {
     static func frontier(
         _ connection: Connection, _ database: String, _ actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
-        let number = try head(connection, database).number
+        let head = try head(connection, database)
+        // What was settled meanwhile stands in both, and the greater one counts.
         let rows = try connection.query(
             """
             SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
-                coalesce(max(key) OVER (PARTITION BY actor), '')
+                max(key) OVER (PARTITION BY actor)
             FROM (
                 SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
                 WHERE database = $1 AND actor = ANY ($2)
                 UNION ALL
-                SELECT w.actor, w.last, w.stamp, w.hash, w.key FROM mimeo_log.databases d
-                JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
-                    unnest(u.actors, u.lasts, u.stamps, u.hashes, u.keys)
-                        AS w (actor, last, stamp, hash, key)
-                WHERE d.number = $1 AND w.actor = ANY ($2)
+                SELECT actor, sequence, "timestamp", content, key FROM mimeo_log.operations
+                WHERE database = $1 AND "offset" > $3 AND "offset" <= $4 AND actor = ANY ($2)
             ) AS standing ORDER BY actor, sequence DESC
-            """, [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+            """,
+            [
+                .int8(head.number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) }),
+                .int8(head.settled), .int8(Int64(bitPattern: head.offset)),
+            ])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
@@ -144,7 +148,8 @@ enum PostgresLogReader {
     /// The server measures the entries, so that no more than the limit (and one entry) comes over.
     private static let select = """
         SELECT "offset", actor, sequence, "timestamp", hash, bytes FROM (
-            SELECT *, sum(octet_length(bytes)) OVER (ORDER BY "offset") - octet_length(bytes) AS before
+            SELECT "offset", actor, sequence, "timestamp", hash, bytes,
+                sum(octet_length(bytes)) OVER (ORDER BY "offset") - octet_length(bytes) AS before
             FROM mimeo_log.operations WHERE database = $1 AND "offset" > $2 AND "offset" <= $3
         ) AS entries WHERE before < $4 ORDER BY "offset"
         """

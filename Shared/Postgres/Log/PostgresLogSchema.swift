@@ -9,11 +9,11 @@ enum PostgresLogSchema {
     /// The functions come with the last step: no format but the newest is ever used. So a change of one needs
     /// a step.
     static let steps = [
-        version1, version2, version3,
-        version4
+        version1, version2, version3, version4,
+        version5
             + [
                 PostgresLogFunctions.settle, PostgresLogFunctions.append, PostgresLogFunctions.appendPlain,
-                PostgresLogFunctions.appendNext, PostgresLogFunctions.truncate, PostgresLogFunctions.lease,
+                PostgresLogFunctions.truncate, PostgresLogFunctions.lease, PostgresLogFunctions.arrive,
             ].joined(),
     ]
 
@@ -122,10 +122,10 @@ enum PostgresLogSchema {
     /// Brought a function only.
     private static let version3 = "SELECT 1;"
 
-    /// What plain appends leave to be settled: per group, from the head before it, the actors with the keys
-    /// of the first of them, their last operations, and what was touched by which operation of the group
-    /// last. Groups from `databases.settled` on count; the rows of others are there to be written over, so
-    /// that the table does not grow, and a group's row is one tuple if it can be.
+    /// Plain appends leave what they change in `actors` and `touched` to be settled: everything through
+    /// `databases.settled` is. In this version what waits stood in a table, a row per group: from the head
+    /// before it, the actors with the keys of the first of them, their last operations, and what was touched
+    /// by which operation of the group last. Groups from `databases.settled` on count.
     private static let version4 = """
         ALTER TABLE mimeo_log.databases ADD COLUMN settled int8 NOT NULL DEFAULT 0;
         CREATE TABLE mimeo_log.unsettled (
@@ -149,6 +149,43 @@ enum PostgresLogSchema {
         DROP FUNCTION IF EXISTS mimeo_log.append_plain(
             text, boolean, int8[], text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], int8[],
             bytea[], int8[], int8[]);
+
+        """
+
+    /// What waits to be settled stands in the operations' own rows: the content hash, what was touched, and
+    /// the author's key where the actor may be new. Rows through `databases.settled` need none of it. What
+    /// waits in the table of version 4 is settled, and the table goes, with the functions that wrote it.
+    /// `home` is where the log was last: see `PostgresLogFunctions.arrive`.
+    private static let version5 = """
+        LOCK TABLE mimeo_log.databases IN ACCESS EXCLUSIVE MODE;
+        INSERT INTO mimeo_log.actors
+        SELECT DISTINCT ON (u.database, w.actor) u.database, w.actor,
+            coalesce(max(w.key) OVER (PARTITION BY u.database, w.actor), ''), w.last, w.stamp, w.hash
+        FROM mimeo_log.databases d
+        JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
+            unnest(u.actors, u.keys, u.lasts, u.stamps, u.hashes) AS w (actor, key, last, stamp, hash)
+        ORDER BY u.database, w.actor, w.last DESC
+        ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
+            "timestamp" = excluded."timestamp", hash = excluded.hash;
+        INSERT INTO mimeo_log.touched
+        SELECT u.database, t.touch, max(u.head + t.place)
+        FROM mimeo_log.databases d
+        JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
+            unnest(u.touches, u.places) AS t (touch, place) GROUP BY u.database, t.touch
+        ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
+        UPDATE mimeo_log.databases SET settled = head;
+        DROP TABLE mimeo_log.unsettled;
+        DROP FUNCTION IF EXISTS mimeo_log.append_plain(
+            text, int8, int8, int8, int8[], text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[],
+            int8[], bytea[], int8[], int8[]);
+        DROP FUNCTION IF EXISTS mimeo_log.append_next(
+            text, int8, int8, int8, text, int8, int8, int8, int8, bytea, int8[], int8[]);
+        ALTER TABLE mimeo_log.operations
+            ADD COLUMN content int8 NOT NULL DEFAULT 0,
+            ADD COLUMN key text COLLATE "C" NOT NULL DEFAULT '',
+            ADD COLUMN touches int8[] NOT NULL DEFAULT '{}';
+        ALTER TABLE mimeo_log.operations ALTER COLUMN touches SET STORAGE EXTERNAL;
+        CREATE TABLE mimeo_log.home (place text NOT NULL);
 
         """
 

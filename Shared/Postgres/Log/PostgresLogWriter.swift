@@ -2,11 +2,6 @@ import CRDT
 import Logging
 import OperationLog
 
-extension Touch {
-    /// As PostgreSQL stores it.
-    fileprivate var bits: Int64 { Int64(bitPattern: rawValue) }
-}
-
 /// Commits groups on a connection of its own, which it opens again when it was lost.
 ///
 /// What a failure means is decided here, once:
@@ -28,6 +23,8 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// What this connection's appends have shown of databases. A server that was put back has ended all
     /// connections, so the first group of each looks whether the last entry is the one that the head names.
     private var known: [String: WriterKnowledge] = [:]
+    /// The groups that were begun and not finished, in order.
+    private var underWay: [BegunGroup] = []
 
     /// Whether the answer to a group was lost: then it may be stored, and nobody was told. Who sends it again
     /// finds it there, which is no growth.
@@ -35,148 +32,171 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// The heads that were found after an answer was lost, for whoever is told of the next group.
     private var regained: [String: UInt64] = [:]
 
-    /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
-    private enum Verdict {
-        static let appended: Int64 = 0
-        static let duplicate: Int64 = 1
-        static let gap: Int64 = 2
-        static let foreignActor: Int64 = 3
-        static let differentContent: Int64 = 4
-        static let condition: Int64 = 5
-        static let leaseLost: Int64 = 6
-        static let unknownDatabase: Int64 = -1
-        static let damagedHead: Int64 = -2
-    }
-
-    private static let append = """
-        SELECT verdict, value FROM mimeo_log.append(
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-        """
-
     /// A writer to this server. Connects at its first group.
     init(url: String, logger: Logger) {
         self.url = url
         self.logger = logger
     }
 
-    /// One database's part of a group.
-    private struct Part {
-        let database: String
-        /// The places of its calls in the group.
-        let numbers: [Int]
-        let operations: [PreparedOperation]
+    /// Begins to commit a group: sends it, if it is plain and behind heads that this writer knows, or will
+    /// know when what it has sent before is appended. If that is not, the server does not append this one
+    /// either. Several groups may be begun; each is to be finished, in the order in which they were begun.
+    func begin(_ calls: [AppendCall]) -> BegunGroup {
+        let group = BegunGroup(calls)
+        defer { underWay.append(group) }
+        // Nothing overtakes a group that was not sent, or not appended.
+        guard let connection, underWay.allSatisfy({ !$0.sent.isEmpty && $0.answer == nil }),
+            !underWay.isEmpty || connection.isAlive
+        else { return group }
+        // Whether what was sent of a new actor counts, and under which key, is not known yet.
+        let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
+        var steps: [Connection.Step] = []
+        var sent: [(plain: PlainAppend, following: PlainAppend.Following, settles: Bool)] = []
+        for part in group.parts {
+            guard let knowledge = known[part.database], !knowledge.isShared,
+                let plain = PlainAppend(part.operations),
+                let following = plain.following(knowledge, unsure: unsure)
+            else { return group }
+            if knowledge.isFull { steps.append(Self.settling(knowledge.number)) }
+            steps.append(following.step)
+            sent.append((plain, following, knowledge.isFull))
+        }
+        guard connection.canSend(steps) else { return group }
+        group.sent = sent.map(\.following.before)
+        for (part, (plain, following, settles)) in zip(group.parts, sent) {
+            group.strangers.formUnion(following.strangers)
+            if settles { known[part.database]?.settle() }
+            known[part.database]?.take(plain, hash: following.hash)
+        }
+        do throws(PostgresError) { try connection.send(steps) } catch { group.answer = .failure(error) }
+        return group
     }
 
-    /// What became of a group so far.
-    private struct Outcome {
-        var results: [Result<[AppendOutcome], OperationLogError>]
-        /// The new heads of the databases that grew.
-        var grown: [String: UInt64] = [:]
-    }
-
-    /// Commits one group, databases in a fixed order, so that two processes never wait for each other in a
-    /// ring. What is plain goes first, in one round trip; what the server then leaves to decide, or has a
-    /// condition or lease, in another.
+    /// Commits a group that was begun. What is plain goes first, in one round trip; what the server then
+    /// leaves to decide, or has a condition or lease, in another.
     /// - Returns: what became of it, and the new heads of the databases that grew.
-    func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [String: UInt64]) {
-        let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
-        let parts = numbers.keys.sorted(by: utf8Precedes).map { database in
-            let own = numbers[database] ?? []
-            return Part(
-                database: database, numbers: own, operations: own.flatMap { calls[$0].operations })
-        }
-        var outcome = Outcome(results: Array(repeating: .success([]), count: calls.count))
-        let rest: [Part]
-        do {
-            rest = try commitPlain(parts, calls, &outcome)
+    func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [String: UInt64]) {
+        precondition(underWay.first === group, "groups are finished in the order in which they were begun")
+        read(group)
+        underWay.removeFirst()
+        let isAppended: [Bool]
+        do throws(PostgresError) {
+            isAppended = try group.answer?.get() ?? group.parts.map { _ in false }
         } catch {
-            return (.refused(failure(error)), [:])
+            let failure = failure(error)
+            return (failure.code == .newerFormat ? .poisoned(failure) : .refused(failure), [:])
         }
-        if !rest.isEmpty {
-            do {
-                for part in rest { known[part.database] = nil }
-                let steps = rest.map { Self.step($0, calls) }
-                for (part, rows) in zip(rest, try open().transaction(steps)) {
-                    Self.take(rows, part, calls, &outcome)
-                }
-            } catch {
-                // The plain ones are stored.
-                let failure = failure(error)
-                for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
+        var outcome = PartialOutcome(group.calls)
+        var rest: [GroupPart] = []
+        for (number, part) in group.parts.enumerated() {
+            if isAppended[number] {
+                outcome.take(part, group.calls, from: group.sent[number])
+            } else {
+                rest.append(part)
             }
         }
+        if !rest.isEmpty {
+            // What comes now waits for answers, so those that others were sent for are read before.
+            for later in underWay { read(later) }
+            commit(rest, group.calls, &outcome)
+        }
         defer { regained = [:] }
-        return (.committed(outcome.results), outcome.grown.merging(regained) { max($0, $1) })
+        return (outcome.ended, outcome.grown.merging(regained) { max($0, $1) })
+    }
+
+    /// Reads what the server says of a group that was sent.
+    private func read(_ group: BegunGroup) {
+        guard !group.sent.isEmpty, group.answer == nil, let connection else { return }
+        do throws(PostgresError) {
+            // A step that settles writes no rows of its own; each part's other step does.
+            let written = try connection.receive().filter { $0.isChange }.map(\.written)
+            group.answer = .success(zip(group.parts, written).map { $0.operations.count == $1 })
+        } catch {
+            group.answer = .failure(error)
+            if error.isConnectionLost { lose(error) }
+        }
+        for (number, part) in group.parts.enumerated() {
+            if (try? group.answer?.get()[number]) == true {
+                if known[part.database]?.isTooMuch == true { known[part.database] = nil }
+            } else {
+                known[part.database]?.refuse(at: group.sent[number])
+            }
+        }
+    }
+
+    /// Commits parts of which nothing was sent, or not appended.
+    private func commit(_ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome) {
+        // What failed; what was committed before stays so.
+        var rest = parts
+        do {
+            rest = try commitPlain(parts, calls, &outcome)
+            guard !rest.isEmpty else { return }
+            for part in rest { known[part.database] = nil }
+            let steps = rest.map { DecidedAppend.step($0, calls) }
+            for (part, rows) in zip(rest, try open().transaction(steps)) {
+                DecidedAppend.take(rows, part, calls, &outcome)
+            }
+        } catch {
+            let failure = failure(error)
+            for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
+        }
     }
 
     /// Commits the parts that are plain.
     /// - Returns: the others, in their order.
     private func commitPlain(
-        _ parts: [Part], _ calls: [AppendCall], _ outcome: inout Outcome
-    ) throws -> [Part] {
+        _ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
+    ) throws -> [GroupPart] {
         let connection = try open()
-        let plain = parts.map { PlainAppend($0.operations, knowing: known[$0.database]) }
-        let steps = zip(parts, plain).compactMap { part, plain in plain?.step(part.database) }
+        let plain = parts.map { PlainAppend($0.operations) }
+        let steps = zip(parts, plain).compactMap { part, plain in plain?.lockingStep(part.database) }
         // One statement is a transaction by itself.
         var answers = try (steps.count > 1 ? connection.transaction(steps) : connection.run(steps))[...]
-        var rest: [Part] = []
+        var rest: [GroupPart] = []
+        var hasGoneBack = false
         for (part, plain) in zip(parts, plain) {
-            guard let plain, let rows = answers.popFirst(), !rows.isNull(0, 0) else {
+            guard let plain, let rows = answers.popFirst(), rows.count == 1 else {
                 rest.append(part)
                 continue
             }
-            var offset = rows.bits(0, 0)
-            for number in part.numbers {
-                outcome.results[number] = .success(
-                    calls[number].operations.map { _ in
-                        offset += 1
-                        return .appended(offset: offset)
-                    })
-            }
-            outcome.grown[part.database] = offset
-            learn(plain, from: rows.bits(0, 0), part.database)
+            let (before, former) = (rows.bits(0, 1), known[part.database]?.head)
+            outcome.take(part, calls, from: before)
+            known[part.database] = WriterKnowledge(
+                after: plain, from: before, hash: plain.hash(after: rows.bits(0, 2)), number: rows.int8(0, 0),
+                former: former)
+            hasGoneBack = hasGoneBack || former.map { before < $0 } ?? false
         }
+        // Put back under open connections: a new one looks what else is not as it was.
+        if hasGoneBack { (self.connection, known) = (nil, [:]) }
         return rest
     }
 
-    /// Takes note of a group that was appended behind `before`.
-    private func learn(_ plain: PlainAppend, from before: UInt64, _ database: String) {
-        var knowledge = known.removeValue(forKey: database)
-        knowledge?.take(plain, from: before)
-        let latest = knowledge ?? WriterKnowledge(after: plain, from: before)
-        if !latest.isTooMuch { known[database] = latest }
+    private static func settling(_ database: Int64) -> Connection.Step {
+        Connection.Step("SELECT 1::int8 FROM mimeo_log.settle($1)", [.int8(database)])
     }
 
-    /// Takes what `mimeo_log.append` said of a part.
-    private static func take(_ rows: Rows, _ part: Part, _ calls: [AppendCall], _ outcome: inout Outcome) {
-        var row = 0
-        let failure = failure(rows, part.database)
-        for number in part.numbers {
-            if let failure {
-                outcome.results[number] = .failure(failure)
-                continue
-            }
-            let outcomes = (row..<row + calls[number].operations.count).map { Self.outcome(rows, $0) }
-            row += outcomes.count
-            for case .appended(let offset) in outcomes { outcome.grown[part.database] = offset }
-            outcome.results[number] = .success(outcomes)
-        }
-    }
-
-    /// An error of a commit as the log's; a connection that was lost is opened again next time.
+    /// An error of a commit as the log's.
     private func failure(_ error: any Error) -> OperationLogError {
         known = [:]
         switch error {
         case let error as OperationLogError: return error
         case let error as PostgresError:
-            if error.isConnectionLost {
-                connection = nil
-                hasLostAnswer = true
-                logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
-            }
+            if error.isConnectionLost { lose(error) }
             return Self.translated(error)
         default: preconditionFailure("a group failed with a foreign error: \(error)")
         }
+    }
+
+    /// Gives up a connection that was lost, with what was sent on it; the next group opens one.
+    private func lose(_ error: PostgresError) {
+        guard connection != nil else { return }
+        connection = nil
+        known = [:]
+        hasLostAnswer = true
+        for group in underWay where !group.sent.isEmpty && group.answer == nil {
+            group.answer = .failure(error)
+        }
+        logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
     }
 
     /// Gives the connection back.
@@ -197,8 +217,16 @@ final class PostgresLogWriter: @unchecked Sendable {
         case "53100": return OperationLogError(.storageFull, "the server's storage is full")
         case "55P03", "40P01", "40001":
             return OperationLogError(.busy, "another process holds the lock of the log: \(error)")
-        default: return OperationLogError(.storageFailed, error.description)
+        default: return otherFormat(error) ?? OperationLogError(.storageFailed, error.description)
         }
+    }
+
+    /// What a statement of ours meets whose table, column or function is not there.
+    static func otherFormat(_ error: PostgresError) -> OperationLogError? {
+        guard ["42883", "42P01", "42703"].contains(error.state) else { return nil }
+        return OperationLogError(
+            .newerFormat,
+            "another build has changed the schema mimeo_log since this process opened it, restart: \(error)")
     }
 
     private func open() throws(OperationLogError) -> Connection {
@@ -226,6 +254,11 @@ final class PostgresLogWriter: @unchecked Sendable {
                 SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
                 SET jit = off; SET plan_cache_mode = force_generic_plan
                 """)
+            if try connection.query("SELECT mimeo_log.arrive()").bool(0, 0) {
+                logger.notice(
+                    "the log was put back or moved: the actors that services have leased are retired")
+            }
+            try connection.prepare(PlainAppend.kinds + [Self.settling(0)])
             if hasLostAnswer {
                 regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
                 hasLostAnswer = false
@@ -234,65 +267,8 @@ final class PostgresLogWriter: @unchecked Sendable {
             known = [:]
             return connection
         } catch {
+            guard error.isConnectionLost else { throw Self.translated(error) }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
-        }
-    }
-
-    private static func step(_ part: Part, _ calls: [AppendCall]) -> Connection.Step {
-        let operations = part.numbers.flatMap { number in calls[number].operations.map { (number, $0) } }
-        return Connection.Step(
-            append,
-            [
-                .text(part.database), .int8Array(operations.map { Int64($0.0) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.record.actor.rawValue) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.record.sequence) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.record.timestamp) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.contentHash) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.digest) }),
-                .textArray(operations.map(\.1.authorKey)), .bytesArray(operations.map(\.1.record.bytes)),
-                .int8Array(operations.flatMap { $0.1.touches.map(\.bits) }),
-                .int8Array(ends(operations.map(\.1.touches.count))),
-                .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
-                .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
-                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt) } ?? -1 }),
-                .int8Array(operations.map { Int64($0.1.lease?.number ?? 0) }),
-                .int8Array(operations.map { Int64($0.1.lease?.epoch ?? 0) }),
-            ])
-    }
-
-    /// Where the parts end that have these lengths.
-    private static func ends(_ lengths: [Int]) -> [Int64] {
-        var end: Int64 = 0
-        return lengths.map { length in
-            end += Int64(length)
-            return end
-        }
-    }
-
-    private static func failure(_ rows: Rows, _ database: String) -> OperationLogError? {
-        guard rows.count == 1 else { return nil }
-        switch rows.int8(0, 0) {
-        case Verdict.unknownDatabase:
-            return OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
-        case Verdict.damagedHead:
-            return OperationLogError(
-                .corrupt, "the last entry is missing or is not the one the head names", database: database,
-                offset: rows.bits(0, 1))
-        default: return nil
-        }
-    }
-
-    private static func outcome(_ rows: Rows, _ row: Int) -> AppendOutcome {
-        let value = rows.bits(row, 1)
-        switch rows.int8(row, 0) {
-        case Verdict.appended: return .appended(offset: value)
-        case Verdict.duplicate: return .duplicate(through: value)
-        case Verdict.gap: return .gap(expected: value)
-        case Verdict.foreignActor: return .conflict(.foreignActor)
-        case Verdict.differentContent: return .conflict(.differentContent(sequence: value))
-        case Verdict.condition: return .conflict(.condition(offset: value))
-        case Verdict.leaseLost: return .conflict(.leaseLost)
-        case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
         }
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 /// The operation log in PostgreSQL, for any number of machines.
 ///
 /// - Offsets follow commit order because an append holds the lock of its database's row until its commit; the
-///   append is one server-side function, sent with BEGIN and COMMIT in one pipeline, so the lock never waits
-///   for a client.
+///   append is one statement or function, sent with all that its transaction has in one pipeline, so the lock
+///   never waits for a client.
 /// - Group commit across the tasks of a process; between processes the row lock decides.
 /// - One connection writes, a few read (`ConnectionLanes`), one watches (`PostgresChangeWatcher`), and one
 ///   gives space back where this process truncates. All are opened again when they were lost.
@@ -65,9 +65,12 @@ public final class PostgresOperationLog: OperationLog {
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
-        committer = GroupCommitter(gate: gate) { calls in
-            let (outcome, grown) = writer.commit(calls)
-            return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
+        committer = GroupCommitter(gate: gate, groupsUnderWay: 2) { calls in
+            let group = writer.begin(calls)
+            return {
+                let (outcome, grown) = writer.finish(group)
+                return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
+            }
         }
         lanes = ConnectionLanes(url: url)
         upkeep = ConnectionLanes(url: url, count: 1)
@@ -196,7 +199,8 @@ public final class PostgresOperationLog: OperationLog {
                 throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
             }
             let isDamage = error.state?.hasPrefix("XX") ?? false
-            throw OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
+            throw PostgresLogWriter.otherFormat(error)
+                ?? OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
         }
     }
 

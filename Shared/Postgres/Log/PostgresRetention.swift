@@ -143,16 +143,22 @@ extension PostgresOperationLog {
         }
     }
 
-    /// One update.
+    /// One update, in a log that is where it was.
     public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
         try await changing { connection in
-            let rows = try connection.query(
-                """
-                UPDATE mimeo_log.leases SET expires = clock_timestamp() + $3 * interval '1 millisecond'
-                WHERE number = $1 AND epoch = $2 AND expires > clock_timestamp() RETURNING number
-                """,
-                [.int8(Int64(lease.number)), .int8(Int64(lease.epoch)), .int8(duration.wholeMilliseconds)])
-            return rows.count == 1
+            let rows = try connection.transaction([
+                Connection.Step("SELECT mimeo_log.arrive()"),
+                Connection.Step(
+                    """
+                    UPDATE mimeo_log.leases SET expires = clock_timestamp() + $3 * interval '1 millisecond'
+                    WHERE number = $1 AND epoch = $2 AND expires > clock_timestamp() RETURNING number
+                    """,
+                    [
+                        .int8(Int64(lease.number)), .int8(Int64(lease.epoch)),
+                        .int8(duration.wholeMilliseconds),
+                    ]),
+            ])
+            return rows[1].count == 1
         }
     }
 

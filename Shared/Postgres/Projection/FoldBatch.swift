@@ -178,36 +178,45 @@ struct FoldBatch {
         }
     }
 
+    /// The statements that `write` sends, without their rows.
+    func kinds(_ tables: CollectionTables) -> [Connection.Step] {
+        order.flatMap { collection, numbers in
+            let table = tables.table(collection)
+            return [DocumentRows().upsert(into: table)]
+                + (numbers.contains { isGone(places[$0]) } ? [Self.removal(of: [], from: table)] : [])
+        }
+    }
+
     /// Writes what has changed: upserts, in pieces of a bounded size, and removals.
-    func writes(_ tables: CollectionTables) throws -> [Connection.Step] {
-        var steps: [Connection.Step] = []
+    func write(_ tables: CollectionTables, _ send: (Connection.Step) throws -> Void) throws {
         for (collection, numbers) in order {
             let table = tables.table(collection)
             var rows = DocumentRows()
             var gone: [[UInt8]] = []
-            for place in numbers.lazy.map({ places[$0] }) {
-                guard place.isChanged else { continue }
+            for place in numbers.lazy.map({ places[$0] }) where place.isChanged {
                 if let state = place.state {
                     try rows.add(place.id, state, place.offset)
-                    if rows.bytes >= PostgresLimits.writeBytes {
-                        steps.append(rows.upsert(into: table))
+                    if rows.isFull {
+                        try send(rows.upsert(into: table))
                         rows = DocumentRows()
                     }
-                } else if place.wasThere {
+                } else if isGone(place) {
                     gone.append(place.id.bytes)
                 }
             }
-            if rows.count > 0 { steps.append(rows.upsert(into: table)) }
-            if !gone.isEmpty {
-                steps.append(
-                    Connection.Step(
-                        """
-                        DELETE FROM \(table) WHERE id IN (
-                            SELECT \(CollectionTables.key(of: "g.id")) FROM unnest($1::bytea[]) AS g (id))
-                        """, [.bytesArray(gone)]))
-            }
+            if rows.count > 0 { try send(rows.upsert(into: table)) }
+            if !gone.isEmpty { try send(Self.removal(of: gone, from: table)) }
         }
-        return steps
+    }
+
+    private func isGone(_ place: Place) -> Bool { place.isChanged && place.state == nil && place.wasThere }
+
+    private static func removal(of ids: [[UInt8]], from table: String) -> Connection.Step {
+        Connection.Step(
+            """
+            DELETE FROM \(table) WHERE id IN (
+                SELECT \(CollectionTables.key(of: "g.id")) FROM unnest($1::bytea[]) AS g (id))
+            """, [.bytesArray(ids)])
     }
 }
 
@@ -220,9 +229,11 @@ struct DocumentRows {
     private var bodies: [[UInt8]] = []
     private var states: [[UInt8]] = []
     /// Their size.
-    private(set) var bytes = 0
+    private var bytes = 0
 
     var count: Int { ids.count }
+    /// Whether the next document belongs into another statement.
+    var isFull: Bool { count >= PostgresLimits.writeDocuments || bytes >= PostgresLimits.writeBytes }
 
     /// Adds a document. A tombstone has no body.
     mutating func add(_ id: DocumentID, _ state: [UInt8], _ offset: UInt64) throws {

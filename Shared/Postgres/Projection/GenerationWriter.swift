@@ -71,7 +71,11 @@ final class GenerationWriter {
             let answers = try connection.pipeline(begin() + batch.reads(tables))
             try check(answers[1])
             try batch.fold(answers.dropFirst(2), logger)
-            _ = try connection.pipeline(try batch.writes(tables) + [checkpoint(batch.result), .commit])
+            let ending = [checkpoint(batch.result), Connection.Step.commit]
+            _ = try connection.pipeline(of: batch.kinds(tables) + ending) { send in
+                try batch.write(tables, send)
+                for step in ending { try send(step) }
+            }
             generation = batch.result
         } catch {
             try connection.undo(after: error)

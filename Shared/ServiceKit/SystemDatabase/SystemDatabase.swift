@@ -29,6 +29,7 @@ public actor SystemDatabase {
 
     private let log: any OperationLog
     private let folder: String
+    private let pause: Duration
     private let logger: Logger
     private let writer: LeasedActor
     private var materializer: Materializer?
@@ -37,9 +38,15 @@ public actor SystemDatabase {
     private var unread: String?
     private let shared = Mutex(Shared())
 
-    /// - Parameter folder: where the fold is kept; it can be deleted at any time.
-    public init(log: any OperationLog, folder: String, logger: Logger) {
+    /// - Parameters:
+    ///   - folder: where the fold is kept; it can be deleted at any time.
+    ///   - pause: between the first two attempts at a log that cannot be reached when a service starts;
+    ///     `Limits.foldRetry` unless a test says otherwise.
+    public init(
+        log: any OperationLog, folder: String, pause: Duration? = nil, logger: Logger
+    ) {
         self.log = log
+        self.pause = pause ?? Limits.foldRetry
         self.folder = folder
         self.logger = logger
         writer = LeasedActor(log: log, database: Self.id, purpose: "auth-gateway")
@@ -68,13 +75,22 @@ public actor SystemDatabase {
     /// be reached it waits: without what the system database says a service would refuse everybody.
     public func open() async throws {
         guard materializer == nil else { return }
-        var pause = Limits.foldRetry
+        try await waitingForLog {
+            try await self.log.createDatabase(Self.id)
+            try await self.reopen()
+        }
+    }
+
+    /// Runs what a service's start needs of the log, again and again while the log cannot be reached: a
+    /// service that ended for that would have to be started by hand. The body finds what an earlier run has
+    /// written.
+    public nonisolated func waitingForLog(_ body: @Sendable () async throws -> Void) async throws {
+        var pause = pause
         while true {
             do {
-                try await log.createDatabase(Self.id)
-                return try await reopen()
+                return try await body()
             } catch let error as OperationLogError where Self.mayPass(error) {
-                logger.warning("the system database waits for the log", metadata: ["error": "\(error)"])
+                logger.warning("the start waits for the log", metadata: ["error": "\(error)"])
                 try await Task.sleep(for: pause)
                 pause = min(pause * 2, Limits.foldRetryLongest)
             }

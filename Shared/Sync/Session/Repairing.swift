@@ -224,6 +224,7 @@ extension Subscriber.Work {
 extension Uploader {
     /// The store has moved, or set aside, everything that the server does not have of the actors it left.
     fileprivate mutating func goOn(after outcome: Repaired) {
+        letGo()
         stopped.formUnion(outcome.left)
         for actor in outcome.left {
             acknowledged[actor] = nil

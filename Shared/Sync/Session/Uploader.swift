@@ -28,8 +28,13 @@ struct Uploader: Sendable {
     /// Those of them that another history goes on with, exactly behind what is acknowledged here.
     var diverged: Set<ActorID> = []
     var repair = Repairing()
-    /// The actor whose next operation its own grant forbids, until what it sent before is answered.
+    /// The actor whose next operation its own grant forbids, until what it sent before is answered and
+    /// everything behind is read.
     var held: ActorID?
+    /// What is refused of it, in order, and up to where it is read. All of it is set aside at once: a repair
+    /// each would move all that follows each time.
+    var forbidden: [Frame.Refusal] = []
+    var heldThrough: UInt64?
     /// The server's head of the log when it greeted, and whether it asked what the store holds.
     var serverHead: LogPosition?
     var isServerBehind = false
@@ -60,6 +65,18 @@ struct Uploader: Sendable {
 
     /// Whether an actor's next operations may be read: not while one waits to be refused here.
     func mayRead(_ actor: ActorID) -> Bool { held != actor || isAnswered(actor) }
+
+    /// Behind which sequence an actor's operations are read next.
+    func readThrough(_ actor: ActorID) -> UInt64 {
+        (held == actor ? heldThrough : nil) ?? sent[actor] ?? 0
+    }
+
+    /// Nothing is held back any more.
+    mutating func letGo() {
+        held = nil
+        heldThrough = nil
+        forbidden = []
+    }
 
     /// Whether the server has everything durably that was sent of an actor.
     func isAnswered(_ actor: ActorID) -> Bool { sent[actor] ?? 0 <= acknowledged[actor] ?? 0 }
@@ -161,25 +178,29 @@ extension Session {
         uploader.reads += 1
         actions.append(
             .readOwnOperations(
-                actor: actor, after: uploader.sent[actor] ?? 0, maxBytes: readBytes))
+                actor: actor, after: uploader.readThrough(actor), maxBytes: readBytes))
         uploader.askedBytes = readBytes
     }
 
     mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {
         uploader.isReading = false
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
-        let (operations, forbidden) = allowed(operations)
-        uploader.held = forbidden == nil ? nil : actor
+        if uploader.held == actor, uploader.heldThrough != nil { return readOn(operations, of: actor) }
+        let forbidden = forbidden(in: operations)
+        let isHeld = !forbidden.isEmpty
+        uploader.held = isHeld ? actor : nil
+        let operations = operations.filter { $0.sequence < forbidden.first?.sequence ?? .max }
         if let last = operations.last {
             uploader.sent[actor] = last.sequence
             sendUploads(operations.map(\.bytes))
-        } else if let forbidden {
-            if uploader.isAnswered(actor) { refuseHere(forbidden) }
-            return
+        } else if isHeld {
+            guard uploader.isAnswered(actor) else { return }
+            uploader.heldThrough = uploader.sent[actor] ?? 0
+            return resumeUpload()
         } else if !uploader.hasMore {
             uploader.pending.removeAll { $0 == actor }
         }
-        if forbidden == nil,
+        if !isHeld,
             operations.reduce(0, { $0 + $1.bytes.count }) < uploader.askedBytes ?? configuration.batchBytes
         {
             passBarriers(actor)
@@ -188,33 +209,41 @@ extension Session {
         resumeAsking()
     }
 
-    /// The operations up to the first that the store's own grant forbids, and the refusal of that one: as the
-    /// server would word it, which is not asked.
-    private func allowed(
-        _ operations: [(sequence: UInt64, bytes: [UInt8])]
-    ) -> (operations: [(sequence: UInt64, bytes: [UInt8])], forbidden: Frame.Refusal?) {
-        guard let mayWrite = configuration.writeRules?() else { return (operations, nil) }
-        for (index, item) in operations.enumerated() {
-            guard let operation = try? Operation(decoding: item.bytes) else { continue }
+    /// The refusals of what the store's own grant forbids: as the server would word them, which is not asked.
+    private func forbidden(in operations: [(sequence: UInt64, bytes: [UInt8])]) -> [Frame.Refusal] {
+        guard let mayWrite = configuration.writeRules?() else { return [] }
+        return operations.compactMap { item in
+            guard let operation = try? Operation(decoding: item.bytes) else { return nil }
             let documents = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
-            guard let outside = documents.first(where: { !mayWrite($0) }) else { continue }
+            guard let outside = documents.first(where: { !mayWrite($0) }) else { return nil }
             let error = SyncError(.writeNotGranted, "no right to write \(outside.collection)")
-            let refusal = Frame.Refusal(
+            return Frame.Refusal(
                 actor: operation.actor, sequence: operation.sequence, error: error, documents: documents)
-            return (Array(operations[..<index]), refusal)
         }
-        return (operations, nil)
     }
 
-    /// An own operation is refused before it has left: as when the server does that, nothing more of its
-    /// actor is sent, and a repair sets it aside and lets the others go.
-    private mutating func refuseHere(_ refusal: Frame.Refusal) {
-        guard uploader.stopped.insert(refusal.actor).inserted else { return }
-        // Of an actor that has just begun nothing was sent.
-        uploader.sent[refusal.actor] = uploader.sent[refusal.actor] ?? 0
-        uploader.acknowledged[refusal.actor] = uploader.acknowledged[refusal.actor] ?? 0
-        uploader.held = nil
-        uploader.repair.refused.append(refusal)
+    /// Reads a held actor's operations to the end, and refuses what is forbidden of them.
+    private mutating func readOn(
+        _ operations: [(sequence: UInt64, bytes: [UInt8])], of actor: ActorID
+    ) {
+        uploader.forbidden += forbidden(in: operations)
+        if let last = operations.last, uploader.forbidden.count < Limits.refusalsAtOnce {
+            uploader.heldThrough = last.sequence
+            return resumeUpload()
+        }
+        // A newer token may have come meanwhile.
+        let mayWrite = configuration.writeRules?()
+        let refused = uploader.forbidden.filter { refusal in
+            mayWrite.map { mayWrite in refusal.documents.contains { !mayWrite($0) } } ?? false
+        }
+        uploader.letGo()
+        guard !refused.isEmpty else { return resumeUpload() }
+        // As when the server refuses: nothing more of the actor is sent, and a repair sets these aside and
+        // lets the others go. Of an actor that has just begun nothing was sent.
+        uploader.stopped.insert(actor)
+        uploader.sent[actor] = uploader.sent[actor] ?? 0
+        uploader.acknowledged[actor] = uploader.acknowledged[actor] ?? 0
+        uploader.repair.refused += refused
         uploader.repair.isDue = true
     }
 

@@ -3,6 +3,7 @@ import CRDT
 /// Decode, encode back, read in place, merge with documents that we wrote, tell what changed.
 @Sendable func fuzzDocument(_ bytes: [UInt8]) {
     let inPlace = bytes.withUnsafeBytes { raw in try? DocumentReader(raw).root.value() }
+    bytes.withUnsafeBytes { raw in try? DocumentReader(raw).root.forEachAttachment { _ in } }
     guard let document = try? Document(decoding: bytes) else { return }
     require(document.encoded() == bytes, "a document does not encode to what it was decoded from")
     require(document.value == inPlace, "a document reads differently in place")

@@ -95,4 +95,31 @@ struct FoldBoundTests {
             #expect(writer.generation.position.offset == sequence + 1)
         }
     }
+
+    @Test("more documents than one statement writes are all written, and changed again")
+    func pieces() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                let count = PostgresLimits.writeDocuments * 2 + 7
+                for sequence in 1...2 as ClosedRange<UInt64> {
+                    let stamp = Stamp(time: sequence << 16, actor: ActorID(sequence))
+                    let changes = try (0..<count).map { number in
+                        var editor = DocumentEditor(document: Document(), stamp: stamp)
+                        editor.create()
+                        try editor.set(["n"], .int(Int64(number)))
+                        return CRDT.Operation.Change(
+                            collection: "c", id: try DocumentID(.int(Int64(number))),
+                            delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
+                    }
+                    try await bench.append(
+                        CRDT.Operation(
+                            actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: changes))
+                }
+                try await projection.advance()
+                try await bench.settle(projection)
+                #expect(try bench.sql("SELECT count(*)::text FROM db_cars.c") == ["\(count)"])
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
 }

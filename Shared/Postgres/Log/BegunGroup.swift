@@ -1,0 +1,75 @@
+import CRDT
+import OperationLog
+
+/// One database's part of a group.
+struct GroupPart {
+    let database: String
+    /// The places of its calls in the group.
+    let numbers: [Int]
+    let operations: [PreparedOperation]
+
+    /// The parts of a group, databases in a fixed order, so that two processes never wait for each other in a
+    /// ring.
+    static func all(of calls: [AppendCall]) -> [GroupPart] {
+        guard let first = calls.first?.database else { return [] }
+        // Most groups are of one database.
+        if calls.allSatisfy({ utf8Equal($0.database, first) }) {
+            return [
+                GroupPart(
+                    database: first, numbers: Array(calls.indices), operations: calls.flatMap(\.operations))
+            ]
+        }
+        let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
+        return numbers.keys.sorted(by: utf8Precedes).map { database in
+            let own = numbers[database] ?? []
+            return GroupPart(
+                database: database, numbers: own, operations: own.flatMap { calls[$0].operations })
+        }
+    }
+}
+
+/// What became of a group so far.
+struct PartialOutcome {
+    /// By call.
+    var results: [Result<[AppendOutcome], OperationLogError>]
+    /// The new heads of the databases that grew.
+    var grown: [String: UInt64] = [:]
+
+    init(_ calls: [AppendCall]) { results = Array(repeating: .success([]), count: calls.count) }
+
+    /// What to tell the callers. Nothing is to be tried again with tables that another build has changed.
+    var ended: GroupOutcome {
+        for case .failure(let error) in results where error.code == .newerFormat { return .poisoned(error) }
+        return .committed(results)
+    }
+
+    /// Takes note of a part that was appended behind `before`.
+    mutating func take(_ part: GroupPart, _ calls: [AppendCall], from before: UInt64) {
+        var offset = before
+        for number in part.numbers {
+            results[number] = .success(
+                calls[number].operations.map { _ in
+                    offset += 1
+                    return .appended(offset: offset)
+                })
+        }
+        grown[part.database] = offset
+    }
+}
+
+/// A group whose commit was begun: sent, or only taken note of.
+final class BegunGroup {
+    let calls: [AppendCall]
+    let parts: [GroupPart]
+    /// The head before each part, if the group was sent.
+    var sent: [UInt64] = []
+    /// The actors that it was sent with and the writer did not know.
+    var strangers: Set<ActorID> = []
+    /// Whether the server has appended each part that was sent; nil until that was read.
+    var answer: Result<[Bool], PostgresError>?
+
+    init(_ calls: [AppendCall]) {
+        self.calls = calls
+        parts = GroupPart.all(of: calls)
+    }
+}
