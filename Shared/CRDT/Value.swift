@@ -122,6 +122,12 @@ public struct ObjectValue: Sendable {
         }
     }
 
+    /// All pairs but that of a key.
+    public func without(_ key: String) -> ObjectValue {
+        guard entries.contains(where: { utf8Equal($0.key, key) }) else { return self }
+        return ObjectValue(unique: entries.filter { !utf8Equal($0.key, key) })
+    }
+
     /// The pairs sorted by the UTF-8 bytes of their keys: the canonical order.
     public var sorted: [Entry] {
         let order = order

@@ -97,6 +97,8 @@ public enum DQLLimits {
     /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection
     /// is scanned.
     static let heldNumbers = 4_194_304
+    /// How long a text may be, in UTF-8 bytes, that no index cuts: an exact index answers for such.
+    package static let uncutBytes = 128
     /// How many bytes of encoded group keys a GROUP BY keeps to know them again without reading them as
     /// values. Beyond it groups are found by their values, as all of them could be.
     static let groupKeyBytes = 16_777_216

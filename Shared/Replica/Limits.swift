@@ -41,6 +41,10 @@ public enum ReplicaLimits {
     public static let refusedCommits = 65_536
     /// Their encoded bytes in all; one alone may have more.
     public static let refusedBytes = 64 * 1_048_576
+    /// From so many bytes of inserted documents on an own operation refers to them (`StoredOperation`). Less
+    /// is written whole: a commit writes some pages anyway, and what is changed soon after would be written
+    /// then.
+    public static let referredBytes = 16_384
     /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
     /// restored is noticed; each costs a few bytes of every greeting.
     public static let retiredActors = 64

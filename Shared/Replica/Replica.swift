@@ -46,8 +46,11 @@ public final class Replica: Sendable {
         public let value: Value
         /// The number of the commit: its own, or the latest one when nothing changed.
         public let commit: UInt64
-        /// The operation it became; nil when nothing changed or only evictions happened.
-        public let operation: Operation?
+        /// The operation it became, made anew each time it is asked for; nil when nothing changed or only
+        /// evictions happened.
+        public var operation: Operation? { written?.operation }
+
+        let written: WrittenOperation?
     }
 
     /// The store's directory.
@@ -320,13 +323,13 @@ public final class Replica: Sendable {
                 : Commit(
                     number: state.head, documents: transaction.evicted, actor: nil, wanted: transaction.wanted
                 )
-            return (WriteResult(value: outcome.value, commit: state.head, operation: nil), commit)
+            return (WriteResult(value: outcome.value, commit: state.head, written: nil), commit)
         }
         state = transaction.state
         state.head += 1
-        if let (operation, bytes) = made.own {
-            state.sequence = operation.sequence
-            try OwnOperations.insert(operation, bytes, position: state.head, database)
+        if let written = made.own {
+            state.sequence = written.sequence
+            try OwnOperations.insert(written, position: state.head, database)
         }
         for (collection, operation) in made.withheld {
             try Withheld.insert(operation, collection, position: state.head, database)
@@ -334,10 +337,8 @@ public final class Replica: Sendable {
         }
         let commit = Commit(
             number: state.head, documents: made.documents + transaction.evicted,
-            actor: made.own?.operation.actor, wanted: transaction.wanted, isWithheld: made.own == nil)
-        return (
-            WriteResult(value: outcome.value, commit: state.head, operation: made.own?.operation), commit
-        )
+            actor: made.own?.actor, wanted: transaction.wanted, isWithheld: made.own == nil)
+        return (WriteResult(value: outcome.value, commit: state.head, written: made.own), commit)
     }
 
     /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).

@@ -35,6 +35,25 @@ struct FreshDocumentTests {
         try expectSame(random.wideObject(), objectsAreRegisters: random.chance(30))
     }
 
+    @Test(
+        "so they are of documents that come one after the other, alike or not, without their id",
+        arguments: 0..<60)
+    func series(_ seed: Int) throws {
+        var random = SplitMix64(seed: UInt64(seed))
+        let series = FreshSeries()
+        let alike = object(["b": 1, "a": ["y": 1, "x": 2], "_id": 7])
+        for _ in 0..<12 {
+            var fields = random.chance(60) ? alike : random.object(depth: 4)
+            if random.chance(30) { fields["_id"] = 5 }
+            let made = try FreshDocument(fields, without: "_id", stamp: stamp, in: series)
+            let alone = try FreshDocument(fields.without("_id"), stamp: stamp)
+            #expect(made?.state == alone?.state, "\(fields)")
+            #expect(made?.delta == alone?.delta)
+            #expect(made?.pending == alone?.pending)
+            #expect(made?.fields == fields.without("_id"))
+        }
+    }
+
     @Test("so they are of no fields, and of more than two bytes of offsets reach")
     func edges() throws {
         try expectSame(ObjectValue(), objectsAreRegisters: false)

@@ -117,4 +117,41 @@ struct InsertionTests {
         #expect(try Fold.step(change, on: there.state) == expected)
         #expect(try Fold.step(change, on: fresh.state) == .duplicate)
     }
+
+    @Test("the bytes of a state and of its delta are these, in stores that are there already")
+    func exemplar() throws {
+        let state: [UInt8] = [
+            1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 77, 3, 1, 0, 0, 1, 0, 1, 2, 2, 0, 0, 0, 4,
+            1, 0x61, 0x21, 0x81, 1, 0x6D, 2, 12, 1, 0, 1, 1, 2, 0, 0, 1, 0x78, 0x21, 0x41, 0x79,
+        ]
+        let stamp = Stamp(time: 77, actor: ActorID(5))
+        let fields = object(["a": 1, "m": ["x": "y"]])
+        #expect(try FreshDocument(fields, stamp: stamp)?.state == state)
+        let delta: [UInt8] = [1, 0, 0, 6, 2, 1, 0x61, 2, 0x81, 1, 0x6D, 4, 6, 1, 1, 0x78, 2, 0x41, 0x79]
+        #expect(state.withUnsafeBytes { Insertion.delta(ofState: $0)?.delta } == delta)
+    }
+
+    @Test("a state's delta is given only of what is nothing but an insertion, whole")
+    func deltaOfState() throws {
+        let stamp = Stamp(time: 77, actor: ActorID(5))
+        var editor = DocumentEditor(document: Document(), stamp: stamp)
+        try editor.create(object(["a": 1, "m": ["x": ["y": "z"]]]))
+        let state = editor.document.encoded()
+        let made = try #require(state.withUnsafeBytes { Insertion.delta(ofState: $0) })
+        #expect(made.stamp == stamp)
+        #expect(made.delta == editor.pending.delta(stamp: stamp)?.encoded())
+        for count in 0..<state.count {
+            #expect(Array(state.prefix(count)).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        }
+        #expect((state + [0]).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        // Written twice, deleted, of other kinds: not plain.
+        let later = Stamp(time: 78, actor: ActorID(5))
+        var again = DocumentEditor(document: editor.document, stamp: later)
+        try again.set(["a"], 2)
+        var gone = DocumentEditor(document: editor.document, stamp: later)
+        gone.delete()
+        for other in [again.document, gone.document, Document()] {
+            #expect(other.encoded().withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        }
+    }
 }

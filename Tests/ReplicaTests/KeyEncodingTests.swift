@@ -57,6 +57,16 @@ struct KeyEncodingTests {
         #expect(cut > 2_000)
     }
 
+    @Test("no text that a statement leaves to an exact index is cut")
+    func uncut() {
+        for byte in ["\u{0}", "\u{1}", "x"] {
+            var writer = KeyWriter()
+            let text = String(repeating: byte, count: DQLLimits.uncutBytes)
+            writer.append(.string(text), isDescending: false)
+            #expect(!writer.isTruncated)
+        }
+    }
+
     private func key(_ value: Value?, _ isDescending: Bool = false) -> [UInt8] {
         key([value], [isDescending])
     }

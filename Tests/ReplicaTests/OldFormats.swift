@@ -16,11 +16,23 @@ extension Replica {
         ]
         let afterThird = [
             "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
-            "DROP TABLE withheld_actor", "DROP TABLE withheld_operation",
+            "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
+            "ALTER TABLE operation DROP COLUMN refers",
         ]
         try committing { database, _ in
             let changes =
                 (format < 2 ? afterFirst : []) + (format < 3 ? afterSecond : []) + afterThird
+            // Earlier formats know whole operations only.
+            let all = try RawStatement(
+                fresh: "SELECT \(StoredOperation.columns) FROM operation WHERE refers IS NOT NULL", database)
+            while try all.step() {
+                let stored = StoredOperation(all)
+                let update = try RawStatement(
+                    fresh: "UPDATE operation SET bytes = ? WHERE position = ?", database)
+                update.bind(1, try stored.whole(database))
+                update.bind(2, bits: stored.position)
+                try update.run()
+            }
             for change in changes {
                 try RawStatement(fresh: change, database).run()
             }

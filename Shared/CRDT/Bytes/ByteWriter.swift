@@ -11,13 +11,6 @@ struct ByteWriter {
     @inline(__always)
     mutating func byte(_ value: UInt8) { bytes.append(value) }
 
-    /// Appends what another writer has written from a place on.
-    mutating func copy(_ other: borrowing ByteWriter, from place: Int) {
-        other.bytes.withUnsafeBytes {
-            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[place...]))
-        }
-    }
-
     mutating func raw(_ run: some Sequence<UInt8>) { bytes.append(contentsOf: run) }
 
     mutating func varint(_ value: UInt64) {

@@ -11,6 +11,11 @@ public struct DocumentReader {
 
     /// A reader on one encoded document. Throws `truncated`, `malformed` or `unsupportedVersion`.
     public init(_ bytes: UnsafeRawBufferPointer) throws(CRDTError) {
+        if let root = MapReader(rootOf: bytes) {
+            self.bytes = bytes
+            self.root = root
+            return
+        }
         var reader = ByteReader(bytes)
         try reader.documentVersion()
         _ = try reader.run(16 * (try reader.count(unit: 16)))
@@ -52,6 +57,29 @@ public struct MapReader {
         table = reader.place
         _ = try reader.run(slots * width)
         fields = reader.place
+    }
+
+    /// The root of nearly every document: what comes before it is short, and each of its numbers one byte.
+    /// nil where that is not so, or where anything is wrong.
+    @inline(__always)
+    fileprivate init?(rootOf bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 3, bytes[0] == Document.encodingVersion, bytes[1] == 0, bytes[2] < 0x80 else {
+            return nil
+        }
+        let stamps = 3 + 16 * Int(bytes[2])
+        guard stamps < bytes.count, bytes[stamps] < 0x80 else { return nil }
+        let place = stamps + 1 + Int(bytes[stamps])
+        guard place + 5 <= bytes.count, bytes[place] == 1,
+            (bytes[place + 1] | bytes[place + 2] | bytes[place + 3]) < 0x80
+        else { return nil }
+        slots = Int(bytes[place + 3])
+        width = Int(bytes[place + 4])
+        guard slots > 0, width == 2 || width == 4, 3 * slots <= bytes.count - place - 4 else { return nil }
+        table = place + 5
+        fields = table + slots * width
+        guard fields <= bytes.count else { return nil }
+        greatest = Int(bytes[place + 2])
+        self.bytes = bytes
     }
 
     /// Whether the map is there: created, or holding anything that a reader sees.

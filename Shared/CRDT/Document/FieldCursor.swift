@@ -41,8 +41,44 @@ public final class FieldCursor {
         steps.deallocate()
     }
 
+    /// Whether a document has a text at the path, given by its encoding; nil as for `other`.
+    public func holds(text encoded: UnsafeRawBufferPointer, in document: DocumentReader) -> Bool? {
+        switch place(in: document) {
+        case .missing: return false
+        case .other: return nil
+        case .value(let reader):
+            guard reader.remaining >= encoded.count else { return EncodedValue(reader) == nil ? nil : false }
+            return compareBytes(
+                UnsafeRawBufferPointer(
+                    rebasing: reader.bytes[reader.place..<reader.place + encoded.count]), encoded) == 0
+        }
+    }
+
+    /// The encoding of a text, as `holds` compares it.
+    public static func encoding(of text: String) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.value(.string(text))
+        return writer.bytes
+    }
+
     /// What a document has at the path, read as an undeclared field.
     public func find(in document: DocumentReader) -> Found {
+        switch place(in: document) {
+        case .missing: .missing
+        case .other: .other
+        case .value(let reader): EncodedValue(reader).map { .value($0) } ?? .other
+        }
+    }
+
+    private enum Place {
+        case missing
+        case value(ByteReader)
+        case other
+    }
+
+    /// Where a document has the value at the path.
+    @inline(__always)
+    private func place(in document: DocumentReader) -> Place {
         var map = document.root
         for index in 0..<steps.count {
             let slot = map.slot(steps[index].key, &steps[index].place)
@@ -53,7 +89,7 @@ public final class FieldCursor {
             switch head & SlotBits.kinds {
             case SlotBits.register where isLast && head & SlotBits.severalValues == 0:
                 if head & SlotBits.inheritsStamp == 0, (try? reader.varint()) == nil { return .other }
-                return EncodedValue(reader).map { .value($0) } ?? .other
+                return .value(reader)
             case SlotBits.map where !isLast:
                 guard (try? reader.count()) != nil, let below = try? MapReader(reader) else { return .other }
                 guard below.isVisible else { return .missing }

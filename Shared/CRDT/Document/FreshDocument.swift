@@ -1,29 +1,40 @@
 /// A document that nobody has written before, as one transaction inserts it: what `DocumentEditor.create`
-/// makes of its fields, written straight into state and delta. Nearly every insertion is one, and the trees
-/// between the fields and their encodings cost several times as much as the encodings.
+/// makes of its fields, written straight into the state. Nearly every insertion is one, and the trees between
+/// the fields and their encodings cost several times as much as the encodings.
 ///
 /// Invariant: state and delta are byte for byte those of the editor.
-public struct FreshDocument: Sendable {
+public final class FreshDocument: Sendable {
     /// The fields.
-    public let fields: ObjectValue
+    public var fields: ObjectValue { omitted.map(given.without) ?? given }
+    private let given: ObjectValue
+    private let omitted: String?
     /// Strict mode: an object is one REGISTER.
     public let objectsAreRegisters: Bool
     /// The transaction's stamp.
     public let stamp: Stamp
     /// The encoded state, as `Document.encoded` gives it.
     public let state: [UInt8]
-    /// The encoded delta, as `Delta.encoded` gives it.
-    public let delta: [UInt8]
+    /// The encoded delta, as `Delta.encoded` gives it; made of the state.
+    public var delta: [UInt8] {
+        let made = state.withUnsafeBytes { Insertion.delta(ofState: $0) }
+        guard let made else { preconditionFailure("what was written for an insertion is one") }
+        return made.delta
+    }
 
-    /// nil where a field is an attachment, which the editor knows about. Throws `tooDeep`.
-    public init?(_ fields: ObjectValue, objectsAreRegisters: Bool = false, stamp: Stamp) throws(CRDTError) {
-        self.fields = fields
+    /// Of these fields, `without` one of them. nil where one is an attachment, which the editor knows about.
+    /// `series` is that of the documents before it. Throws `tooDeep`.
+    public init?(
+        _ fields: ObjectValue, without omitted: String? = nil, objectsAreRegisters: Bool = false,
+        stamp: Stamp, in series: FreshSeries = FreshSeries()
+    ) throws(CRDTError) {
+        var writer = FreshWriter(series, stamp, objectsAreRegisters: objectsAreRegisters)
+        defer { series.bytes = writer.state }
+        guard try writer.map(fields, without: omitted, depth: 0) else { return nil }
+        given = fields
+        self.omitted = omitted
         self.objectsAreRegisters = objectsAreRegisters
         self.stamp = stamp
-        var writer = FreshWriter(stamp, fields: fields.count, objectsAreRegisters: objectsAreRegisters)
-        guard try writer.map(fields, depth: 0) else { return nil }
-        state = writer.state.bytes
-        delta = writer.delta.bytes
+        state = writer.state.copy
     }
 
     /// The edits, for whoever edits the document again in the same transaction.
@@ -38,67 +49,150 @@ public struct FreshDocument: Sendable {
     }
 }
 
-/// Writes state and delta in one walk: every key and value is encoded once, for both.
-private struct FreshWriter {
-    private(set) var state = ByteWriter()
-    private(set) var delta = ByteWriter()
-    private let objectsAreRegisters: Bool
+/// Documents that are inserted one after the other: nearly all of a load have the same keys, and to sort and
+/// encode those costs as much as to write the values. Belongs to one thread.
+public final class FreshSeries {
+    /// The keys of a map.
+    fileprivate final class Keys {
+        let keys: [String]
+        /// The places of the pairs in canonical order, the one that is left out not among them.
+        let order: [Int]
+        private let omitted: String?
+        /// The encoded keys in that order, and where each ends.
+        let encoded: [UInt8]
+        let ends: [Int]
 
-    init(_ stamp: Stamp, fields: Int, objectsAreRegisters: Bool) {
+        init(_ object: ObjectValue, without omitted: String?) {
+            keys = object.entries.map(\.key)
+            self.omitted = omitted
+            let sorted = object.order
+            var order: [Int] = []
+            var writer = ByteWriter()
+            var ends: [Int] = []
+            for index in 0..<object.count {
+                let place = sorted[index]
+                if let omitted, utf8Equal(keys[place], omitted) { continue }
+                order.append(place)
+                writer.text(keys[place])
+                ends.append(writer.count)
+            }
+            (self.order, self.ends, encoded) = (order, ends, writer.bytes)
+        }
+
+        @inline(__always)
+        func isWithout(_ key: String?) -> Bool {
+            guard let omitted, let key else { return omitted == nil && key == nil }
+            return utf8Equal(omitted, key)
+        }
+
+        @inline(__always)
+        func areThose(of object: ObjectValue) -> Bool {
+            guard keys.count == object.count else { return false }
+            for index in 0..<keys.count where !utf8Equal(keys[index], object.entries[index].key) {
+                return false
+            }
+            return true
+        }
+    }
+
+    /// Of the last document's maps, in the order in which they are met.
+    private var known: [Keys] = []
+    /// Where documents are written.
+    fileprivate var bytes = ByteScratch()
+
+    /// A series that begins.
+    public init() {}
+
+    deinit { bytes.deallocate() }
+
+    /// Of so many maps of a document the keys are kept.
+    private static let maps = 16
+
+    fileprivate func keys(of object: ObjectValue, without omitted: String?, at place: Int) -> Keys {
+        if place < known.count, known[place].areThose(of: object), known[place].isWithout(omitted) {
+            return known[place]
+        }
+        let keys = Keys(object, without: omitted)
+        if place < known.count {
+            known[place] = keys
+        } else if place == known.count, place < Self.maps {
+            known.append(keys)
+        }
+        return keys
+    }
+}
+
+/// Writes the state in one walk.
+private struct FreshWriter {
+    private(set) var state: ByteScratch
+    private let series: FreshSeries
+    private let objectsAreRegisters: Bool
+    /// How many maps with fields were begun.
+    private var maps = 0
+
+    init(_ series: FreshSeries, _ stamp: Stamp, objectsAreRegisters: Bool) {
+        self.series = series
         self.objectsAreRegisters = objectsAreRegisters
-        state.reserve(384 + 32 * fields)
+        state = series.bytes
+        state.clear()
         state.byte(Document.encodingVersion)
         state.byte(0)
-        state.vector(VersionVector(ascending: [.init(actor: stamp.actor, time: stamp.time)]))
-        // The stamp table: one stamp, of the first actor, at its greatest time.
+        // The vector, and the stamp table: one stamp, of the first actor, at its greatest time.
+        state.byte(1)
+        state.fixed64(stamp.actor.rawValue)
+        state.fixed64(stamp.time)
         state.byte(3)
         state.byte(1)
         state.byte(0)
         state.byte(0)
-        delta.reserve(256 + 32 * fields)
-        delta.byte(Delta.encodingVersion)
-        // Neither base nor seed.
-        delta.byte(0)
-        delta.byte(0)
     }
 
     /// A MAP whose presence and fields all have the first stamp of the table. False when there is an
     /// attachment in it.
-    mutating func map(_ object: ObjectValue, depth: Int) throws(CRDTError) -> Bool {
+    mutating func map(
+        _ object: ObjectValue, without omitted: String? = nil, depth: Int
+    ) throws(CRDTError) -> Bool {
         // One presence, by the first stamp; that stamp is the greatest one.
         state.byte(1)
         state.byte(0)
         state.byte(1)
-        state.count(object.count)
-        delta.byte(EditBits.writesPresence | (object.isEmpty ? 0 : EditBits.fields))
-        guard !object.isEmpty else { return true }
-        guard depth < Limits.nestingDepth else { throw .tooDeep }
-        delta.count(object.count)
-        var offsets = state.beginOffsets(object.count)
-        let order = object.order
-        for index in 0..<object.count {
-            let entry = object.entries[order[index]]
-            state.place(&offsets)
-            let key = state.count
-            state.text(entry.key)
-            delta.copy(state, from: key)
-            if !objectsAreRegisters, case .object(let below) = entry.value {
-                guard !AttachmentToken.isMarked(below) else { return false }
-                state.byte(SlotBits.map)
-                delta.byte(SlotEditBits.map)
-                let start = state.beginSized()
-                guard try map(below, depth: depth + 1) else { return false }
-                state.endSized(start)
-            } else {
-                try Self.checkDepth(entry.value, depth: depth + 1)
-                state.byte(SlotBits.register | SlotBits.inheritsStamp)
-                delta.byte(SlotEditBits.register)
-                let value = state.count
-                state.value(entry.value)
-                delta.copy(state, from: value)
-            }
+        guard !object.isEmpty else {
+            state.byte(0)
+            return true
         }
-        state.endOffsets(offsets)
+        let keys = series.keys(of: object, without: omitted, at: maps)
+        let number = keys.order.count
+        state.varint(UInt64(number))
+        guard number > 0 else { return true }
+        maps += 1
+        guard depth < Limits.nestingDepth else { throw .tooDeep }
+        var table = state.beginOffsets(number)
+        for index in 0..<number {
+            state.place(&table)
+            state.raw(keys.encoded, from: index == 0 ? 0 : keys.ends[index - 1], to: keys.ends[index])
+            guard try field(object.entries[keys.order[index]].value, depth: depth) else { return false }
+        }
+        state.endOffsets(table)
+        return true
+    }
+
+    @inline(__always)
+    private mutating func field(_ value: Value, depth: Int) throws(CRDTError) -> Bool {
+        let head = SlotBits.register | SlotBits.inheritsStamp
+        switch value {
+        case .null, .bool, .int, .double, .string, .binary: state.byte(head)
+        case .object(let below) where !objectsAreRegisters:
+            guard !AttachmentToken.isMarked(below) else { return false }
+            state.byte(SlotBits.map)
+            let start = state.beginSized()
+            guard try map(below, depth: depth + 1) else { return false }
+            state.endSized(start)
+            return true
+        case .array, .object:
+            try Self.checkDepth(value, depth: depth + 1)
+            state.byte(head)
+        }
+        state.value(value)
         return true
     }
 

@@ -44,6 +44,16 @@ public struct Insertion: Sendable, Equatable {
         }
     }
 
+    /// The encoded delta that gives this state when it is applied to no document, and its stamp: the way back
+    /// from `state`. nil for a state that is not nothing but an insertion.
+    public static func delta(ofState state: UnsafeRawBufferPointer) -> (stamp: Stamp, delta: [UInt8])? {
+        var writer = ByteWriter()
+        writer.reserve(state.count)
+        var reader = ByteReader(state)
+        guard let stamp = try? reader.plainState(into: &writer) else { return nil }
+        return (stamp, writer.bytes)
+    }
+
     /// The delta, decoded.
     public func decoded() throws(CRDTError) -> Delta { try Delta(decoding: delta, stamp: stamp) }
 }
@@ -174,15 +184,63 @@ extension ByteReader {
 
 extension ByteReader {
     fileprivate mutating func checkPlainState() throws -> Stamp {
+        let stamp = try plainStateHead()
+        try checkPlainMap(depth: 0)
+        try requireEnd()
+        return stamp
+    }
+
+    fileprivate mutating func plainState(into writer: inout ByteWriter) throws -> Stamp {
+        let stamp = try plainStateHead()
+        writer.byte(Delta.encodingVersion)
+        // Neither base nor seed.
+        writer.byte(0)
+        writer.byte(0)
+        try plainMap(depth: 0, into: &writer)
+        try requireEnd()
+        return stamp
+    }
+
+    private mutating func plainStateHead() throws -> Stamp {
         guard try byte() == Document.encodingVersion, try byte() == 0, try count(unit: 16) == 1 else {
             throw NotPlain()
         }
         let actor = ActorID(try fixed64())
         let time = try fixed64()
         try expect(PlainForm.stampTable)
-        try checkPlainMap(depth: 0)
-        try requireEnd()
         return Stamp(time: time, actor: actor)
+    }
+
+    /// The edit that creates a map. A store reads only what it has written: what is in the values is not
+    /// looked at.
+    private mutating func plainMap(depth: Int, into writer: inout ByteWriter) throws {
+        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+        try expect(PlainForm.presence)
+        let number = try count(unit: 3)
+        writer.byte(EditBits.writesPresence | (number == 0 ? 0 : EditBits.fields))
+        guard number > 0 else { return }
+        writer.count(number)
+        let width = Int(try byte())
+        guard width == 2 || width == 4 else { throw NotPlain() }
+        _ = try run(number * width)
+        for _ in 0..<number {
+            let key = place
+            _ = try run(try count())
+            writer.raw(UnsafeRawBufferPointer(rebasing: bytes[key..<place]))
+            switch try byte() {
+            case PlainForm.register:
+                writer.byte(SlotEditBits.register)
+                let value = place
+                try skipValue()
+                writer.raw(UnsafeRawBufferPointer(rebasing: bytes[value..<place]))
+            case SlotBits.map:
+                writer.byte(SlotEditBits.map)
+                let end = try count() + place
+                try plainMap(depth: depth + 1, into: &writer)
+                guard place == end else { throw NotPlain() }
+            default: throw NotPlain()
+            }
+        }
     }
 
     private mutating func checkPlainMap(depth: Int) throws {

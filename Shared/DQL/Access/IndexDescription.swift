@@ -34,8 +34,8 @@ public struct IndexDescription: Equatable, Sendable {
     public let keys: [Key]
     /// Whether every live document is in it. One that is still being built is listed and not used.
     public let isReady: Bool
-    /// Whether entries are in the exact order of their values. A store that cuts long keys says false: such
-    /// an index finds documents, and neither sorts nor covers.
+    /// Whether entries are in the exact order of their values, and scans of them find no others. A store that
+    /// cuts long keys says false: such an index finds documents, and neither sorts nor covers.
     public let isExact: Bool
 
     /// An index.

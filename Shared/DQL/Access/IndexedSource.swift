@@ -81,7 +81,9 @@ public struct IndexEntry {
 /// A snapshot with indexes: what the planner may use of a store.
 ///
 /// An index may deliver too much, never too little: whatever is found, the whole condition is evaluated on
-/// the document. Only what `isExact` promises is relied upon. A document is delivered once.
+/// the document. Only what `isExact` promises is relied upon: then a scan delivers what its ranges hold and
+/// nothing else, and a condition that says no more than the range is not asked again (`DirectRead`). A
+/// document is delivered once.
 public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
     func catalog(of collection: String) throws -> IndexCatalog

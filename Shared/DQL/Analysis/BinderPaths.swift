@@ -192,4 +192,4 @@ enum PathStep {
 }
 
 /// The field under which a document shows its id.
-let documentIDField = "_id"
+public let documentIDField = "_id"

@@ -141,6 +141,14 @@ struct GroupTable {
     }
 }
 
+extension Grouping {
+    /// Whether keys and arguments of aggregates are fields of one source, and nothing else.
+    var readsFieldsOnly: Bool {
+        keys.allSatisfy { Confinement.field($0, 0) != nil }
+            && aggregates.allSatisfy { $0.argument.map { Confinement.field($0, 0) != nil } ?? true }
+    }
+}
+
 /// The encodings of a group's keys in a document.
 private final class KeysInPlace {
     private let cursors: [FieldCursor]

@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// It is the general way cut short, and gives what that gives: which index serves a statement the planner has
 /// said (decision 0016), and holds while the catalog and the types of the arguments stay; only the bounds are
-/// made anew. The condition is asked of each document that an index finds. Whatever is not quite of the shape
+/// made anew. The condition is asked of each document that an index finds, unless the index is exact.
+/// Whatever is not quite of the shape
 /// goes the general way.
 final class DirectRead: Sendable {
     private enum Operand {
@@ -154,7 +155,8 @@ final class DirectRead: Sendable {
                 let indexed = documents.indexed,
                 let scan = try scan(path, comparisons, indexed, context)
             else { return false }
-            try run(scan, indexed, context, body)
+            let isImplied = scan.index.isExact && Self.areShort(comparisons, context.arguments)
+            try run(scan, isImplied: isImplied, indexed, context, body)
             return true
         }
     }
@@ -221,14 +223,24 @@ final class DirectRead: Sendable {
         return scan
     }
 
+    /// Whether none of the values is so long that an index might cut it.
+    private static func areShort(_ comparisons: [Comparison], _ arguments: [Value]) -> Bool {
+        comparisons.allSatisfy { comparison in
+            guard case .string(let text) = comparison.operand.value(arguments) else { return true }
+            return text.utf8.count <= DQLLimits.uncutBytes
+        }
+    }
+
+    /// `isImplied`: the index holds its documents in the exact order of the field, so that the condition,
+    /// which is about that field only, holds for whatever is in the range.
     private func run(
-        _ scan: IndexScan, _ indexed: any IndexedSource, _ context: ExecutionContext,
+        _ scan: IndexScan, isImplied: Bool, _ indexed: any IndexedSource, _ context: ExecutionContext,
         _ body: (ResultRow) throws -> Bool
     ) throws {
         let window = try Window(plan.input.bounds, context)
         guard window.limit > 0 else { return }
-        let condition = condition.specialized(context.arguments)
-        let test = DocumentTest.prepare(condition, source: 0)
+        let condition = isImplied ? nil : condition.specialized(context.arguments)
+        let test = condition.flatMap { DocumentTest.prepare($0, source: 0) }
         let meter = context.meter
         var skipped = 0
         var taken = 0
@@ -236,7 +248,7 @@ final class DirectRead: Sendable {
             try meter.step()
             if let holds = test?.holds(record.document) {
                 guard holds else { return true }
-            } else {
+            } else if let condition {
                 let evaluator = Evaluator(context.options, types: plan.input.types)
                 guard try evaluator.isTrue(condition, Row(documents: [record], meter: meter)) else {
                     return true

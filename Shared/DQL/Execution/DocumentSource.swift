@@ -41,6 +41,9 @@ public protocol DocumentSource {
     /// the scan; one that throws ends it with its error. A collection that does not exist has no documents.
     func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
 
+    /// As `scan`, for a visit that never asks for an id: what the records say of theirs means nothing.
+    func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+
     /// Visits the document of this id if it is live.
     func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
 
@@ -49,6 +52,11 @@ public protocol DocumentSource {
 }
 
 extension DocumentSource {
+    /// By `scan`.
+    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try scan(collection, visit)
+    }
+
     /// None.
     public var indexed: (any IndexedSource)? { nil }
 }
@@ -65,8 +73,8 @@ public protocol DocumentWriter: DocumentSource {
     /// scan.
     func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
 
-    /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `declared` is what is
-    /// declared of the document. Not called during a scan.
+    /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `_id` among the fields is
+    /// left out. `declared` is what is declared of the document. Not called during a scan.
     /// - Returns: whether it was inserted.
     func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
@@ -85,7 +93,8 @@ extension DocumentWriter {
     ) throws -> Bool {
         guard try !exists(collection, id) else { return false }
         try edit(collection, id) { editor in
-            try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+            try editor.create(
+                fields.without(documentIDField), declared: declared, objectsAreRegisters: objectsAreRegisters)
         }
         return true
     }

@@ -66,7 +66,8 @@ class DocumentTest {
     ) -> DocumentTest? {
         guard let cursor = cursor(field, source) else { return nil }
         switch value {
-        case .string(let text): return TextTest(cursor, symbol, text)
+        case .string(let text):
+            return symbol == .equal ? SameTextTest(cursor, text) : TextTest(cursor, symbol, text)
         case .int, .double: return NumberTest(cursor, NumberBound(symbol, value))
         case .bool(let flag): return BooleanTest(cursor, symbol, flag)
         default: return nil
@@ -139,12 +140,10 @@ private final class TextTest: DocumentTest {
     private let cursor: FieldCursor
     private let order: OrderTest
     private let text: UnsafeRawBufferPointer
-    private let isEquality: Bool
 
     init(_ cursor: FieldCursor, _ symbol: BinaryOperator, _ text: String) {
         self.cursor = cursor
         order = OrderTest(symbol)
-        isEquality = symbol == .equal
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, text.utf8.count), alignment: 1)
         copy.copyBytes(from: text.utf8)
         self.text = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(copy)[0..<text.utf8.count])
@@ -158,9 +157,27 @@ private final class TextTest: DocumentTest {
         case .other: return nil
         case .value(let value):
             guard case .text(let found) = value.content else { return false }
-            if isEquality, found.count != text.count { return false }
             return order.holds(compareBytes(found, text))
         }
+    }
+}
+
+/// Whether a field is a text: the same encoding, and no other, says so.
+private final class SameTextTest: DocumentTest {
+    private let cursor: FieldCursor
+    private let text: UnsafeMutableRawBufferPointer
+
+    init(_ cursor: FieldCursor, _ text: String) {
+        self.cursor = cursor
+        let encoded = FieldCursor.encoding(of: text)
+        self.text = .allocate(byteCount: encoded.count, alignment: 1)
+        self.text.copyBytes(from: encoded)
+    }
+
+    deinit { text.deallocate() }
+
+    override func holds(_ document: DocumentReader) -> Bool? {
+        cursor.holds(text: UnsafeRawBufferPointer(text), in: document)
     }
 }
 

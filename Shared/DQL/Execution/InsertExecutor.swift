@@ -7,13 +7,17 @@ struct InsertExecutor {
 
     private struct NewDocument {
         let id: DocumentID
-        let fields: ObjectValue
+        /// As it was given, its id perhaps among them.
+        let object: ObjectValue
         let span: SourceSpan
+
+        var fields: ObjectValue { object.without(documentIDField) }
     }
 
     func run(in writer: any DocumentWriter, _ makeID: () throws -> DocumentID) throws -> StatementResult {
         let documents = try documents(writer, makeID)
         var seen: Set<DocumentID> = []
+        if documents.count > 1 { seen.reserveCapacity(documents.count) }
         for document in documents where !seen.insert(document.id).inserted {
             throw context.source.error(
                 .duplicateIDs, "Expected unique document identifiers", at: document.span)
@@ -81,10 +85,7 @@ struct InsertExecutor {
         } else {
             id = try makeID()
         }
-        return NewDocument(
-            id: id,
-            fields: ObjectValue(unique: object.entries.filter { !utf8Equal($0.key, documentIDField) }),
-            span: span)
+        return NewDocument(id: id, object: object, span: span)
     }
 
     // MARK: Writing
@@ -125,7 +126,7 @@ struct InsertExecutor {
     private func insert(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
         do {
             return try writer.insert(
-                plan.collection, document.id, document.fields, declared: plan.types.root,
+                plan.collection, document.id, document.object, declared: plan.types.root,
                 objectsAreRegisters: context.options.objectsAreRegisters)
         } catch let error as CRDTError where Self.refusals.contains(error.code) {
             throw FieldWriter.refusal(error, context.source, document.span)

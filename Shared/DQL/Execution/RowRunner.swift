@@ -56,7 +56,8 @@ struct RowRunner {
                 grouping, context.meter, readsInPlace: input.readsDocuments && !context.options.strictReads)
             if !context.options.strictReads, let (leaf, condition) = input.documentsOfOneSource {
                 var row = row()
-                try forEachRecord(of: leaf, 0, where: condition) { record in
+                let asksForFields = grouping.readsFieldsOnly
+                try forEachRecord(of: leaf, 0, where: condition, asksForFields: asksForFields) { record in
                     try table.add(record) { argument in
                         row.documents[0] = record
                         return try evaluator.evaluate(argument, row)
@@ -88,12 +89,12 @@ struct RowRunner {
     /// before there is a row. Returns false when a visit ended it.
     @discardableResult
     private func forEachRecord(
-        of leaf: RowPlan, _ place: Int, where condition: BoundExpression?,
+        of leaf: RowPlan, _ place: Int, where condition: BoundExpression?, asksForFields: Bool = false,
         _ visit: (DocumentRecord) throws -> Bool
     ) throws -> Bool {
         guard let condition else {
             var goesOn = true
-            try forEachDocument(of: leaf) { record in
+            try forEachDocument(of: leaf, asksForFields: asksForFields) { record in
                 context.statistics?.rows += 1
                 goesOn = try visit(record)
                 return goesOn
@@ -107,7 +108,9 @@ struct RowRunner {
         // Not counted as used for each document; `withExtendedLifetime` keeps it.
         let asking = test.map { Unmanaged.passUnretained($0) }
         defer { withExtendedLifetime(test) {} }
-        try forEachDocument(of: leaf) { record in
+        // A test that is all of the condition asks for fields, and so does whoever is asked in its place.
+        let needsNoIDs = asksForFields && test != nil && rest == nil
+        try forEachDocument(of: leaf, asksForFields: needsNoIDs) { record in
             let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
             if holds == false { return true }
             if let left = holds == nil ? condition : rest {
@@ -121,11 +124,20 @@ struct RowRunner {
         return goesOn
     }
 
-    /// Visits the documents of a leaf until a visit returns false.
-    private func forEachDocument(of leaf: RowPlan, _ visit: (DocumentRecord) throws -> Bool) throws {
+    /// Visits the documents of a leaf until a visit returns false; their ids may be left out where the visit
+    /// asks for fields only.
+    private func forEachDocument(
+        of leaf: RowPlan, asksForFields: Bool = false, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
         let meter = context.meter
         let statistics = context.statistics
         switch leaf {
+        case .scan(let collection, _) where asksForFields:
+            try source.scanFields(collection) { record in
+                try meter.step()
+                statistics?.documents += 1
+                return try visit(record)
+            }
         case .scan(let collection, _):
             try source.scan(collection) { record in
                 try meter.step()

@@ -60,6 +60,11 @@ struct IndexScanner {
         _ visit: (borrowing RawStatement) throws -> Bool
     ) throws {
         guard let index = try index(scan) else { return }
+        if scan.ranges.count == 1, !scan.isReversed {
+            let interval = KeyInterval(scan.ranges[0], of: index.description.keys)
+            _ = try ascending(interval, index, columns, visit)
+            return
+        }
         let intervals = intervals(scan)
         guard !scan.isReversed else {
             for interval in intervals.reversed() {
@@ -68,10 +73,24 @@ struct IndexScanner {
             return
         }
         for interval in intervals {
-            let statement = try table.statement(IndexStatement(index, .ascending, columns), database)
-            statement.bind(1, interval.lower)
-            statement.bind(2, interval.upper)
-            while try statement.step() { guard try visit(statement) else { return } }
+            guard try ascending(interval, index, columns, visit) else { return }
+        }
+    }
+
+    /// Steps the entries of an interval in the index's order; false when a visit ended it.
+    private func ascending(
+        _ interval: KeyInterval, _ index: StoredIndex, _ columns: IndexStatement.Columns,
+        _ visit: (borrowing RawStatement) throws -> Bool
+    ) throws -> Bool {
+        let statement = try table.statement(IndexStatement(index, .ascending, columns), database)
+        return try interval.lower.withUnsafeBytes { lower in
+            try interval.upper.withUnsafeBytes { upper in
+                statement.bind(1, inPlace: lower)
+                statement.bind(2, inPlace: upper)
+                defer { statement.reset() }
+                while try statement.step() { guard try visit(statement) else { return false } }
+                return true
+            }
         }
     }
 

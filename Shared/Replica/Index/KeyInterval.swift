@@ -56,8 +56,13 @@ struct KeyInterval: Equatable {
 
     /// The first run of bytes behind all that begin with these. No key begins with 0xFF.
     private static func after(_ bytes: [UInt8]) -> [UInt8] {
-        guard let last = bytes.lastIndex(where: { $0 < 0xFF }) else { return [0xFF] }
-        return Array(bytes[..<last]) + [bytes[last] + 1]
+        var next = bytes
+        while let last = next.popLast() {
+            guard last < 0xFF else { continue }
+            next.append(last + 1)
+            return next
+        }
+        return [0xFF]
     }
 
     /// The intervals in order, those that meet made one, so that no key is visited twice.

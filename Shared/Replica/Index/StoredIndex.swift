@@ -13,6 +13,8 @@ final class StoredIndex: Sendable {
     /// As a statement sees it.
     let description: IndexDescription
     private let fields: [IndexedField]
+    /// Adds the entry of a document that had none.
+    let addition: String
     private let insertion: String
     private let removal: String
 
@@ -20,6 +22,7 @@ final class StoredIndex: Sendable {
         self.number = number
         self.description = description
         fields = description.keys.map { IndexedField($0.path) }
+        addition = "INSERT INTO index_\(number) (key, document, held) VALUES (?, ?, ?)"
         insertion = "INSERT OR REPLACE INTO index_\(number) (key, document, held) VALUES (?, ?, ?)"
         removal = "DELETE FROM index_\(number) WHERE key = ? AND document = ?"
     }
@@ -51,6 +54,19 @@ final class StoredIndex: Sendable {
             key: writer.bytes,
             held: writer.isAmbiguous && !writer.isTruncated ? HeldValues.encode(values) : nil,
             isCut: writer.isTruncated)
+    }
+
+    /// Adds the entry of a new document by `addition`.
+    func add(
+        _ entry: Entry, of document: Int64, _ statement: borrowing RawStatement, _ database: Database
+    ) throws {
+        statement.bind(2, document)
+        if let held = entry.held { statement.bind(3, held) }
+        try entry.key.withUnsafeBytes { key in
+            statement.bind(1, inPlace: key)
+            try statement.runInPlace()
+        }
+        if entry.isCut { try noteCut(database) }
     }
 
     func insert(_ entry: Entry, of document: Int64, _ database: Database) throws {

@@ -62,6 +62,12 @@ struct RawStatement: ~Copyable {
         sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), transient)
     }
 
+    /// Binds bytes without a copy: they stay where they are until the statement was stepped and reset.
+    func bind(_ index: Int32, inPlace bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 0 else { return bind(index, []) }
+        sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
+    }
+
     func bind(_ index: Int32, _ text: String) {
         var text = text
         text.withUTF8 {
@@ -86,27 +92,30 @@ struct RawStatement: ~Copyable {
     /// Whether there is a row.
     consuming func hasRow() throws -> Bool { try step() }
 
+    /// Runs a statement that returns no row and leaves it before its beginning.
+    func runInPlace() throws {
+        while try step() {}
+        reset()
+    }
+
     /// Runs a statement that returns no row.
     consuming func run() throws { while try step() {} }
+
+    /// How many rows the connection's last statement changed. (GRDB asks which queue it is on each time.)
+    var changes: Int { Int(sqlite3_changes(sqlite3_db_handle(handle))) }
+    /// The number of the row that the connection inserted last.
+    var insertedNumber: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
 
     /// Runs a statement that returns no row, with two blobs that SQLite need not copy.
     func run(_ first: Int32, _ id: [UInt8], _ second: Int32, _ bytes: [UInt8]) throws {
         try id.withUnsafeBytes { id in
             try bytes.withUnsafeBytes { bytes in
-                bindInPlace(first, id)
-                bindInPlace(second, bytes)
+                bind(first, inPlace: id)
+                bind(second, inPlace: bytes)
                 while try step() {}
                 sqlite3_reset(handle)
                 sqlite3_clear_bindings(handle)
             }
-        }
-    }
-
-    private func bindInPlace(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
-        if bytes.isEmpty {
-            sqlite3_bind_zeroblob(handle, index, 0)
-        } else {
-            sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
         }
     }
 

@@ -17,6 +17,11 @@ final class DocumentTable: CustomStringConvertible {
     /// looked up by its text each time.
     private var statements: [GRDB.Statement?] = Array(repeating: nil, count: TableStatement.allCases.count)
     private var scans: [IndexStatement: GRDB.Statement] = [:]
+    /// The one of them that was asked for last.
+    private var lastScan: (kind: IndexStatement, statement: GRDB.Statement)?
+    private var isReferredTo: Bool?
+    /// What adds entries to the indexes, in their order.
+    private var entryInsertions: [GRDB.Statement] = []
 
     init(_ number: Int64, _ name: String, _ cache: IndexCache?, isSnapshot: Bool) {
         self.number = number
@@ -37,10 +42,32 @@ final class DocumentTable: CustomStringConvertible {
 
     /// A statement on one of its indexes.
     func statement(_ kind: IndexStatement, _ database: Database) throws -> RawStatement {
-        if let known = scans[kind] { return try RawStatement(held: known, database) }
-        let made = try database.cachedStatement(sql: kind.text(of: self))
+        if let lastScan, lastScan.kind == kind { return try RawStatement(held: lastScan.statement, database) }
+        let made = try scans[kind] ?? database.cachedStatement(sql: kind.text(of: self))
         scans[kind] = made
+        lastScan = (kind, made)
         return try RawStatement(held: made, database)
+    }
+
+    /// A part of the transaction was undone, and what it learnt with it.
+    func forgetReferences() { isReferredTo = nil }
+
+    /// What adds an entry of a new document to the index at a place of `indexes`.
+    func entryInsertion(_ place: Int, _ database: Database) throws -> RawStatement {
+        let indexes = try indexes(database)
+        while entryInsertions.count < indexes.count {
+            entryInsertions.append(
+                try database.cachedStatement(sql: indexes[entryInsertions.count].addition))
+        }
+        return try RawStatement(held: entryInsertions[place], database)
+    }
+
+    /// Whether an own operation may refer to documents; of a transaction's own none does before it ends.
+    func mayBeReferredTo(_ database: Database) throws -> Bool {
+        if let isReferredTo { return isReferredTo }
+        let known = try OwnOperations.anyRefers(database)
+        isReferredTo = known
+        return known
     }
 
     /// The indexes of the collection, those being built included, in the order of their names' bytes. What
@@ -69,8 +96,14 @@ final class DocumentTable: CustomStringConvertible {
 
 /// What is asked for once a document.
 enum TableStatement: Int, CaseIterable {
-    /// Every live document: id, state.
+    /// Every document, where all are live: id, state. To look whether each is takes longer than to know.
     case scan
+    /// The same: state.
+    case states
+    /// Every live document: id, state.
+    case liveScan
+    /// Whether any document is not live; reads no document.
+    case dead
     /// A live document of an id: state.
     case lookup
     /// A live document of a number: id, state.
@@ -88,7 +121,10 @@ enum TableStatement: Int, CaseIterable {
         let name = "documents_\(table)"
         let insertion = "INSERT INTO \(name) (id, live, position, state) VALUES (?1, ?2, ?3, ?4)"
         return switch self {
-        case .scan: "SELECT id, state FROM \(name) WHERE live"
+        case .scan: "SELECT id, state FROM \(name)"
+        case .states: "SELECT state FROM \(name)"
+        case .liveScan: "SELECT id, state FROM \(name) WHERE live"
+        case .dead: "SELECT 1 FROM \(name) INDEXED BY \(name)_dead WHERE live = 0 LIMIT 1"
         case .lookup: "SELECT state FROM \(name) WHERE id = ? AND live"
         case .numbered: "SELECT id, state FROM \(name) WHERE number = ? AND live"
         case .liveness: "SELECT live FROM \(name) WHERE id = ?"
@@ -165,7 +201,13 @@ struct Collections {
     }
 
     /// Forgets what is known of a collection: its documents are in another table now.
-    mutating func forget(_ name: String) { tables[Array(name.utf8)] = nil }
+    mutating func forget(_ name: String) {
+        tables[Array(name.utf8)] = nil
+        last = nil
+    }
+
+    /// Forgets what a part that was undone has learnt of own operations.
+    func forgetReferences() { for table in tables.values { table.forgetReferences() } }
 
     /// The names of all collections, by bytes.
     static func names(_ database: Database) throws -> [String] {

@@ -28,27 +28,26 @@ enum DocumentRows {
     }
 
     /// Writes the state of a live document unless the table holds the document, be it as a tombstone.
-    /// - Returns: whether it was written.
+    /// - Returns: the document's number; nil when nothing was written.
     static func add(
         _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: [UInt8], _ database: Database
-    ) throws -> Bool {
+    ) throws -> Int64? {
         let statement = try table.statement(.addition, database)
         statement.bind(2, 1)
         statement.bind(3, bits: position)
         try statement.run(1, id.bytes, 4, state)
-        guard database.changesCount > 0 else { return false }
+        guard statement.changes > 0 else { return nil }
+        let number = statement.insertedNumber
         let indexes = try table.indexes(database)
-        guard !indexes.isEmpty else { return true }
-        let number = database.lastInsertedRowID
+        guard !indexes.isEmpty else { return number }
         try state.withUnsafeBytes { bytes in
             let document = try DocumentReader(bytes)
-            for index in indexes {
-                if let entry = try index.entry(of: document) {
-                    try index.insert(entry, of: number, database)
-                }
+            for (place, index) in indexes.enumerated() {
+                guard let entry = try index.entry(of: document) else { continue }
+                try index.add(entry, of: number, table.entryInsertion(place, database), database)
             }
         }
-        return true
+        return number
     }
 
     /// Writes a document's state. `isNew`: the table is known not to hold the document.
@@ -56,6 +55,7 @@ enum DocumentRows {
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
         isNew: Bool = false, _ database: Database
     ) throws {
+        if !isNew { try keepOperation(table, id, database) }
         let indexes = try table.indexes(database)
         let before = indexes.isEmpty || isNew ? nil : try entries(table, id, indexes, database)
         let statement = try table.statement(isNew ? .insertion : .replacement, database)
@@ -80,6 +80,7 @@ enum DocumentRows {
     static func move(
         _ table: DocumentTable, _ id: DocumentID, position: UInt64, _ database: Database
     ) throws {
+        try keepOperation(table, id, database)
         let statement = try RawStatement(
             cached: "UPDATE documents_\(table) SET position = ? WHERE id = ?", database)
         statement.bind(1, bits: position)
@@ -88,6 +89,7 @@ enum DocumentRows {
     }
 
     static func remove(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws {
+        try keepOperation(table, id, database)
         let indexes = try table.indexes(database)
         if !indexes.isEmpty, let before = try entries(table, id, indexes, database) {
             for (index, entry) in zip(indexes, before.entries) {
@@ -97,6 +99,14 @@ enum DocumentRows {
         let statement = try RawStatement(cached: "DELETE FROM documents_\(table) WHERE id = ?", database)
         statement.bind(1, id.bytes)
         try statement.run()
+    }
+
+    /// An own operation that refers to the document does not any more.
+    private static func keepOperation(
+        _ table: DocumentTable, _ id: DocumentID, _ database: Database
+    ) throws {
+        guard try table.mayBeReferredTo(database) else { return }
+        try OwnOperations.makeWhole(referringTo: id, in: table, database)
     }
 
     /// A document's number and its entries in the indexes, nil where it has none.

@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 6. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 7. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 6
+    static let format: Int64 = 7
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -48,10 +48,7 @@ enum Schema {
         let found = try storedFormat(database)
         guard found < format else { return }
         if found < 1 { try database.execute(sql: tablesOfFormat1) }
-        if found < 2 {
-            try database.execute(sql: changesOfFormat2)
-            try OwnOperations.truncateAll(database)
-        }
+        if found < 2 { try database.execute(sql: changesOfFormat2) }
         if found < 3 {
             try database.execute(sql: changesOfFormat3)
             for number in try Int64.fetchAll(database, sql: "SELECT number FROM collection") {
@@ -61,6 +58,8 @@ enum Schema {
         if found < 4 { try database.execute(sql: changesOfFormat4) }
         if found < 5 { try database.execute(sql: changesOfFormat5) }
         if found < 6 { try database.execute(sql: changesOfFormat6) }
+        if found < 7 { try database.execute(sql: changesOfFormat7) }
+        if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
             throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
@@ -182,6 +181,12 @@ enum Schema {
             sequence INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (actor, sequence));
         CREATE INDEX IF NOT EXISTS withheld_of ON withheld_operation (collection, actor);
         CREATE INDEX IF NOT EXISTS withheld_at ON withheld_operation (position);
+        """
+
+    /// Own operations that refer to the documents they inserted (`StoredOperation`).
+    private static let changesOfFormat7 = """
+        ALTER TABLE operation ADD COLUMN refers BLOB;
+        CREATE INDEX operation_refers ON operation (position) WHERE refers IS NOT NULL;
         """
 
     private static let tablesOfFormat1 = """

@@ -64,6 +64,7 @@ struct Folder {
         // Nearly every insertion is of a document that is not there: then nothing is looked up before.
         if case .insertion(let insertion) = change.content,
             try DocumentRows.add(table, id, position: state.head, state: insertion.state, database)
+                != nil
         {
             return .changed(told(change, nil, insertion.state))
         }

@@ -6,15 +6,19 @@ import GRDB
 /// Of what is acknowledged only the last operation's sequence, timestamp and checksum stay, for the
 /// comparison at the next handshake (rule 9). A server that was restored gets the documents back as states.
 enum OwnOperations {
-    static func insert(_ operation: Operation, _ bytes: [UInt8], position: UInt64, _ database: Database)
-        throws
-    {
+    /// `bytes` are all of it, or its header where `refers` tells the changes (`StoredOperation`).
+    static func insert(
+        _ operation: Operation, _ bytes: [UInt8], refers: [UInt8]? = nil, position: UInt64,
+        _ database: Database
+    ) throws {
         let statement = try RawStatement(
-            cached: "INSERT INTO operation (position, actor, sequence, bytes) VALUES (?, ?, ?, ?)", database)
+            cached: "INSERT INTO operation (position, actor, sequence, bytes, refers) VALUES (?, ?, ?, ?, ?)",
+            database)
         statement.bind(1, bits: position)
         statement.bind(2, bits: operation.actor.rawValue)
         statement.bind(3, bits: operation.sequence)
         statement.bind(4, bytes)
+        if let refers { statement.bind(5, refers) }
         try statement.run()
         guard operation.sequence == 1 else { return }
         let first = try RawStatement(
@@ -60,20 +64,23 @@ extension OwnOperations {
     static func truncate(_ actor: ActorID, through sequence: UInt64, _ database: Database) throws {
         let last = try RawStatement(
             cached: """
-                SELECT sequence, bytes FROM operation WHERE actor = ? AND sequence <= ?
+                SELECT sequence, \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?
                 ORDER BY sequence DESC LIMIT 1
                 """, database)
         last.bind(1, bits: actor.rawValue)
         last.bind(2, bits: sequence)
         guard try last.step() else { return }
-        let bytes = last.bytes(1)
+        let stored = StoredOperation(last, from: 1)
+        // The server has it. Where it cannot be read here any more, its checksum is unknown, and the next
+        // handshake gives the store a new actor (rule 9).
+        let hash = (try? stored.whole(database)).map { hash64($0) } ?? 0
         let update = try RawStatement(
             cached: "UPDATE acknowledged SET sequence = ?2, timestamp = ?3, hash = ?4 WHERE actor = ?1",
             database)
         update.bind(1, bits: actor.rawValue)
         update.bind(2, bits: last.bits(0))
-        update.bind(3, bits: try OperationHeader.peek(bytes).timestamp)
-        update.bind(4, bits: hash64(bytes))
+        update.bind(3, bits: try OperationHeader.peek(stored.bytes).timestamp)
+        update.bind(4, bits: hash)
         try update.run()
         let removal = try RawStatement(
             cached: "DELETE FROM operation WHERE actor = ? AND sequence <= ?", database)
@@ -95,10 +102,11 @@ extension OwnOperations {
     /// The encoding of one own operation that is not acknowledged.
     static func bytes(of actor: ActorID, _ sequence: UInt64, _ database: Database) throws -> [UInt8]? {
         let statement = try RawStatement(
-            cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence = ?", database)
+            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
+            database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
-        return try statement.step() ? statement.bytes(0) : nil
+        return try statement.step() ? StoredOperation(statement).whole(database) : nil
     }
 
     /// The sequence of an actor's last operation that is not acknowledged; nil when there is none.
@@ -159,20 +167,22 @@ extension Replica {
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
                     cached: """
-                        SELECT a.actor, a.sequence, a.hash, o.sequence, o.bytes, a.timestamp
+                        SELECT a.actor, a.sequence, a.hash, o.sequence, a.timestamp,
+                            o.position, o.bytes, o.refers
                         FROM acknowledged AS a
                         LEFT JOIN operation AS o ON o.actor = a.actor AND o.sequence =
                             (SELECT MAX(sequence) FROM operation WHERE actor = a.actor)
                         """, database)
                 var actors: [(actor: OwnActor, time: Timestamp)] = []
                 while try statement.step() {
-                    let isWhole = statement.isNull(3)
+                    let last = statement.isNull(3) ? nil : StoredOperation(statement, from: 5)
                     let actor = OwnActor(
-                        actor: ActorID(statement.bits(0)), sequence: statement.bits(isWhole ? 1 : 3),
-                        hash: isWhole ? statement.bits(2) : hash64(statement.blob(4)),
+                        actor: ActorID(statement.bits(0)), sequence: statement.bits(last == nil ? 1 : 3),
+                        hash: try last.map { hash64(try $0.whole(database)) } ?? statement.bits(2),
                         acknowledged: statement.bits(1))
                     let time =
-                        isWhole ? statement.bits(5) : try OperationHeader.peek(statement.bytes(4)).timestamp
+                        try last.map { try OperationHeader.peek($0.bytes).timestamp }
+                        ?? statement.bits(4)
                     actors.append((actor, time))
                 }
                 return actors.sorted { $0.time < $1.time }.map(\.actor)
@@ -231,18 +241,19 @@ extension Replica {
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
                     cached: """
-                        SELECT position, sequence, bytes FROM operation WHERE actor = ? AND sequence > ?
-                        ORDER BY sequence
+                        SELECT sequence, \(StoredOperation.columns) FROM operation
+                        WHERE actor = ? AND sequence > ? ORDER BY sequence
                         """, database)
                 statement.bind(1, bits: actor.rawValue)
                 statement.bind(2, bits: sequence)
                 var found: [OwnOperation] = []
                 var size = 0
                 while size < maxBytes, try statement.step() {
-                    let bytes = statement.bytes(2)
+                    let stored = StoredOperation(statement, from: 1)
+                    let bytes = try stored.whole(database)
                     size += bytes.count
                     found.append(
-                        OwnOperation(commit: statement.bits(0), sequence: statement.bits(1), bytes: bytes))
+                        OwnOperation(commit: stored.position, sequence: statement.bits(0), bytes: bytes))
                 }
                 return found
             }

@@ -260,9 +260,11 @@ struct Merger {
     private mutating func pendingKeys() throws -> Set<DocumentKey> {
         if let pending { return pending }
         var keys: Set<DocumentKey> = []
-        let statement = try RawStatement(fresh: "SELECT bytes FROM operation", database)
+        let statement = try RawStatement(
+            fresh: "SELECT \(StoredOperation.columns) FROM operation", database)
         while try statement.step() {
-            for change in try Operation(decoding: statement.bytes(0)).changes {
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))
             }
         }
@@ -276,7 +278,7 @@ struct Merger {
         // Mostly a state is of a document that is not here: then nothing is looked up before.
         if case .state(let bytes) = update.content, let stamp = Insertion.stamp(ofState: bytes),
             try DocumentRows.add(
-                table, update.key.id, position: state.head + 1, state: bytes, database)
+                table, update.key.id, position: state.head + 1, state: bytes, database) != nil
         {
             try state.observe(stamp.time)
             return changed.append(update.key)

@@ -194,10 +194,12 @@ struct Repairer {
     /// The documents whose states are not staged yet; reads what there is to do.
     mutating func missing() throws -> [DocumentKey] {
         try readStaged()
-        let all = try RawStatement(fresh: "SELECT position, bytes FROM operation ORDER BY position", database)
+        let all = try RawStatement(
+            fresh: "SELECT \(StoredOperation.columns) FROM operation ORDER BY position", database)
         while try all.step() {
-            positions.append(all.bits(0))
-            try plan.take(try Operation(decoding: all.bytes(1)))
+            let stored = StoredOperation(all)
+            positions.append(stored.position)
+            try plan.take(try Operation(decoding: stored.whole(database)))
         }
         replaced = Set(plan.documents)
         return Array(plan.documents.filter { places[$0] == nil }.prefix(ReplicaLimits.repairDocuments))
@@ -397,10 +399,11 @@ struct Repairer {
     }
 
     private func bytes(at position: UInt64) throws -> [UInt8] {
-        let statement = try RawStatement(cached: "SELECT bytes FROM operation WHERE position = ?", database)
+        let statement = try RawStatement(
+            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE position = ?", database)
         statement.bind(1, bits: position)
         guard try statement.step() else { preconditionFailure("an operation vanished in its transaction") }
-        return statement.bytes(0)
+        return try StoredOperation(statement).whole(database)
     }
 
     /// Puts a moved operation in its commit's place, or leaves that empty.

@@ -78,18 +78,24 @@ extension Replica {
         _ actor: ActorID, through sequence: UInt64, _ database: Database
     ) throws -> Set<DocumentKey> {
         let statement = try RawStatement(
-            cached: "SELECT bytes FROM operation WHERE actor = ? AND sequence <= ?", database)
+            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?",
+            database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
         let subscribed = subscribedCollections
         var keys: Set<DocumentKey> = []
         while try statement.step() {
             // Mostly all of it is subscribed to: that is seen without decoding it.
-            let isWithin = Operation.isWithin(statement.blob(0)) { name in
+            func takes(_ name: UnsafeRawBufferPointer) -> Bool {
                 subscribed.contains { $0.count == name.count && $0.elementsEqual(name) }
             }
-            if isWithin { continue }
-            for change in try Operation(decoding: statement.bytes(0)).changes
+            if statement.isNull(2) {
+                if Operation.isWithin(statement.blob(1), takes) { continue }
+            } else if try StoredOperation(statement).isWithin(database, takes) {
+                continue
+            }
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes
             where !isSubscribed(change.collection) {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))
             }

@@ -6,24 +6,25 @@ import CRDT
 /// adds, never asks one.
 struct PendingDocuments {
     /// What the transaction did to a document.
-    enum Written {
+    enum Written: Sendable {
         case edited(DocumentEditor.Pending)
-        /// Inserted where there was none, and not edited since.
-        case inserted(FreshDocument)
+        /// Inserted where there was none, and not edited since; and the row it is in, nil once it is in none.
+        case inserted(FreshDocument, DocumentPlace?)
+        /// Its encoded delta, when the transaction has ended.
+        case delta([UInt8])
 
         var edits: DocumentEditor.Pending {
             switch self {
             case .edited(let pending): pending
-            case .inserted(let document): document.pending
+            case .inserted(let document, _): document.pending
+            case .delta: preconditionFailure("nothing is edited after the end")
             }
         }
 
-        /// The encoded delta; nil when nothing is left of the edits.
-        func delta(_ stamp: Stamp) -> [UInt8]? {
-            switch self {
-            case .edited(let pending): pending.delta(stamp: stamp)?.encoded()
-            case .inserted(let document): document.delta
-            }
+        /// The same at the end of the transaction; nil when nothing is left of the edits.
+        func encoded(_ stamp: Stamp) -> Written? {
+            guard case .edited(let pending) = self else { return self }
+            return pending.delta(stamp: stamp).map { .delta($0.encoded()) }
         }
     }
 
@@ -34,7 +35,9 @@ struct PendingDocuments {
     }
 
     /// All of them.
-    private(set) var all: [(key: DocumentKey, written: Written)] = []
+    private(set) var all: [WrittenOperation.Change] = []
+    /// Whether nothing was done but to insert.
+    private(set) var areAllInserted = true
     /// Where the first `placed` of them stand.
     private var places: [DocumentKey: Int] = [:]
     private var placed = 0
@@ -50,11 +53,21 @@ struct PendingDocuments {
     }
 
     /// What was done to a document that is not in it.
-    mutating func append(_ key: DocumentKey, _ written: Written) { all.append((key, written)) }
+    mutating func append(_ key: DocumentKey, _ written: Written) {
+        if case .inserted = written {} else { areAllInserted = false }
+        all.append((key, written))
+    }
+
+    /// The row of a document goes.
+    mutating func leaveRow(of key: DocumentKey) {
+        guard case .inserted(let document, _)? = self[key] else { return }
+        update(key, .inserted(document, nil))
+    }
 
     /// What was done to a document, all told.
     mutating func update(_ key: DocumentKey, _ written: Written) {
         guard let place = place(of: key) else { return append(key, written) }
+        if case .inserted = written {} else { areAllInserted = false }
         if openMarks > 0 { replaced.append((place, all[place].written)) }
         all[place].written = written
     }

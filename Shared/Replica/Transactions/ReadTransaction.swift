@@ -20,6 +20,12 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         try Scanner.scan(table, database, visit)
     }
 
+    /// As `scan`, without ids.
+    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.scanFields(table, database, visit)
+    }
+
     /// Visits one live document, in place; does nothing when there is none.
     public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
@@ -94,10 +100,24 @@ enum Scanner {
     static func scan(
         _ table: DocumentTable, _ database: Database, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
-        let statement = try table.statement(.scan, database)
+        let hasDead = try table.statement(.dead, database).hasRow()
+        let statement = try table.statement(hasDead ? .liveScan : .scan, database)
         while try statement.step() {
             let record = DocumentRecord(
                 idInPlace: statement.blob(0), document: try DocumentReader(statement.blob(1)))
+            guard try visit(record) else { return }
+        }
+    }
+
+    /// As `scan`; the records are without ids.
+    static func scanFields(
+        _ table: DocumentTable, _ database: Database, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        guard try !table.statement(.dead, database).hasRow() else { return try scan(table, database, visit) }
+        let statement = try table.statement(.states, database)
+        let noID = UnsafeRawBufferPointer(start: nil, count: 0)
+        while try statement.step() {
+            let record = DocumentRecord(idInPlace: noID, document: try DocumentReader(statement.blob(0)))
             guard try visit(record) else { return }
         }
     }

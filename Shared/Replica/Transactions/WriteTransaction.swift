@@ -33,6 +33,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private var absent = AbsentDocuments()
     /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
     private var hasEvictions: Bool?
+    /// The documents that are inserted.
+    private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
@@ -77,6 +79,12 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
+    }
+
+    /// See `ReadTransaction.scanFields`; shows this transaction's own edits.
+    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        try Scanner.scanFields(table, database, visit)
     }
 
     /// See `ReadTransaction.lookup`; shows this transaction's own edits.
@@ -132,20 +140,25 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let key = DocumentKey(collection: collection, id: id)
         if declared.children.isEmpty, withdrawn.isEmpty,
             let fresh = try FreshDocument(
-                fields, objectsAreRegisters: objectsAreRegisters, stamp: try drawStamp(for: key))
+                fields, without: documentIDField, objectsAreRegisters: objectsAreRegisters,
+                stamp: try drawStamp(for: key), in: series)
         {
             let table = try collections.requireNumber(of: collection, database)
             try checkSize(fresh.state.count, key, grows: true)
-            if try DocumentRows.add(table, id, position: state.head + 1, state: fresh.state, database) {
+            let number = try DocumentRows.add(
+                table, id, position: state.head + 1, state: fresh.state, database)
+            if let number {
                 absent.remove(key)
                 try checkEviction(key)
-                pending.append(key, .inserted(fresh))
+                pending.append(
+                    key, .inserted(fresh, DocumentPlace(table: table.number, number: number)))
                 return true
             }
         }
         guard try !exists(collection, id) else { return false }
         try edit(collection, id) { editor in
-            try editor.create(fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+            try editor.create(
+                fields.without(documentIDField), declared: declared, objectsAreRegisters: objectsAreRegisters)
         }
         return true
     }
@@ -165,6 +178,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         } catch {
             (collections, state, stamp, warnings, evicted, wanted, withdrawn) = before
             withheldAuthors = authors
+            collections.forgetReferences()
             pending.undo(to: mark)
             absent = AbsentDocuments()
             hasEvictions = nil
@@ -189,7 +203,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
-            if pending[key] != nil { withdrawn[key] = bytes }
+            if pending[key] != nil {
+                withdrawn[key] = bytes
+                pending.leaveRow(of: key)
+            }
             try DocumentRows.remove(table, id, database)
             if evicted.isEmpty {
                 let live = liveQueries.map(\.canonicalKey)
@@ -224,7 +241,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// What a transaction has written.
     struct Made {
         /// Its operation; nil when everything is withheld.
-        var own: (operation: Operation, bytes: [UInt8])?
+        var own: WrittenOperation?
         /// The operations of withheld collections.
         var withheld: [(collection: String, operation: Operation)] = []
         /// The documents of all of them.
@@ -235,38 +252,38 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     func made() throws -> Made? {
         guard let stamp, !pending.isEmpty else { return nil }
         var made = Made()
-        var open: [Operation.Change] = []
-        var others: [ActorID: [Operation.Change]] = [:]
-        for (key, written) in pending.all {
-            let author = withheldAuthors[key]
-            let own = Stamp(time: stamp.time, actor: author ?? stamp.actor)
-            guard let delta = written.delta(own) else { continue }
-            let change = Operation.Change(collection: key.collection, id: key.id, delta: delta)
-            if let author { others[author, default: []].append(change) } else { open.append(change) }
-            made.documents.append(key)
+        var others: [ActorID: [WrittenOperation.Change]] = [:]
+        var open: [WrittenOperation.Change] = []
+        if withheldAuthors.isEmpty, pending.areAllInserted {
+            open = pending.all
+            made.documents = open.map(\.key)
+        } else {
+            for change in pending.all {
+                let author = withheldAuthors[change.key]
+                let own = Stamp(time: stamp.time, actor: author ?? stamp.actor)
+                guard let content = change.written.encoded(own) else { continue }
+                made.documents.append(change.key)
+                if let author {
+                    others[author, default: []].append((change.key, content))
+                } else {
+                    open.append((change.key, content))
+                }
+            }
         }
         for (actor, changes) in others.sorted(by: { $0.key < $1.key }) {
-            let sequence = try Withheld.lastSequence(of: actor, database) + 1
-            let operation = try operation(actor, sequence, stamp.time, changes)
-            made.withheld.append((changes[0].collection, operation.operation))
+            let written = WrittenOperation(
+                actor: actor, sequence: try Withheld.lastSequence(of: actor, database) + 1,
+                timestamp: stamp.time, changes: changes)
+            try written.checkSize()
+            made.withheld.append((changes[0].key.collection, written.operation))
         }
         if !open.isEmpty || others.isEmpty {
-            made.own = try operation(stamp.actor, state.sequence + 1, stamp.time, open)
+            let written = WrittenOperation(
+                actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: open)
+            try written.checkSize()
+            made.own = written
         }
         return made
-    }
-
-    private func operation(
-        _ actor: ActorID, _ sequence: UInt64, _ time: Timestamp, _ changes: [Operation.Change]
-    ) throws -> (operation: Operation, bytes: [UInt8]) {
-        let operation = Operation(actor: actor, sequence: sequence, timestamp: time, changes: changes)
-        let bytes = operation.encoded()
-        guard bytes.count <= CRDT.Limits.operationBytes else {
-            throw ReplicaError(
-                .transactionTooLarge,
-                "the transaction changes \(bytes.count) bytes, one may change \(CRDT.Limits.operationBytes)")
-        }
-        return (operation, bytes)
     }
 
     /// The stamp of a document's edits. In a withheld collection it is one of an actor that writes nothing

@@ -15,6 +15,8 @@ struct StoreLoad {
         case delete(Int64)
         case evict(Int64)
         case several(Int64)
+        /// So many at once that their operation refers to them.
+        case bulk(ClosedRange<Int64>)
         case receive(Int64, time: UInt64)
         case stage(Int64, time: UInt64)
         case publish
@@ -39,6 +41,9 @@ struct StoreLoad {
         case 6...8: return .update(Int64(1 + dice.below(20)), Int64(time))
         case 9: return .delete(Int64(1 + dice.below(20)))
         case 10: return .evict(Int64(1 + dice.below(20)))
+        case 11 where dice.chance(60):
+            nextID += 20
+            return .bulk(nextID - 19...nextID)
         case 11: return .several(Int64(time))
         case 12, 13: return .receive(Int64(1 + dice.below(20)), time: time)
         case 14: return .stage(Int64(100 + dice.below(20)), time: time)
@@ -87,6 +92,17 @@ extension Replica {
         case .delete(let id): try execute("DELETE FROM c WHERE _id = :id", arguments(("id", .int(id))))
         case .evict(let id): try execute("EVICT FROM c WHERE _id = :id", arguments(("id", .int(id))))
         case .several(let value): try execute("UPDATE c SET m = :m", arguments(("m", .int(value))))
+        case .bulk(let ids):
+            let documents = ids.map { id in
+                Value.object(
+                    ObjectValue(unique: [
+                        (key: "_id", value: .int(id)),
+                        (key: "t", value: .string(String(repeating: "y", count: 900))),
+                    ]))
+            }
+            try execute(
+                "INSERT INTO c DOCUMENTS (:all) ON ID CONFLICT DO UPDATE",
+                arguments(("all", .array(documents))))
         case .receive(let id, let time):
             _ = try receive(
                 Reception(
