@@ -169,9 +169,10 @@ extension DatabaseHub {
                 reached.note(record.actor, record.sequence)
                 continue
             }
-            if case .appended = outcome {
-            } else {
-                origins.withdraw(record.actor, record.sequence...record.sequence)
+            // A duplicate may still be to be folded, appended by an attempt before: whoever brings it has it.
+            switch outcome {
+            case .appended, .duplicate: break
+            case .gap, .conflict: origins.withdraw(record.actor, record.sequence...record.sequence)
             }
             guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
             switch outcome {
