@@ -1,5 +1,7 @@
 import CRDT
 import Identity
+import LogDoubles
+import OperationLog
 import Replica
 import ServiceKit
 import Sync
@@ -188,5 +190,48 @@ struct AdmissionTests {
             await #expect(throws: CancellationError.self) { try await admitting.value }
             #expect(try await bench.log.head(of: TestBench.database).offset == 2)
         }
+    }
+
+    @Test("what comes again before it is folded is not sent back to whoever brought it")
+    func broughtTwice() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = HeldLog(
+                try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path))
+            _ = try await log.createDatabase("db")
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            let uploads = try (1...3 as ClosedRange<UInt64>).map { number in
+                let delta = try edit(Document(), by: 1, number, "f").delta
+                return try operation(by: 1, number, number, [("\(number)", delta)])
+            }
+            log.isHeld.withLock { $0 = true }
+            for _ in 0..<2 { _ = try await hub.admit(uploads, from: session) { everything } }
+            log.isHeld.withLock { $0 = false }
+            try await hub.materializer.advance()
+            var origins: [UInt64?] = []
+            while origins.count < uploads.count {
+                guard
+                    case .operations(let folded, _)? = await hub.operations(
+                        after: UInt64(origins.count), for: session)
+                else { break }
+                origins += folded.map(\.origin)
+            }
+            #expect(origins == [session, session, session])
+            await hub.close()
+            await log.close()
+        }
+    }
+}
+
+/// A log whose readers see nothing new while it is held.
+private final class HeldLog: PassingOnLog, @unchecked Sendable {
+    let isHeld = Mutex(false)
+
+    override func read(
+        _ database: String, after offset: UInt64, limit: ReadLimit
+    ) async throws -> [LogEntry] {
+        isHeld.withLock(\.self) ? [] : try await super.read(database, after: offset, limit: limit)
     }
 }
