@@ -1,7 +1,7 @@
 import CRDT
 import GRDB
 
-// An own operation's row holds its bytes, or refers to what it inserted (decision 0032).
+// An own operation's row holds its bytes, or refers to what it inserted (decision 0033).
 //
 // A transaction that inserts many documents would write each of them twice: as the document, and as the
 // change that is to be uploaded. Both say the same, and `Insertion.delta(ofState:)` makes the one of the
