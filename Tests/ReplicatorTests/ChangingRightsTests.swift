@@ -52,7 +52,7 @@ struct ChangingRightsTests {
                 [
                     Written.upload(try Written.operation(actor: 1)), renewal,
                     Written.upload(try Written.operation(actor: 2)),
-                ], version: 3, until: { $0.isAcknowledged || $0.closeCode != nil })
+                ], version: 3, answered: true, until: { $0.isAcknowledged || $0.closeCode != nil })
             #expect(frames.refusals == ["SYNC-0401"])
             #expect(frames.isAcknowledged)
             // And the other way round.
@@ -62,7 +62,7 @@ struct ChangingRightsTests {
                 [
                     Written.upload(try Written.operation(actor: 3)), fewer,
                     Written.upload(try Written.operation(actor: 4)),
-                ], version: 3)
+                ], version: 3, answered: true)
             #expect(refused.isAcknowledged)
             #expect(refused.refusals == ["SYNC-0401"])
         }

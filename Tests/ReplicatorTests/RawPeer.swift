@@ -59,9 +59,10 @@ extension TestBench {
     }
 
     /// Sends messages after a hello and returns every frame that came until the server closed or refused an
-    /// operation.
+    /// operation. `answered` has the first message answered before the others are sent.
     func converse(
         token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 2,
+        answered: Bool = false,
         until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty },
         proof: @escaping Proof = TestBench.proven
     ) async throws -> [Frame] {
@@ -81,7 +82,12 @@ extension TestBench {
                 try await connection.send(Frame.hello(hello).encoded())
                 if let answer = try await connection.receive() { frames.append(try Frame(decoding: answer)) }
             }
-            for message in messages where frames.closeCode == nil { try await connection.send(message) }
+            for (index, message) in messages.enumerated() where frames.closeCode == nil {
+                try await connection.send(message)
+                while answered, index == 0, !frames.isAcknowledged, frames.refusals.isEmpty,
+                    let answer = try? await connection.receive()
+                { frames.append(try Frame(decoding: answer)) }
+            }
             while !isOver(frames), let message = try? await connection.receive() {
                 frames.append(try Frame(decoding: message))
             }
