@@ -13,15 +13,22 @@ MIMEO_KILLS says how often (50 per log in every run, 1,000 on demand), MIMEO_SEE
   byte in their files and as rows through DQL.
 """
 
+import asyncio
 import os
+import pathlib
 import random
 import shutil
 import sqlite3
+import sys
 import time
 
 from load import Writer
-from mimeo_harness import FaultProxy, FourProcesses, Peer, Postgres, digest, until
+from mimeo_harness import FaultProxy, FourProcesses, Peer, Postgres, digest, until, use_packages
 from system_test import SystemTest, report
+
+use_packages()
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
+from wire_peer import WirePeer  # noqa: E402
 
 KILLS = int(os.environ.get("MIMEO_KILLS", "50"))
 SEED = int(os.environ.get("MIMEO_SEED", "7"))
@@ -178,6 +185,9 @@ class KillLoop(SystemTest):
                 return len(set(found.values())) == 1
 
             until(agree, 60, lambda: f"{collection} differs: {found}", pause=0.3)
+        # A replicator that nobody came to since it was started again has folded nothing yet.
+        for name in ("replicator", "replicator-2"):
+            asyncio.run(self.visit(name))
         for name in ("replicator", "replicator-2", *queries, "query-service-fresh"):
             self.cluster.processes[name].stop()
         files = sorted(self.cluster.data.glob("query/*/replica.sqlite"))
@@ -189,8 +199,19 @@ class KillLoop(SystemTest):
         first = next(iter(contents.values()))
         self.assertGreater(len(first), 0)
         for name, content in contents.items():
-            self.assertTrue(content == first, f"{name} differs from {files[0].parent}")
+            other = [key for key in first.keys() | content.keys() if first.get(key) != content.get(key)]
+            pairs = "; ".join(f"{key}: {first.get(key)} and {content.get(key)}" for key in sorted(other)[:2])
+            self.assertTrue(not other, f"{name} differs from {files[0].parent} in {len(other)} documents: {pairs}")
         return first
+
+    async def visit(self, name):
+        """Asks a replicator, and no other, for something: it folds the whole log before it answers."""
+        client = self.cluster.client_of(name)
+        peer = WirePeer(client.origin, self.cluster.database, self.cluster.token)
+        await peer.connect(client.access_token)
+        await peer.subscribe("SELECT * FROM notes")
+        await peer.until(lambda: peer.live)
+        await peer.disconnect()
 
     def assert_projection_equal(self, postgres, documents):
         """The tables in PostgreSQL hold the same states as of the same offsets, and the checkpoint is the head."""
