@@ -151,7 +151,7 @@ class Outside:
 
 
 class Draining(SystemTest):
-    seconds = 180
+    seconds = 360
 
     def test_a_replicator_that_drains_or_stops_sends_its_peers_elsewhere(self):
         """nginx knows two on one PostgreSQL log; nobody is cut off, and nothing but what they say leads the peers."""
@@ -197,7 +197,7 @@ class Draining(SystemTest):
     def write(peers, text):
         for peer in peers:
             commit = peer.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{text}-{peer.name}'}})")["commitID"]
-            peer.wait_for_commit(commit, 60)
+            peer.wait_for_commit(commit, 150)
 
     @staticmethod
     async def told(cluster, stop):
