@@ -10,9 +10,13 @@ final class MemoryConnection: SessionConnection {
     private let gate: AsyncStream<Void>
     private let opening: AsyncStream<Void>.Continuation
     private let isOpen: Mutex<Bool>
+    /// A value for each frame that the pump wants to send, taken or not.
+    let offers: AsyncStream<Void>
+    private let offered: AsyncStream<Void>.Continuation
 
     init(isStuck: Bool = false) {
         (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        (offers, offered) = AsyncStream.makeStream(of: Void.self)
         isOpen = Mutex(!isStuck)
         (incoming, toSelf) = AsyncStream.makeStream(of: [UInt8].self)
     }
@@ -37,6 +41,7 @@ final class MemoryConnection: SessionConnection {
     var closeReason: String? { state.withLock { $0.close?.reason } }
 
     func send(_ frame: [UInt8]) async throws {
+        offered.yield()
         if !takes { for await _ in gate {} }
         try Task.checkCancellation()
         state.withLock { $0.sent.append(frame) }
