@@ -236,18 +236,18 @@ public struct AuthGateway: ServicePart {
     private func provider(for request: LoginRequest) throws(AuthGatewayError) -> Provider {
         let secret = try state.developmentToken(of: request.databaseID)
         let configured = providers.databases[request.databaseID]
-        if DevelopmentProvider.names.contains(request.provider), configured?.allowsDevelopment ?? true,
-            let secret
-        {
+        let isDevelopment = DevelopmentProvider.names.contains(request.provider)
+        let name = isDevelopment ? DevelopmentProvider.name : request.provider
+        // Names are ASCII: whatever else would be equal to one in Swift is another name.
+        if name.utf8.allSatisfy({ $0 < 0x80 }) {
+            if let provider = configured?.providers[name] { return provider }
+            if let provider = try state.provider(name, of: request.databaseID) { return provider }
+        }
+        if isDevelopment, configured?.allowsDevelopment ?? true, let secret {
             return .anonymous(
                 AnonymousProvider(
                     sharedToken: secret, grant: .everything, seconds: session.components.seconds,
                     userID: DevelopmentProvider.userID))
-        }
-        // Names are ASCII: whatever else would be equal to one in Swift is another name.
-        if request.provider.utf8.allSatisfy({ $0 < 0x80 }) {
-            if let provider = configured?.providers[request.provider] { return provider }
-            if let provider = try state.provider(request.provider, of: request.databaseID) { return provider }
         }
         throw AuthGatewayError(.providerUnknown, "the database has no provider of this name")
     }

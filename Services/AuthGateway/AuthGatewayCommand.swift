@@ -12,11 +12,13 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var providers: ProviderOptions
+    @Flag(help: "Print the development token also where the output is no terminal: it may be kept as a log.")
+    private var showToken = false
 
     /// Empty, for the parser.
     public init() {}
 
-    /// Prints `url:`, `database:` and `token:`, then serves until it is told to stop.
+    /// Prints `url:`, `database:` and, to a terminal, `token:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
             options, providers: providers, port: AuthGateway.defaultPort)
@@ -24,13 +26,16 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
+        let showToken = showToken
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), logger: logger
         ) { address in
+            let (id, token) = (gateway.development.id, gateway.development.token)
+            let isShown = showToken || ServiceMain.isTerminal
             ServiceMain.say(
-                "url: \(address.origin)", "database: \(gateway.development.id)",
-                "token: \(gateway.development.token)")
+                "url: \(address.origin)", "database: \(id)",
+                isShown ? "token: \(token)" : "token at GET /admin/auth/databases/\(id), or by --show-token")
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)

@@ -45,8 +45,8 @@ public enum Limits {
     /// of `failuresPerAddress`: many people log in there, some of whom mistype.
     static let failuresPerProvider = 600
     /// Logins of one address that are under way at once, while none of it has failed: an office behind one
-    /// address begins to work.
-    static let attemptsUnderWay = 256
+    /// address begins to work. A quarter of `webhookCalls`: one address does not take them all.
+    static let attemptsUnderWay = 64
     /// Failures are counted over so long, and forgotten after it.
     static let attemptWindow: Duration = .seconds(60)
     /// Sources of one kind that are counted at a time; the oldest are forgotten first. About 100 bytes each.

@@ -83,6 +83,8 @@ struct LoginRefusal {
 enum DevelopmentProvider {
     /// The name of 5.x and the one of 4.x on the wire.
     static let names: Set<String> = ["development", "__playgroundProvider"]
+    /// What it is called where it is configured.
+    static let name = "development"
     /// One user: the token says nothing about who holds it.
     static let userID = "development"
 }

@@ -13,7 +13,10 @@ extension DatabaseHub {
     /// Of the documents that a peer holds those that it holds more of, and may write.
     func lacking(_ candidates: [Frame.Candidate], _ identity: Identity) async throws -> [DocumentKey] {
         try await materializer.advance()
-        try await retireLost(candidates)
+        try await retireLost(
+            candidates.filter {
+                identity.rights.read.allows($0.key) || identity.rights.write.allows($0.key)
+            })
         let replica = materializer.replica
         return try await materializer.executor.run {
             try replica.read { transaction in
@@ -30,13 +33,21 @@ extension DatabaseHub {
 
     /// A service's actor that has written what the log has lost would go on, and then the lost stamps would
     /// count as seen: no actor with a stamp beyond the frontier is leased any more (decision 0011).
+    ///
+    /// Who may only read is believed too: what it holds may be all that is left of the stamps. A stamp that no
+    /// clock has given yet is nobody's.
     private func retireLost(_ candidates: [Frame.Candidate]) async throws {
         let replica = materializer.replica
+        let now = environment.wallMilliseconds()
         let lost = try await materializer.executor.run {
             try replica.read { transaction in
+                let latest = try transaction.latestTimestamp()
                 var lost: Set<ActorID> = []
                 for candidate in candidates {
-                    for entry in try VersionVector(decoding: candidate.vector).entries where entry.time > 0 {
+                    for entry in try VersionVector(decoding: candidate.vector).entries
+                    where entry.time > 0
+                        && !HybridClock.isTooFarAhead(entry.time, wallMilliseconds: now, admitted: latest)
+                    {
                         let known = try transaction.frontier(of: [entry.actor]).first?.timestamp ?? 0
                         if known < entry.time { lost.insert(entry.actor) }
                     }

@@ -307,7 +307,7 @@ struct AdminTests {
             let fleet = try await token(admin, "fleet").object["accessToken"] ?? ""
             for (host, status) in [
                 ("fleet.example.org", 400), ("yard.example.org", 401), ("else.example.org", 400),
-                ("yard", 400),
+                ("yard", 400), ("Yard.example.org", 401), ("FLEET.example.org", 400),
             ] {
                 var request = HTTPClientRequest(url: "\(admin.address.origin)/_ditto/auth/cert")
                 request.method = .POST

@@ -72,11 +72,11 @@ struct ProvidersFile: Sendable {
     /// - Throws: `AUTH-0401`, naming the place.
     static func provider(name: String, json: [UInt8], logger: Logger) throws(AuthGatewayError) -> Provider {
         do throws(AuthGatewayError) {
-            guard isName(name) else {
-                throw AuthGatewayError(.providersUnreadable, "'\(name)' is no name for a provider")
-            }
             guard let value = try? JSONText.parse(json) else {
                 throw AuthGatewayError(.providersUnreadable, "the provider is no JSON")
+            }
+            guard isName(name, of: value) else {
+                throw AuthGatewayError(.providersUnreadable, "'\(name)' is no name for a provider")
             }
             return try provider(name, value, "provider", logger)
         } catch {
@@ -84,11 +84,13 @@ struct ProvidersFile: Sendable {
         }
     }
 
-    /// Visible ASCII without '/', and not the development provider's.
-    static func isName(_ name: String) -> Bool {
+    /// Visible ASCII without '/'. An anonymous provider may stand in the place of the development provider,
+    /// a webhook may not, and nothing has its old name.
+    static func isName(_ name: String, of value: Value) -> Bool {
         !name.isEmpty && name.utf8.count <= Limits.providerNameBytes
             && name.utf8.allSatisfy { 0x21...0x7e ~= $0 && $0 != UInt8(ascii: "/") }
-            && !DevelopmentProvider.names.contains(name)
+            && (!DevelopmentProvider.names.contains(name)
+                || name == DevelopmentProvider.name && value["anonymous"] != nil)
     }
 
     private static func database(
@@ -103,7 +105,7 @@ struct ProvidersFile: Sendable {
         guard let providers = members.values["providers"] else { return database }
         guard let providers = providers.objectValue else { throw members.wrong("providers") }
         for (name, value) in providers.entries {
-            guard isName(name) else {
+            guard isName(name, of: value) else {
                 throw AuthGatewayError(
                     .providersUnreadable, "\(place).providers: '\(name)' is no name for a provider")
             }

@@ -25,6 +25,8 @@ final class WebhookProvider: Sendable {
 
     private struct State {
         var calls = 0
+        /// When it was said last that all calls are under way.
+        var toldOfCalls: ContinuousClock.Instant?
         var breaker = CircuitBreaker()
     }
 
@@ -62,6 +64,7 @@ final class WebhookProvider: Sendable {
     /// - Throws: `AUTH-0405`, `AUTH-0406`.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
         guard enter() else {
+            noteRefusal()
             throw AuthGatewayError(.providerUnavailable, "the provider does not answer at the moment")
         }
         let outcome = await ask(body(of: login), nowSeconds)
@@ -98,6 +101,20 @@ final class WebhookProvider: Sendable {
         }
     }
 
+    /// Says that logins are turned away because too many are under way; once in a while, since whoever fills
+    /// the calls would fill the log.
+    private func noteRefusal() {
+        let isDue = state.withLock { state in
+            let now = ContinuousClock.now
+            guard state.calls >= Limits.webhookCalls,
+                state.toldOfCalls.map({ now - $0 > Limits.webhookRest }) ?? true
+            else { return false }
+            state.toldOfCalls = now
+            return true
+        }
+        if isDue { warn("\(Limits.webhookCalls) logins wait for it: more are turned away") }
+    }
+
     private func warn(_ reason: String) {
         logger.warning("a webhook fails", metadata: ["provider": "\(name)", "reason": "\(reason)"])
     }
@@ -115,7 +132,7 @@ final class WebhookProvider: Sendable {
         return Array(JSONText.print(.object(ObjectValue(members))).utf8)
     }
 
-    private enum Outcome {
+    private enum Outcome: Sendable {
         case answered(status: UInt, [UInt8])
         case failed(String)
         /// The one who asked is gone.
@@ -146,11 +163,29 @@ final class WebhookProvider: Sendable {
             warn("none of its signing secrets is valid at this time: it is asked without a signature")
         }
         request.body = .bytes(body)
+        let asked = request
+        let timeout = timeout
+        // The library's own limit ends with the head of an answer: this one is of all of it.
+        return await withTaskGroup { group in
+            group.addTask { await Self.exchange(asked, timeout) }
+            group.addTask {
+                try? await Task.sleep(for: timeout)
+                return (.failed("it has not answered whole within \(timeout)"), false)
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? (.left, false)
+        }
+    }
+
+    /// One request and its whole answer.
+    private static func exchange(
+        _ request: HTTPClientRequest, _ timeout: Duration
+    ) async -> (Outcome, mayTryAgain: Bool) {
         let response: HTTPClientResponse
         do {
-            response = try await Self.client.execute(request, timeout: TimeAmount(timeout))
+            response = try await client.execute(request, timeout: TimeAmount(timeout))
         } catch {
-            return (.failed("it cannot be asked: \(error)"), Self.isOfConnection(error))
+            return (.failed("it cannot be asked: \(error)"), isOfConnection(error))
         }
         let status = response.status.code
         do {

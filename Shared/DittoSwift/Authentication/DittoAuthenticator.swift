@@ -36,6 +36,8 @@ public final class DittoAuthenticator: Sendable {
         var handler: DittoAuthenticationExpirationHandler?
         var session: StoredSession?
         var loginsUnderWay = 0
+        /// A login that began before a logout is none any more.
+        var logouts = 0
         var lastFailure: Failure?
         var renewal: Task<Void, Never>?
         var nextObserver = 0
@@ -107,6 +109,7 @@ public final class DittoAuthenticator: Sendable {
     @preconcurrency public func logout(cleanup: (@Sendable (Ditto) -> Void)? = nil) {
         let ditto = owner.ditto
         ditto?.sync.stop()
+        state.withLock { $0.logouts += 1 }
         set(nil)
         if let ditto { cleanup?(ditto) }
     }
@@ -117,11 +120,11 @@ public final class DittoAuthenticator: Sendable {
 extension DittoAuthenticator {
     /// Logs in. Gives the JSON text of what the provider has for the application.
     /// - Throws: `authenticationError(.failedToAuthenticate)`; `CancellationError` when the task is cancelled
-    ///   before the server has answered.
+    ///   before the server has answered, or somebody logs out meanwhile.
     @discardableResult
     public func login(token: String, provider: DittoAuthenticationProvider) async throws -> String? {
         do {
-            return try await logIn(token, provider.name)
+            return try await logIn(token, provider.name, after: state.withLock { $0.logouts })
         } catch {
             throw DittoSwiftError.translated(error)
         }
@@ -135,11 +138,14 @@ extension DittoAuthenticator {
         completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
     ) {
         // Counted here and not in the task, so that nobody asks for another login in between.
-        state.withLock { $0.loginsUnderWay += 1 }
+        let logouts = state.withLock { state in
+            state.loginsUnderWay += 1
+            return state.logouts
+        }
         Task {
             defer { ended() }
             do {
-                completion(try await logIn(token, provider.name), nil)
+                completion(try await logIn(token, provider.name, after: logouts), nil)
             } catch {
                 completion((error as? SDKError)?.clientInfo, Failure(error).publicError)
             }
@@ -156,7 +162,9 @@ extension DittoAuthenticator {
             completion: completion)
     }
 
-    private func logIn(_ token: String, _ provider: String) async throws -> String? {
+    /// - Parameter logouts: how many there had been when the login was asked for.
+    /// - Throws: `CancellationError` also where somebody has logged out meanwhile.
+    private func logIn(_ token: String, _ provider: String, after logouts: Int) async throws -> String? {
         state.withLock { $0.loginsUnderWay += 1 }
         defer { ended() }
         let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
@@ -166,8 +174,8 @@ extension DittoAuthenticator {
             let session = StoredSession(
                 databaseID: databaseID, login: server.login, accessToken: answer.accessToken,
                 userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
+            guard set(session, where: { $0.logouts == logouts }) else { throw CancellationError() }
             state.withLock { $0.lastFailure = nil }
-            set(session)
             await certify(session)
             return answer.clientInfo
         } catch let error as CancellationError {
@@ -201,14 +209,11 @@ extension DittoAuthenticator {
         changes.advance()
     }
 
-    /// Keeps a session, or forgets the one there is; with a `token` only if the session is still that one's.
-    /// Whether it did.
+    /// Keeps a session, or forgets the one there is, if that is still what is meant. Whether it did.
     @discardableResult
-    private func set(_ session: StoredSession?, inPlaceOf token: String? = nil) -> Bool {
+    private func set(_ session: StoredSession?, where isMeant: (State) -> Bool = { _ in true }) -> Bool {
         let isCurrent = keeping.withLock { _ in
-            guard token.map({ token in state.withLock { $0.session?.accessToken == token } }) ?? true else {
-                return false
-            }
+            guard state.withLock({ isMeant($0) }) else { return false }
             do {
                 try files.save(session)
                 if session == nil { files.removeCertificate() }
@@ -289,7 +294,7 @@ extension DittoAuthenticator {
 
     /// The server does not take a token, or not any more.
     func tokenWasRefused(_ token: String, _ reason: String) {
-        guard set(nil, inPlaceOf: token) else { return }
+        guard set(nil, where: { $0.session?.accessToken == token }) else { return }
         logger.notice("the session has ended", metadata: ["reason": "\(reason)"])
     }
 

@@ -58,12 +58,15 @@ public final class Authenticator: Sendable {
     }
 
     /// A host whose first label is a database's id (`fleet.example.org`) is that database's: another one's
-    /// token is not meant for it.
+    /// token is not meant for it. Names of hosts have no case.
     private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
         guard let host, let system, let end = host.firstIndex(of: ".") else { return }
         let label = String(host[..<end])
-        guard system.directory.database(label) != nil else { return }
-        guard label == identity.databaseID else { throw .databaseGone }
+        guard label.lowercased() != identity.databaseID.lowercased() else { return }
+        let directory = system.directory
+        guard directory.database(label) == nil, directory.database(label.lowercased()) == nil else {
+            throw .databaseGone
+        }
     }
 
     /// The identity behind a WebSocket upgrade, and the token or API key that says so.

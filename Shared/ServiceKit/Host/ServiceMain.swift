@@ -38,6 +38,9 @@ public enum ServiceMain {
     /// Signals that end a service in order.
     public static let stopSignals: [UnixSignal] = [.sigint, .sigterm]
 
+    /// Whether somebody looks at stdout; else it may be kept.
+    public static var isTerminal: Bool { isatty(FileHandle.standardOutput.fileDescriptor) == 1 }
+
     /// Writes lines to stdout at once, also into a pipe.
     public static func say(_ lines: String...) {
         FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8))

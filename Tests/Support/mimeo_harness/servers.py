@@ -119,6 +119,7 @@ class FourProcesses(Client):
         label = label or service
         port = self._ports.setdefault(label, free_port())
         arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}"]
+        arguments += ["--show-token"] if service == "auth-gateway" else []
         arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process
