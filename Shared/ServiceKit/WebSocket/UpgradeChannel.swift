@@ -70,9 +70,10 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                     guard case .success(let accepted)? = decision.value else {
                         preconditionFailure("an upgrade without a decision")
                     }
-                    try channel.pipeline.syncOperations.addHandler(WebSocketQuiesceHandler())
-                    return .webSocket(
-                        try NIOAsyncChannel(wrappingChannelSynchronously: channel), accepted.handler)
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(WebSocketQuiesceHandler())
+                    try pipeline.addHandler(HeldFramesHandler(), name: HeldFramesHandler.name)
+                    return .webSocket(channel, accepted.handler)
                 }
             })
         let encoder = HTTPResponseEncoder()
@@ -153,9 +154,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         case .webSocket(let channel, let handler):
             let open = Meter(label: "websocket_connections")
             open.increment()
+            channel.closeFuture.whenComplete { _ in open.decrement() }
             await handler(channel, logger)
-            open.decrement()
-            channel.channel.close(promise: nil)
         }
     }
 

@@ -101,3 +101,27 @@ final class WebSocketQuiesceHandler: ChannelInboundHandler {
         }
     }
 }
+
+/// Holds back what arrives on a WebSocket until whoever runs it has put its handlers behind this one, and
+/// takes this one out.
+final class HeldFramesHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = Any
+    typealias OutboundIn = Any
+
+    /// What `WebSocketConnection` of Transport knows it by.
+    static let name = "mimeo.held-frames"
+
+    private var held: [NIOAny] = []
+
+    func read(context: ChannelHandlerContext) {}
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { held.append(data) }
+
+    func removeHandler(context: ChannelHandlerContext, removalToken: ChannelHandlerContext.RemovalToken) {
+        for frame in held { context.fireChannelRead(frame) }
+        if !held.isEmpty { context.fireChannelReadComplete() }
+        held = []
+        context.read()
+        context.leavePipeline(removalToken: removalToken)
+    }
+}
