@@ -72,7 +72,10 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                     }
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.addHandler(WebSocketQuiesceHandler())
-                    try pipeline.addHandler(HeldFramesHandler(), name: HeldFramesHandler.name)
+                    let decoder = try pipeline.handler(
+                        type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
+                    try pipeline.addHandler(
+                        HeldBytesHandler(), name: HeldBytesHandler.name, position: .before(decoder))
                     return .webSocket(channel, accepted.handler)
                 }
             })

@@ -102,14 +102,14 @@ final class WebSocketQuiesceHandler: ChannelInboundHandler {
     }
 }
 
-/// Holds back what arrives on a WebSocket until whoever runs it has put its handlers behind this one, and
-/// takes this one out.
-final class HeldFramesHandler: ChannelDuplexHandler, RemovableChannelHandler {
+/// Holds back what arrives on a WebSocket, before it is decoded, until whoever runs it has put its handlers
+/// into the pipeline, and takes this one out.
+final class HeldBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias OutboundIn = Any
 
     /// What `WebSocketConnection` of Transport knows it by.
-    static let name = "mimeo.held-frames"
+    static let name = "mimeo.held-bytes"
 
     private var held: [NIOAny] = []
 
@@ -118,7 +118,7 @@ final class HeldFramesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { held.append(data) }
 
     func removeHandler(context: ChannelHandlerContext, removalToken: ChannelHandlerContext.RemovalToken) {
-        for frame in held { context.fireChannelRead(frame) }
+        for bytes in held { context.fireChannelRead(bytes) }
         if !held.isEmpty { context.fireChannelReadComplete() }
         held = []
         context.read()

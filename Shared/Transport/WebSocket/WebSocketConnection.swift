@@ -33,7 +33,7 @@ public final class WebSocketConnection: Sendable {
 
     /// The name of a handler that holds back what arrives between the upgrade and `open`, and lets it go
     /// when it is removed.
-    public static let holderName = "mimeo.held-frames"
+    public static let holderName = "mimeo.held-bytes"
 
     /// Takes over an upgraded channel, which must not be used elsewhere. Whoever opens it closes it.
     public static func open(
