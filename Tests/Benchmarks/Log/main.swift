@@ -33,12 +33,15 @@ func compare(
     _ name: String, _ log: any OperationLog, rounds: Int, goal: Double, bare: (Int) -> Double
 ) async throws {
     var rates: (bare: [Double], one: [Double], many: [Double]) = ([], [], [])
+    // Actors of this run alone: a server may have seen another one.
+    let firstActor = UInt64.random(in: 1 << 20..<1 << 60)
     for turn in 0..<UInt64(rounds * 5) {
         let first = bare(300)
-        let one = try await appendRate(log, appenders: 1, operations: 300, firstActor: 1_000 * turn + 1)
+        let one = try await appendRate(
+            log, appenders: 1, operations: 300, firstActor: firstActor + 1_000 * turn)
         let second = bare(300)
         let many = try await appendRate(
-            log, appenders: 64, operations: 100, firstActor: 1_000 * turn + 100)
+            log, appenders: 64, operations: 100, firstActor: firstActor + 1_000 * turn + 100)
         rates.bare.append((first + second) / 2)
         rates.one.append(one)
         rates.many.append(many)
