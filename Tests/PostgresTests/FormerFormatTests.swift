@@ -82,10 +82,10 @@ struct FormerFormatTests {
             let migrating = try Connection(url: url)
             try migrating.run("BEGIN; \(PostgresLogSchema.steps[4]); UPDATE mimeo_log.format SET version = 5")
             let former = ConnectionLanes(url: url, count: 1)
-            async let late = former.run(isRepeatable: false) { try Self.append(3, on: $0) }
+            let late = Task { try await former.run(isRepeatable: false) { try Self.append(3, on: $0) } }
             try await Self.waitForLock(tables)
             try migrating.run("COMMIT")
-            let error = await #expect(throws: PostgresError.self) { try await late }
+            let error = await #expect(throws: PostgresError.self) { try await late.value }
             #expect(error.map { PostgresLogWriter.translated($0).code } == .newerFormat)
             await former.close()
 

@@ -173,10 +173,10 @@ struct UnsettledTests {
     func fromMemory() async throws {
         try await Self.use { log, _, tables in
             try await Self.append(1...2, of: 1, to: log)
-            let requests = [7, 9, 7, 8].enumerated().map { number, touch in
+            let requests = [UInt64(7), 9, 7, 8].enumerated().map { number, touch in
                 AppendRequest(
                     record: record(UInt64(number % 3) + 2, UInt64(number / 3) + 1).record,
-                    authorKey: "key \(number % 3)", touches: [Touch(rawValue: 1 << 40 + touch)])
+                    authorKey: "key \(number % 3)", touches: [Touch(rawValue: 1 << 40 | touch)])
             }
             #expect(try await log.append(requests, to: "db").last == .appended(offset: 6))
             _ = try await log.append([Self.large(1, 3)], to: "db")
