@@ -7,7 +7,7 @@ import Testing
 /// A writer sends a group behind one whose answer it has not read.
 @Suite(
     "The log in PostgreSQL: two groups under way",
-    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct GroupsUnderWayTests {
     /// A writer that knows the head of `db`, the log to look at what it wrote, and another process's.
     private static func use(

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(
     "The log in PostgreSQL, beyond the contract",
-    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct PostgresLogTests {
     @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
     func contention() async throws {
@@ -401,7 +401,7 @@ struct PostgresLogTests {
             async let truncation: Void = log.truncate("db", through: 2, keepingHashesAfter: 0)
             let watch = try Connection(url: url)
             var isWaiting = false
-            for _ in 0..<200 where !isWaiting {
+            for _ in 0..<6_000 where !isWaiting {
                 try await Task.sleep(for: .milliseconds(10))
                 isWaiting = try watch.query(
                     """
