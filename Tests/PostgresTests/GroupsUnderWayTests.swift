@@ -214,7 +214,9 @@ struct GroupsUnderWayTests {
         }
     }
 
-    @Test("more actors than are remembered, two groups under way: all are forgotten, and compared by the server")
+    @Test(
+        "more actors than are remembered, two groups under way: all are forgotten, and compared by the server"
+    )
     func forgottenActors() async throws {
         try await Self.use { writer, log, _ in
             let each = UInt64(PostgresLimits.knownActors) / 2 + 1
