@@ -226,7 +226,7 @@ struct GroupsUnderWayTests {
             let begun = try parts.map { writer.begin([try AppendCall($0, database: "db")]) }
             #expect(begun.map(\.sent) == [[1], [1 + each]], "they were not sent: this shows nothing")
             #expect(try Self.outcomes(writer.finish(begun[0]))[0].last == .appended(offset: 1 + each))
-            // Forgotten, with all others, while a group is under way: what comes is for the server to compare.
+            // Forgotten, with all others, behind a group under way: the server compares what comes.
             let known = writer.begin([try Self.call(record(1_000_000, 2))])
             let unread = writer.begin([try Self.call(record(2_000_000, 2))])
             #expect(known.sent.isEmpty && unread.sent.isEmpty)
