@@ -31,10 +31,15 @@ package actor DatabaseHub {
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
+    /// How uploads are divided, and how far appending goes ahead of folding.
+    nonisolated let bounds: AdmissionBounds
     /// What it has appended for peers and may not have folded.
-    nonisolated let unfolded = UnfoldedDocuments()
+    nonisolated let unfolded: UnfoldedDocuments
+    /// The sessions that folding gives way to, of those that are here.
+    private var comingFirst: Set<UInt64> = []
     private var nextSession: UInt64 = 0
-    private(set) var sessions = 0
+    private var entered: Set<UInt64> = []
+    var sessions: Int { entered.count }
     /// The running sessions: whose each is, and how it is told something.
     private var running: [UInt64: Running] = [:]
 
@@ -59,6 +64,7 @@ package actor DatabaseHub {
         _ database: String, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
+        bounds: AdmissionBounds = AdmissionBounds(),
         whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
     ) async throws -> DatabaseHub {
         let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
@@ -84,17 +90,19 @@ package actor DatabaseHub {
         isFollowed.open()
         let hub = DatabaseHub(
             database, log, materializer, environment, LiveStream(head: await materializer.position),
-            whenLost)
+            bounds, whenLost)
         await hub.follow(folds, from: await materializer.position.offset)
         return hub
     }
 
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
-        _ environment: Environment, _ stream: LiveStream,
+        _ environment: Environment, _ stream: LiveStream, _ bounds: AdmissionBounds,
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
+        self.bounds = bounds
+        unfolded = UnfoldedDocuments(partBytes: bounds.unfoldedBytes / 4)
         self.database = database
         self.log = log
         self.materializer = materializer
@@ -140,8 +148,8 @@ package actor DatabaseHub {
     /// A number for a new session, nil when there are too many, or the hub is being closed.
     package func enter() -> UInt64? {
         guard sessions < Limits.sessionsPerDatabase, !isRetired else { return nil }
-        sessions += 1
         nextSession += 1
+        entered.insert(nextSession)
         return nextSession
     }
 
@@ -238,11 +246,21 @@ package actor DatabaseHub {
 
     /// A session has ended.
     package func leave(_ session: UInt64) {
-        sessions -= 1
+        entered.remove(session)
         running[session] = nil
         queries.leave(session)
         feed.leave(session)
         origins.forget(session)
+        comeFirst(session, false)
+    }
+
+    /// Whether a session's uploads come before folding what nobody waits for; false where it is gone.
+    func comeFirst(_ session: UInt64, _ isFirst: Bool) {
+        if isFirst, entered.contains(session) {
+            if comingFirst.insert(session).inserted { materializer.giveWay() }
+        } else if comingFirst.remove(session) != nil {
+            materializer.goOn()
+        }
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.

@@ -79,9 +79,13 @@ public enum Limits {
     /// Bytes that are appended before the fold is waited for: so far behind is what is judged by, at most. A
     /// burst of so much is taken as fast as the log takes it; about as many again are the vectors that are
     /// kept of it.
-    static let unfoldedBytes = 16 * 1_048_576
-    /// About how many bytes of an upload are judged while those before are appended.
-    static let admittedBytes = 262_144
+    static let unfoldedBytes = 32 * 1_048_576
+    /// Bytes that are appended of large uploads before folding goes on beside them: what others see of such
+    /// an upload, and of what comes behind it, comes so much later; a fraction of a second.
+    static let aheadBytes = 16 * 1_048_576
+    /// About how many bytes of an upload are judged while those before are appended. A commit waits for the
+    /// disk some milliseconds, however small it is; judging a part takes about as long.
+    static let admittedBytes = 524_288
     /// Documents that one reaping names: an operation of some hundred kilobytes.
     public static let reapedDocuments = 1_000
     /// Operations behind the last snapshot that make a new one worth it: fewer would write documents more

@@ -64,8 +64,8 @@ package struct ServerStore: SessionStore {
             return .page(subscription: subscription, page)
         case .compareHeld(let subscription, let query, let access, let page):
             return .compared(subscription: subscription, try await compare(query, access, page))
-        case .append(let operations):
-            return try await hub.admit(operations, from: session) { rights.identity }
+        case .append(let operations, let isMore):
+            return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
         case .readStates(let keys):
             // The asker's own writes are in the log; a state without them would be its last word on them.
             try await hub.materializer.advance()
@@ -81,6 +81,8 @@ package struct ServerStore: SessionStore {
         case .admitStates(let states):
             return .statesAdmitted(try await hub.admit(states, identity))
         case .checkToken(let token):
+            // What waits behind it may wait long.
+            await hub.comeFirst(session, false)
             return await renew(token)
         case .report:
             return nil

@@ -1,7 +1,6 @@
 import CRDT
 import Crypto
 import Foundation
-import JWTKit
 
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
@@ -46,32 +45,59 @@ public enum AccessToken {
     public static func verify(
         _ token: String, keys: KeySet, databaseID: String? = nil, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
-        guard token.utf8.count <= Limits.tokenBytes else { throw .refused(.tokenTooLarge) }
-        let keyID = try keyID(of: token)
-        guard let key = keys[keyID] else { throw .refused(.tokenKeyUnknown) }
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard let signatureBytes = Base64URL.decode(parts[2]),
+        let compile = { (grant) throws(IdentityError) in try CompiledGrant(grant) }
+        return try verify(
+            token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds, compiling: compile)
+    }
+
+    /// The same, with somebody who may have compiled the grant before.
+    static func verify(
+        _ token: String, keys: KeySet, databaseID: String?, nowSeconds: Int64,
+        compiling compile: (Grant) throws(IdentityError) -> CompiledGrant
+    ) throws(IdentityError) -> Identity {
+        let parts = try Parts(token)
+        guard let key = keys[parts.keyID] else { throw .refused(.tokenKeyUnknown) }
+        guard let signatureBytes = Base64URL.decode(parts.signature),
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes),
-            key.key.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8))
+            key.key.isValidSignature(signature, for: Data(parts.signed.utf8))
         else { throw .refused(.tokenSignature) }
         // Only from here on is the payload the auth-gateway's; nothing of it is looked at before.
-        guard let parsed = try? DefaultJWTParser().parse(Data(token.utf8), as: Claims.self) else {
+        guard let claims = try? JSONDecoder().decode(Claims.self, from: Data(parts.payload)) else {
             throw .refused(.tokenMalformed)
         }
-        return try check(parsed.payload, keyID: keyID, databaseID: databaseID, nowSeconds: nowSeconds)
+        try check(claims, keyID: parts.keyID, databaseID: databaseID, nowSeconds: nowSeconds)
+        return Identity(
+            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk, rights: try compile(claims.grant),
+            expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat, tokenID: claims.jti,
+            signedBy: parts.keyID, metadata: claims.meta)
     }
 
     /// The key a token names, from its header alone; nothing about it has been checked but the shape.
     /// - Throws: `AUTH-0101`, `AUTH-0102`, and `AUTH-0103` for an id that cannot be one of ours.
-    public static func keyID(of token: String) throws(IdentityError) -> KeyID {
-        guard token.utf8.count <= Limits.tokenBytes else { throw .refused(.tokenTooLarge) }
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let bytes = Base64URL.decode(parts[0]), Base64URL.decode(parts[1]) != nil,
-            let header = try? JSONDecoder().decode(Header.self, from: Data(bytes))
-        else { throw .refused(.tokenMalformed) }
-        guard header.alg == "ES256", header.crit == nil else { throw .refused(.tokenAlgorithm) }
-        guard let keyID = header.kid.flatMap({ KeyID($0) }) else { throw .refused(.tokenKeyUnknown) }
-        return keyID
+    public static func keyID(of token: String) throws(IdentityError) -> KeyID { try Parts(token).keyID }
+
+    /// A token taken apart: its shape is right and its header is one of ours, nothing else is known of it.
+    private struct Parts {
+        let keyID: KeyID
+        let payload: [UInt8]
+        /// What the signature is of: header and payload as they stand.
+        let signed: Substring
+        let signature: Substring
+
+        init(_ token: String) throws(IdentityError) {
+            guard token.utf8.count <= Limits.tokenBytes else { throw .refused(.tokenTooLarge) }
+            let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.count == 3, let bytes = Base64URL.decode(parts[0]),
+                let payload = Base64URL.decode(parts[1]),
+                let header = try? JSONDecoder().decode(Header.self, from: Data(bytes))
+            else { throw .refused(.tokenMalformed) }
+            guard header.alg == "ES256", header.crit == nil else { throw .refused(.tokenAlgorithm) }
+            guard let keyID = header.kid.flatMap({ KeyID($0) }) else { throw .refused(.tokenKeyUnknown) }
+            self.keyID = keyID
+            self.payload = payload
+            signed = token[..<parts[1].endIndex]
+            signature = parts[2]
+        }
     }
 
     /// Which documents a token says that its holder may write, for the holder itself: nothing is verified.
@@ -88,7 +114,7 @@ public enum AccessToken {
 
     private static func check(
         _ claims: Claims, keyID: KeyID, databaseID: String?, nowSeconds: Int64
-    ) throws(IdentityError) -> Identity {
+    ) throws(IdentityError) {
         guard claims.iss == issuer else { throw .refused(.tokenIssuer) }
         guard utf8Equal(claims.db, keyID.databaseID), databaseID.map({ utf8Equal($0, claims.db) }) ?? true
         else {
@@ -101,10 +127,6 @@ public enum AccessToken {
             throw .refused(.tokenNotYetValid)
         }
         guard !claims.sub.isEmpty else { throw .refused(.tokenMalformed) }
-        return Identity(
-            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk,
-            rights: try CompiledGrant(claims.grant), expiresAtSeconds: claims.exp,
-            issuedAtSeconds: claims.iat, tokenID: claims.jti, signedBy: keyID, metadata: claims.meta)
     }
 
     /// Separate from `issue` so that tests can forge what no honest issuer makes.
@@ -137,7 +159,7 @@ public enum AccessToken {
 }
 
 /// The claims as they stand in the token.
-struct Claims: JWTPayload {
+struct Claims: Codable, Sendable {
     var iss: String
     var sub: String
     var db: String
@@ -148,7 +170,4 @@ struct Claims: JWTPayload {
     var iat: Int64
     var nbf: Int64?
     var exp: Int64
-
-    /// Required by the protocol and not used: `AccessToken.verify` checks claims against an explicit time.
-    func verify(using algorithm: some JWTAlgorithm) throws {}
 }

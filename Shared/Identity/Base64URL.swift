@@ -5,9 +5,12 @@ import Foundation
 public enum Base64URL {
     /// The text for some bytes.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        var text = Data(bytes).base64EncodedString()
-        while text.hasSuffix("=") { text.removeLast() }
-        return String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+        let standard = Data(bytes).base64EncodedData()
+        let text = standard.lazy.filter { $0 != padding }.map { byte in
+            byte == UInt8(ascii: "+")
+                ? UInt8(ascii: "-") : byte == UInt8(ascii: "/") ? UInt8(ascii: "_") : byte
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// The bytes of a text, or nil when it is not canonical: a foreign character, padding, or stray low
@@ -15,19 +18,34 @@ public enum Base64URL {
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var standard: [UInt8] = []
         standard.reserveCapacity(text.utf8.count + 3)
+        var last: UInt8 = 0
         for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "-"): standard.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): standard.append(UInt8(ascii: "/"))
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                standard.append(byte)
-            default: return nil
-            }
+            guard let value = sextet(byte) else { return nil }
+            last = value
+            standard.append(value == 62 ? UInt8(ascii: "+") : value == 63 ? UInt8(ascii: "/") : byte)
         }
-        while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
-        guard let data = Data(base64Encoded: Data(standard)) else { return nil }
-        let bytes = [UInt8](data)
-        return encode(bytes).utf8.elementsEqual(text.utf8) ? bytes : nil
+        // Of the last character, a text of two or three beyond the fours uses its upper bits only.
+        switch standard.count % 4 {
+        case 1: return nil
+        case 2: guard last & 0b1111 == 0 else { return nil }
+        case 3: guard last & 0b11 == 0 else { return nil }
+        default: break
+        }
+        while standard.count % 4 != 0 { standard.append(padding) }
+        return Data(base64Encoded: Data(standard)).map { [UInt8]($0) }
+    }
+
+    private static let padding = UInt8(ascii: "=")
+
+    /// The six bits that a character of the alphabet stands for.
+    private static func sextet(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "-"): 62
+        case UInt8(ascii: "_"): 63
+        default: nil
+        }
     }
 }

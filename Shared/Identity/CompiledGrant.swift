@@ -20,7 +20,9 @@ public struct CompiledGrant: Sendable {
         self.grant = grant
         let isLegacy = grant.queryLanguage == 0
         read = try CompiledRules(grant.read, side: "read", isLegacy: isLegacy)
-        write = try CompiledRules(grant.write, side: "write", isLegacy: isLegacy)
+        write =
+            grant.write == grant.read
+            ? read : try CompiledRules(grant.write, side: "write", isLegacy: isLegacy)
     }
 
     private init(everything: Bool) {

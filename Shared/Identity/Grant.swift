@@ -73,6 +73,17 @@ public struct AccessRules: Sendable, Hashable {
     /// The query that stands for a whole collection.
     static let wholeCollection = "true"
 
+    /// By the bytes of names and queries: canonically equal names are two collections.
+    public static func == (left: AccessRules, right: AccessRules) -> Bool {
+        left.everything == right.everything
+            && left.queriesByCollection.count == right.queriesByCollection.count
+            && left.queriesByCollection.allSatisfy { name, queries in
+                guard let place = right.queriesByCollection.index(forKey: name) else { return false }
+                let (otherName, others) = right.queriesByCollection[place]
+                return utf8Equal(name, otherName) && queries.elementsEqual(others, by: utf8Equal)
+            }
+    }
+
     func allows(collection: String) -> Bool {
         // Names are equal by their bytes, not canonically: a dictionary lookup would join two collections.
         everything

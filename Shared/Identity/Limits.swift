@@ -8,6 +8,8 @@ public enum Limits {
     /// Verified tokens kept, so that a peer's hundredth request costs a lookup and not a signature check.
     /// About 1 KiB each.
     public static let verifiedTokens = 4096
+    /// Compiled grants kept, so that the tokens of one role share them. A token of `tokenBytes` bounds each.
+    static let compiledGrants = 256
     /// Keys one key set may hold: a key and its predecessor for thousands of databases.
     public static let keysPerSet = 16_384
     /// Permission queries a grant may hold on one side.

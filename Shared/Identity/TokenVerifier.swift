@@ -6,6 +6,8 @@ public struct TokenVerifier: Sendable {
     /// The keys that are believed. Replacing them forgets the tokens whose keys have gone.
     public private(set) var keys: KeySet
     private var accepted: [String: Accepted] = [:]
+    /// The grants of accepted tokens, compiled: few roles have many tokens.
+    private var grants: [Grant: CompiledGrant] = [:]
     private let capacity: Int
 
     private struct Accepted: Sendable {
@@ -43,7 +45,14 @@ public struct TokenVerifier: Sendable {
             return identity
         }
         let identity = try AccessToken.verify(
-            token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds)
+            token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds
+        ) { (grant) throws(IdentityError) in
+            if let compiled = grants[grant] { return compiled }
+            let compiled = try CompiledGrant(grant)
+            Self.makeRoom(in: &grants, for: Limits.compiledGrants)
+            grants[grant] = compiled
+            return compiled
+        }
         remember(token, identity)
         return identity
     }
@@ -72,12 +81,15 @@ public struct TokenVerifier: Sendable {
     }
 
     private mutating func remember(_ token: String, _ identity: Identity) {
-        guard capacity > 0, let keyID = try? AccessToken.keyID(of: token) else { return }
-        // Half of it goes at once, in no particular order: one sweep per thousands of logins, and no order
-        // to keep.
-        if accepted.count >= capacity {
-            for token in accepted.keys.prefix((capacity + 1) / 2) { accepted[token] = nil }
-        }
+        guard capacity > 0, let keyID = identity.signedBy else { return }
+        Self.makeRoom(in: &accepted, for: capacity)
         accepted[token] = Accepted(identity: identity, keyID: keyID)
+    }
+
+    /// Of a memory that is full half goes at once, in no particular order: one sweep per thousands of logins,
+    /// and no order to keep.
+    private static func makeRoom<Key, Value>(in memory: inout [Key: Value], for capacity: Int) {
+        guard memory.count >= capacity else { return }
+        for key in memory.keys.prefix((capacity + 1) / 2) { memory[key] = nil }
     }
 }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import AttachmentStore
 
-@Suite("Broken uploads")
+@Suite("Broken uploads", .timeLimit(.minutes(5)))
 struct BrokenUploadTests {
     @Test(
         "a connection that ends in the middle of an upload leaves nothing",

@@ -109,7 +109,7 @@ struct StoreClient: Sendable {
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
         request.body = body
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let pairs = response.headers.map { ($0.name.lowercased(), $0.value) }
         return Answer(
             status: Int(response.status.code), headers: Dictionary(pairs) { first, _ in first },

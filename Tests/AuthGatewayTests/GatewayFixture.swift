@@ -120,7 +120,7 @@ func login(_ address: ListenAddress, _ body: String, from origin: String? = nil)
     request.method = .POST
     if let origin { request.headers.add(name: "X-Forwarded-For", value: origin) }
     request.body = .bytes(Array(body.utf8))
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
     return Answer(
         status: Int(response.status.code),
         body: Array(buffer: try await response.body.collect(upTo: 1_000_000)),

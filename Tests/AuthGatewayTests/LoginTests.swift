@@ -6,7 +6,7 @@ import NIOCore
 import ServiceKit
 import Testing
 
-@Suite("Login")
+@Suite("Login", .timeLimit(.minutes(5)))
 struct LoginTests {
     let fixture = GatewayFixture()
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import AuthGateway
 
-@Suite("Login by a webhook")
+@Suite("Login by a webhook", .timeLimit(.minutes(5)))
 struct WebhookTests {
     let fixture = GatewayFixture()
     private static let request = #"{"databaseID":"fleet","provider":"my-auth","token":"secret of Ada"}"#
@@ -235,7 +235,9 @@ struct WebhookTests {
                 #expect(try await login(address, Self.request).code == "AUTH-0405")
             }
         }
-        #expect(webhook.calls.count == Limits.webhookFailures * Limits.webhookAttempts)
+        // One more gets through where the four logins after the last failure take the whole rest.
+        let failed = Limits.webhookFailures * Limits.webhookAttempts
+        #expect((failed...failed + Limits.webhookAttempts).contains(webhook.calls.count))
     }
 
     @Test("the breaker opens after a rest for one login at a time, and for all after an answer")
@@ -267,7 +269,7 @@ struct WebhookTests {
             hook async throws in
             let provider = WebhookProvider(
                 name: "my-auth", url: "\(hook.origin)/hook", payload: .both, secrets: [],
-                logger: GatewayFixture.quiet, timeout: .milliseconds(300))
+                logger: GatewayFixture.quiet, timeout: .milliseconds(1_500))
             let error = await #expect(throws: AuthGatewayError.self) {
                 try await provider.answer(request, nowSeconds: 0)
             }

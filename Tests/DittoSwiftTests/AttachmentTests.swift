@@ -6,7 +6,7 @@ import Testing
 
 @testable import DittoSwift
 
-@Suite("Attachments")
+@Suite("Attachments", .timeLimit(.minutes(5)))
 struct AttachmentTests {
     /// A file of so many bytes, no two places of which look alike.
     private func file(_ directory: URL, _ count: Int, seed: UInt64 = 1) throws -> (url: URL, data: Data) {

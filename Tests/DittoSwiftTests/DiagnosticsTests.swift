@@ -54,12 +54,12 @@ struct DiagnosticsTests {
         try await withDitto { ditto in
             let sizes = Collected<Int>()
             let handle = ditto.diskUsage.observe { sizes.add($0.sizeInBytes) }
-            let first = await sizes.wait { !$0.isEmpty }
+            let first = try #require(await sizes.wait { !$0.isEmpty }.first)
             try await ditto.store.execute(
                 query: "INSERT INTO c DOCUMENTS (:d)",
                 arguments: ["d": ["text": String(repeating: "x", count: 200_000)]])
-            let grown = await sizes.wait { ($0.last ?? 0) >= first[0] + 200_000 }
-            #expect((grown.last ?? 0) >= first[0] + 200_000)
+            let grown = await sizes.wait { ($0.last ?? 0) >= first + 200_000 }
+            #expect((grown.last ?? 0) >= first + 200_000)
             handle.stop()
             let count = sizes.all.count
             try await ditto.store.execute(

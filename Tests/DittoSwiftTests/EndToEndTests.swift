@@ -3,7 +3,7 @@ import Mimeo
 import TestSupport
 import Testing
 
-@Suite("Two peers and a server in one process")
+@Suite("Two peers and a server in one process", .timeLimit(.minutes(5)))
 struct EndToEndTests {
     private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
         let ditto = try await Ditto.open(
@@ -48,7 +48,7 @@ struct EndToEndTests {
                     query: "UPDATE cars SET engine.l = 1.4, seats = 4 WHERE _id = 1")
                 try a.sync.start()
                 try b.sync.start()
-                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(10)))
+                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(60)))
                 let merged = #"{"_id":1,"engine":{"kind":"electric","l":1.4},"seats":4}"#
                 for ditto in [a, b] {
                     #expect(try await eventually { try await rows(ditto).first == merged })
@@ -88,7 +88,7 @@ struct EndToEndTests {
                 // RESTART discards what its writer had seen, and nothing else.
                 try await a.store.execute(query: "UPDATE cars APPLY seen RESTART WITH 100")
                 let last = try await b.store.execute(query: "UPDATE cars APPLY seen INCREMENT BY 1")
-                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(10)))
+                #expect(await b.sync.waitForAcknowledgement(of: last.commitID ?? 0, timeout: .seconds(60)))
                 try a.sync.start()
                 for ditto in [a, b] {
                     #expect(
@@ -209,7 +209,7 @@ struct EndToEndTests {
                 #expect(await !ditto.sync.waitForAcknowledgement(of: commit, timeout: .milliseconds(50)))
                 #expect(try ditto.sync.commits().acknowledged == commit - 1)
                 try ditto.sync.start()
-                #expect(await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(10)))
+                #expect(await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(60)))
                 await ditto.close()
             }
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DittoSwift
 
-@Suite("Indexes and requests of a store")
+@Suite("Indexes and requests of a store", .timeLimit(.minutes(5)))
 struct IndexAndRequestTests {
     private func rows(_ ditto: Ditto, _ query: String) async throws -> [String] {
         try await ditto.store.execute(query: query).items.map { $0.jsonString() }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import DittoSwift
 
-@Suite("Logging in")
+@Suite("Logging in", .timeLimit(.minutes(5)))
 struct LoginTests {
     /// A server connection in this directory.
     private func config(_ server: EmbeddedServer, _ directory: URL, _ name: String = "peer") -> DittoConfig {
@@ -157,7 +157,7 @@ struct LoginTests {
         try await withServer { server, directory in
             try await leaveSession(server, directory) { session in
                 session.startedAt -= 100
-                session.expiresAt = Date().timeIntervalSince1970 + 5
+                session.expiresAt = Date().timeIntervalSince1970 + 50
             }
             let ditto = try await Ditto.open(config: config(server, directory))
             let asked = Collected<TimeInterval>()
@@ -167,7 +167,7 @@ struct LoginTests {
             }
             try ditto.sync.start()
             let first = try #require(await asked.wait { !$0.isEmpty }.first)
-            #expect(first > 0 && first <= 5)
+            #expect(first > 0 && first <= 50)
             let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
             #expect(
                 await eventually { (files.session()?.expiresAt ?? 0) > Date().timeIntervalSince1970 + 60 })
@@ -373,7 +373,7 @@ struct LoginTests {
             }
             try ditto.sync.start()
             try await ditto.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
-            #expect(await ditto.sync.waitForAcknowledgement(of: 1, timeout: .seconds(10)))
+            #expect(await ditto.sync.waitForAcknowledgement(of: 1, timeout: .seconds(60)))
             let cleaned = Collected<Bool>()
             ditto.auth?.logout { cleaned.add($0 === ditto) }
             #expect(cleaned.all == [true])
@@ -395,7 +395,7 @@ struct LoginTests {
             await #expect { try await ditto.auth?.login(token: "t", provider: .development) } throws: {
                 $0.localizedDescription.hasPrefix("SDK-0303: ")
             }
-            #expect(ContinuousClock.now - before < .seconds(5))
+            #expect(ContinuousClock.now - before < .seconds(9))
             await ditto.close()
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DittoSwift
 
-@Suite("Presence")
+@Suite("Presence", .timeLimit(.minutes(5)))
 struct PresenceTests {
     @Test("without a server the graph is this peer alone, by a key that is its own and stays")
     func alone() async throws {

@@ -122,7 +122,14 @@ struct StoreTests {
                 let ditto = try await Ditto.open(config: .local(directory))
                 try await ditto.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
             }
-            let again = try await Ditto.open(config: .local(directory))
+            // It closes behind the last reference's back.
+            var reopened: Ditto?
+            #expect(
+                await eventually {
+                    reopened = try? await Ditto.open(config: .local(directory))
+                    return reopened != nil
+                })
+            let again = try #require(reopened)
             #expect(try await again.store.execute(query: "SELECT * FROM c").items.count == 1)
             await again.close()
         }

@@ -10,7 +10,7 @@ private actor Tally {
     func add() { count += 1 }
 }
 
-@Suite("Transactions")
+@Suite("Transactions", .timeLimit(.minutes(5)))
 struct TransactionTests {
     private func count(_ executing: any DittoQueryExecuting) async throws -> Int {
         try await executing.execute(query: "SELECT * FROM c", arguments: nil).items.count

@@ -31,6 +31,32 @@ struct TokenVerifierTests {
         #expect(verifier.rememberedCount == 0)
     }
 
+    @Test("tokens of one role share a grant, and a name spelled in other bytes is another collection")
+    func sharedGrants() throws {
+        var verifier = TokenVerifier(keys: fixture.keys)
+        let names = ["caf\u{E9}", "cafe\u{301}"]
+        for (number, name) in (names + names).enumerated() {
+            let rules = AccessRules(queriesByCollection: [name: ["true"]])
+            let identity = fixture.identity(
+                grant: Grant(read: rules), expiresAtSeconds: Fixture.now + 100 + Int64(number))
+            let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
+            let found = try verifier.verify(token, nowSeconds: Fixture.now).rights
+            for other in names {
+                #expect(found.read.allowsAny(of: other) == other.utf8.elementsEqual(name.utf8))
+                #expect(!found.write.allowsAny(of: other))
+            }
+        }
+        // As many roles as there are users are not all kept, and each gets its own.
+        for number in 0..<600 {
+            let rules = AccessRules(queriesByCollection: ["c\(number)": ["true"]])
+            let identity = fixture.identity(grant: Grant(read: rules, write: rules))
+            let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
+            let rights = try verifier.verify(token, nowSeconds: Fixture.now).rights
+            #expect(rights.read.allowsAny(of: "c\(number)") && !rights.read.allowsAny(of: "c\(number + 1)"))
+            #expect(rights.write.allowsAny(of: "c\(number)"))
+        }
+    }
+
     @Test("replacing the keys forgets what they no longer vouch for")
     func replaced() throws {
         var verifier = TokenVerifier(keys: fixture.keys)

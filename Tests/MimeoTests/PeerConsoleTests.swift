@@ -6,7 +6,7 @@ import Testing
 
 @testable import Mimeo
 
-@Suite("A peer's lines")
+@Suite("A peer's lines", .timeLimit(.minutes(5)))
 struct PeerConsoleTests {
     /// What a console wrote, line by line.
     private final class Output: Sendable {
@@ -18,7 +18,7 @@ struct PeerConsoleTests {
             text.withLock { $0 }.split(separator: "\n").compactMap { try? JSONText.parse(String($0)) }
         }
         func wait(until isEnough: ([Value]) -> Bool) async -> [Value] {
-            let deadline = ContinuousClock.now + .seconds(10)
+            let deadline = ContinuousClock.now + .seconds(60)
             while !isEnough(events), ContinuousClock.now < deadline {
                 try? await Task.sleep(for: .milliseconds(5))
             }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("Appends are bounded: back-pressure")
+@Suite("Appends are bounded: back-pressure", .timeLimit(.minutes(5)))
 struct BackPressureTests {
     @Test(
         "beyond the queue appenders wait, beyond the waiting they are refused, and all waiters get their turn"

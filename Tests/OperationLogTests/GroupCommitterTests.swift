@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("Groups are formed, begun and finished in order")
+@Suite("Groups are formed, begun and finished in order", .timeLimit(.minutes(5)))
 struct GroupCommitterTests {
     /// What a committer did, in order: groups by their number, with the sequences of their calls.
     private final class Diary: Sendable {

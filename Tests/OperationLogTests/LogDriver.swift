@@ -106,7 +106,7 @@ func readAll(
 
 /// Waits until the condition holds, at most ten seconds; whether it came to hold.
 func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < deadline {
         if try await condition() { return true }
         try await Task.sleep(for: .milliseconds(2))

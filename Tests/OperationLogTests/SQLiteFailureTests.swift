@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("SQLite log: failing writes")
+@Suite("SQLite log: failing writes", .timeLimit(.minutes(5)))
 struct SQLiteFailureTests {
     @Test("a full storage refuses appends with a reason, reads go on, and space heals it")
     func storageFull() async throws {

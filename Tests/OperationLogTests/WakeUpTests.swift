@@ -4,7 +4,7 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("SQLite log: wake-ups between openings")
+@Suite("SQLite log: wake-ups between openings", .timeLimit(.minutes(5)))
 struct WakeUpTests {
     @Test("an append in one opening wakes a waiter in another by the hint alone")
     func hint() async throws {

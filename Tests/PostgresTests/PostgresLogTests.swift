@@ -7,7 +7,7 @@ import Testing
 
 @Suite(
     "The log in PostgreSQL, beyond the contract",
-    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct PostgresLogTests {
     @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
     func contention() async throws {
@@ -107,6 +107,50 @@ struct PostgresLogTests {
             #expect(try await seen.value)
             await reader.close()
             await writer.close()
+        }
+    }
+
+    @Test("an append whose notification was lost is found by looking", .timeLimit(.minutes(2)))
+    func lostNotification() async throws {
+        try await TestDatabase.use { url in
+            var options = PostgresOperationLog.Options()
+            options.pollInterval = .milliseconds(50)
+            let reader = try PostgresOperationLog(url: url, options: options)
+            try await reader.createDatabase("db")
+            // A process that dies between its commit and its notice.
+            let writer = PostgresLogWriter(url: url, logger: quiet)
+            var seen = 0
+            for await _ in reader.changes(in: "db") {
+                seen = try await readThroughFailures(reader).count
+                guard seen < 3 else { break }
+                let call = try AppendCall([record(1, UInt64(seen) + 1)], database: "db")
+                guard case .committed = writer.finish(writer.begin([call])).0 else { break }
+            }
+            #expect(seen == 3)
+            writer.close()
+            await reader.close()
+        }
+    }
+
+    @Test("each database's operations are a partition of their own")
+    func partitions() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            for name in ["a", "b"] {
+                try await log.createDatabase(name)
+                _ = try await log.append([record(1, 1), record(1, 2)], to: name)
+            }
+            let rows = try Connection(url: url).query(
+                """
+                SELECT tableoid::regclass::text, count(*) FROM mimeo_log.operations
+                GROUP BY tableoid ORDER BY 1
+                """)
+            #expect((0..<rows.count).map { rows.int8($0, 1) } == [2, 2])
+            #expect(
+                (0..<rows.count).map { rows.text($0, 0) } == [
+                    "mimeo_log.operations_1", "mimeo_log.operations_2",
+                ])
+            await log.close()
         }
     }
 
@@ -357,7 +401,7 @@ struct PostgresLogTests {
             async let truncation: Void = log.truncate("db", through: 2, keepingHashesAfter: 0)
             let watch = try Connection(url: url)
             var isWaiting = false
-            for _ in 0..<200 where !isWaiting {
+            for _ in 0..<6_000 where !isWaiting {
                 try await Task.sleep(for: .milliseconds(10))
                 isWaiting = try watch.query(
                     """

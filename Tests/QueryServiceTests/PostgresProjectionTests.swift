@@ -6,7 +6,8 @@ import Testing
 
 @Suite(
     "A projection in PostgreSQL, over HTTP",
-    .enabled(if: PostgresDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+    .enabled(if: PostgresDatabase.serverURL != nil, "`make test` starts a PostgreSQL"),
+    .timeLimit(.minutes(5)))
 struct QueryProjectionPostgresTests {
     @Test("a PostgreSQL that is not there is a 503 that says when to come back; once it is, requests succeed")
     func missing() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Replica
 
-@Suite("Write transactions")
+@Suite("Write transactions", .timeLimit(.minutes(5)))
 struct TransactionTests {
     @Test(
         "a transaction becomes one operation with one stamp, one delta per document, in order of first touch"

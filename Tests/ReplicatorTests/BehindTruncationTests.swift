@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A running replicator that the log is truncated ahead of")
+@Suite("A running replicator that the log is truncated ahead of", .timeLimit(.minutes(5)))
 struct BehindTruncationTests {
     /// A log whose reads fail while it is held: whoever folds it falls behind.
     private final class HeldLog: PassingOnLog, @unchecked Sendable {

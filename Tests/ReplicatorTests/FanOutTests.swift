@@ -6,7 +6,7 @@ import Testing
 @testable import Replicator
 @testable import Sync
 
-@Suite("Fan-out: a write costs what it matches")
+@Suite("Fan-out: a write costs what it matches", .timeLimit(.minutes(5)))
 struct FanOutTests {
     private static let actor = ActorID(7)
 

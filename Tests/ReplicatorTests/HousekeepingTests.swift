@@ -18,7 +18,7 @@ private let silent: Logger = {
     return logger
 }()
 
-@Suite("Housekeeping: reaping, snapshots, truncation")
+@Suite("Housekeeping: reaping, snapshots, truncation", .timeLimit(.minutes(5)))
 struct HousekeepingTests {
     private static let day: UInt64 = 86_400_000
 
@@ -424,6 +424,7 @@ struct HousekeepingTests {
     @Test("storage stays flat however long is written", arguments: HousekeptLog.all)
     func flat(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
+            try kind.holdAutovacuum()
             let whole = try await shop.materializer("whole")
             var options = often
             options.snapshotOperations = 200

@@ -71,6 +71,18 @@ enum HousekeptLog: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// PostgreSQL's own housekeeping beside ours would keep it from freeing what it sees.
+    func holdAutovacuum() throws {
+        guard case .postgres = self else { return }
+        try run(
+            """
+            DO $$ DECLARE place regclass; BEGIN
+            FOR place IN SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'mimeo_log' AND c.relkind = 'r'
+            LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', place); END LOOP; END $$
+            """, at: url)
+    }
+
     private static func path(in folder: URL) -> String {
         folder.appendingPathComponent("log.sqlite").path
     }

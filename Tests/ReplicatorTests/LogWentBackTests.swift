@@ -7,7 +7,7 @@ import ServiceKit
 import TestSupport
 import Testing
 
-@Suite("A log that goes back under a running replicator")
+@Suite("A log that goes back under a running replicator", .timeLimit(.minutes(5)))
 struct LogWentBackTests {
     /// Runs `body` with a replicator over a log that has one document, and a copy of it to fail over to.
     private func serving(

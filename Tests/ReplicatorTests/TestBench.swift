@@ -118,14 +118,14 @@ struct TestPeer {
     }
 
     /// Whether the server has everything up to a commit, waiting at most `timeout`.
-    func isAcknowledged(_ commit: UInt64, within timeout: Duration = .seconds(20)) async throws -> Bool {
+    func isAcknowledged(_ commit: UInt64, within timeout: Duration = .seconds(60)) async throws -> Bool {
         try await eventually(within: timeout) { try replica.acknowledgedCommit() >= commit }
     }
 }
 
 /// Whether a condition becomes true in time.
 func eventually(
-    within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
+    within timeout: Duration = .seconds(60), _ condition: () async throws -> Bool
 ) async throws -> Bool {
     let end = ContinuousClock.now + timeout
     while ContinuousClock.now < end {

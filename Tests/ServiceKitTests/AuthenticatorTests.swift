@@ -114,7 +114,8 @@ struct AuthenticatorTests {
                 return .json(KeySet().json())
             }
         } _: { address async throws in
-            let authenticator = Authenticator(source: JWKSKeySource(issuer: try Origin(address.origin)))
+            let source = JWKSKeySource(issuer: try Origin(address.origin), interval: .seconds(3_600))
+            let authenticator = Authenticator(source: source)
             await withTaskGroup { tasks in
                 for _ in 0..<50 { tasks.addTask { _ = try? await authenticator.identity(token: token) } }
             }

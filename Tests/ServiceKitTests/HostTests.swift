@@ -5,7 +5,7 @@ import NIOPosix
 import ServiceKit
 import Testing
 
-@Suite("Service host")
+@Suite("Service host", .timeLimit(.minutes(5)))
 struct HostTests {
     @Test("parts start before the host listens and stop after it, the last one first")
     func order() async throws {

@@ -62,7 +62,7 @@ func ask(
     request.method = .RAW(value: method)
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     if let body { request.body = .bytes(body) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
     let bytes = try await response.body.collect(upTo: 10_000_000)
     let pairs = response.headers.map { ($0.name.lowercased(), $0.value) }
     return Answer(

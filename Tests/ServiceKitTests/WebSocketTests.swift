@@ -7,7 +7,7 @@ import ServiceKit
 import Testing
 import Transport
 
-@Suite("WebSockets, server and client")
+@Suite("WebSockets, server and client", .timeLimit(.minutes(5)))
 struct WebSocketTests {
     /// However busy the machine is, nobody gives up on the other side's goodbye.
     private static let patient: WebSocketConfiguration = {
@@ -195,6 +195,9 @@ struct WebSocketTests {
             let client = try Self.client(address)
             let task = Task {
                 try await client.run { connection async throws in
+                    // The server's side is whole only when something has gone there and back.
+                    try await connection.send([1])
+                    #expect(try await connection.receive() == [1])
                     connected.change { $0 = true }
                     #expect(try await connection.receive() == nil)
                     return connection.receivedClose

@@ -39,4 +39,4 @@ class Writer(threading.Thread):
 
     def stop(self):
         self._stopping.set()
-        self.join(60)
+        self.join(90)

@@ -19,7 +19,7 @@ def report(text):
 class SystemTest(unittest.TestCase):
     """`seconds` bounds one test, set-up included. Processes and files are gone when it ends, however it ends."""
 
-    seconds = 60
+    seconds = 240
 
     def setUp(self):
         self.workspace = Workspace()

@@ -14,7 +14,7 @@ EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
 
 
 class Auth(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()
@@ -68,7 +68,7 @@ class Auth(SystemTest):
             def refused():
                 headers = {"Authorization": f"Bearer {owner}"}
                 return server.request(method, path, body, headers).error.get("code") == "AUTH-0112"
-            until(refused, 30, path)
+            until(refused, 90, path)
         self.assertEqual(self.login("owner")[1].error["code"], "AUTH-0408")
         self.assertEqual(self.admin("DELETE", f"/shop/revocations/{revocation['id']}").status, 204)
 
@@ -77,14 +77,14 @@ class Auth(SystemTest):
         for token in (manager, self.login("manager")[0]):
             self.assertEqual(self.execute(token, "SELECT * FROM docs").status, 200)
         self.made("/shop/keys", {"overlapSeconds": 0})
-        until(lambda: self.execute(manager, "SELECT * FROM docs").status == 401, 30, "the first key has retired")
+        until(lambda: self.execute(manager, "SELECT * FROM docs").status == 401, 90, "the first key has retired")
 
         for credential in (key["key"], manager, "x"):
             refused = server.request(
                 "GET", "/admin/auth/databases", headers={"Authorization": f"Bearer {credential}"})
             self.assert_refused(refused, 401)
         self.assertEqual(self.admin("DELETE", f"/shop/api-keys/{key['id']}").status, 204)
-        until(lambda: self.execute(key["key"], "SELECT * FROM docs").status == 401, 30, "the API key is gone")
+        until(lambda: self.execute(key["key"], "SELECT * FROM docs").status == 401, 90, "the API key is gone")
         self.assertEqual(self.admin("DELETE", "/shop").status, 204)
         self.assert_refused(self.login("manager")[1], 404)
 
@@ -98,7 +98,7 @@ class Auth(SystemTest):
 class SealingKey(SystemTest):
     """The key that secrets are sealed under is changed, and the server killed in the midst of it, again and again."""
 
-    seconds = 180
+    seconds = 240
     kills = 12
     databases = 40
 

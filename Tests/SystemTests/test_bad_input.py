@@ -143,7 +143,7 @@ class Frames(BadInput):
 
     def assert_others_go_on(self, number):
         commit = self.peer.execute(f"INSERT INTO boats DOCUMENTS ({{'_id': 'b{number}'}})")["commitID"]
-        self.peer.wait_for_commit(commit, 20)
+        self.peer.wait_for_commit(commit, 90)
 
     def test_without_a_token_there_is_no_session(self):
         for number, token in enumerate(("", "garbage")):

@@ -43,7 +43,7 @@ class SmallDisk:
 
 
 class DiskFull(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()
@@ -86,10 +86,10 @@ class DiskFull(SystemTest):
         self.assertIn("local", self.ids(peer))
         disk.clear()
         peer.wait_for_commit(commit, 60)
-        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        until(lambda: self.insert(server, "last").status == 200, 90, "writes are still refused")
         expected = sorted(["first", "last", "local", *taken])
         for side in (server, peer):
-            until(lambda: self.ids(side) == expected, 30, lambda: f"{self.ids(side)}, not {expected}")
+            until(lambda: self.ids(side) == expected, 90, lambda: f"{self.ids(side)}, not {expected}")
 
     def test_a_full_tablespace_of_postgresql_refuses_writes_serves_reads_and_goes_on(self):
         postgres = Postgres(self.workspace).start()
@@ -106,7 +106,7 @@ class DiskFull(SystemTest):
         self.assertIn("LOG-0301", refusal.error["message"])
         self.assertEqual(self.ids(server), sorted(["first", *taken]))
         disk.clear()
-        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        until(lambda: self.insert(server, "last").status == 200, 90, "writes are still refused")
         self.assertEqual(self.ids(server), sorted(["first", "last", *taken]))
 
     def test_a_full_projection_says_so_holds_up_nobody_else_and_catches_up_when_there_is_space(self):
@@ -120,7 +120,7 @@ class DiskFull(SystemTest):
             commit = writer.execute(statement)["commitID"]
         writer.wait_for_commit(commit, 60)
         expected = sorted(["first", *(f"p-{number}" for number in range(40))])
-        until(lambda: self.ids(reader) == expected, 30, lambda: f"{len(self.ids(reader))} of {len(expected)}")
+        until(lambda: self.ids(reader) == expected, 90, lambda: f"{len(self.ids(reader))} of {len(expected)}")
         self.assert_refused(server.post_statement("SELECT _id FROM cars", seconds=30), 503)
         health = server.client_of("query-service").request("GET", "/health", seconds=10)
         self.assertEqual(health.status, 503, health.body)

@@ -65,7 +65,7 @@ class KillLoop(SystemTest):
         select = ["SELECT * FROM notes", "SELECT * FROM tallies"]
         peers = {name: Peer(self.workspace, name, self.cluster, select) for name in "ab"}
         for client in queries.values():
-            until(lambda: self.answers(client), 30, "a query-service does not answer")
+            until(lambda: self.answers(client), 90, "a query-service does not answer")
         writers = [Writer(name, self.writing(name, side.execute)) for name, side in {**peers, **queries}.items()]
         for writer in writers:
             writer.start()

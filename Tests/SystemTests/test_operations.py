@@ -82,7 +82,7 @@ class Answer:
 
 
 class TLS(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()
@@ -232,7 +232,7 @@ def healthy(client):
 
 
 class Admin(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()

@@ -3,6 +3,7 @@
 MIMEO_CYCLES is how many kills (default 50). The PostgreSQL is this test's own: the kills restart it.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -99,17 +100,21 @@ class ProjectionInPostgres(SystemTest):
         backends = "SELECT pid FROM pg_stat_activity WHERE application_name = 'mimeo'"
         try:
             pids = self.sql(backends).split()
-        except subprocess.CalledProcessError:
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return  # still recovering
         if pids:
-            os.kill(int(randomly.choice(pids)), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one of a service that was killed just now
+                os.kill(int(randomly.choice(pids)), signal.SIGKILL)
 
     def rows(self, name):
         def answer():
-            response = self.client(name).post_statement("SELECT * FROM notes")
+            try:
+                response = self.client(name).post_statement("SELECT * FROM notes")
+            except (OSError, RuntimeError):
+                return None  # starting
             return response.json if response.status == 200 else None
 
-        return {item["_id"]: item["n"] for item in until(answer, 60, f"{name} does not answer")["items"]}
+        return {item["_id"]: item["n"] for item in until(answer, 90, f"{name} does not answer")["items"]}
 
     # Processes
 

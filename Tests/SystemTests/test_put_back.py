@@ -19,7 +19,7 @@ class PutBack(SystemTest):
         a = Peer(self.workspace, "a", server, EVERYTHING)
         b = Peer(self.workspace, "b", server, EVERYTHING)
         a.execute("INSERT INTO c DOCUMENTS ({'_id': 'x'})")
-        until(lambda: b.count("c") == 1, 30, "b never saw the document")
+        until(lambda: b.count("c") == 1, 90, "b never saw the document")
         expected = 0
         for number in range(ROUNDS):
             # Written while the server is away, so that the copy holds what is not acknowledged.
@@ -53,7 +53,7 @@ class PutBack(SystemTest):
                     sums[name] = side.query("SELECT n FROM c WHERE _id = 'x'")[0].get("n")
                 return set(sums.values()) == {expected}
 
-            until(exact, 30, lambda: f"round {number}: {sums}, not {expected}", pause=0.1)
+            until(exact, 90, lambda: f"round {number}: {sums}, not {expected}", pause=0.1)
         report(f"{ROUNDS} stores put back, {expected} increments, each counted once")
 
     def copy_of(self, peer, number):

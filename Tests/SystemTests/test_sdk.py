@@ -37,7 +37,7 @@ class SDK(SystemTest):
             time.sleep(dice.uniform(0, 0.02))
             process.kill()
             index, last = 0, None
-            while (line := process.line(index, 1)) is not None:
+            while (line := process.line(index, 30)) is not None:
                 last, index = line, index + 1
             acknowledged = json.loads(last).get("number", acknowledged)
             checking = self.probe("check", store)

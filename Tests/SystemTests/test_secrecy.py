@@ -33,7 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Secrecy(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()

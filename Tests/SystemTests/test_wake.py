@@ -12,7 +12,7 @@ BOUND_SECONDS = 1.0
 
 
 class Wake(SystemTest):
-    seconds = 90
+    seconds = 240
 
     def setUp(self):
         super().setUp()
@@ -22,7 +22,7 @@ class Wake(SystemTest):
         """The second one is asked for a state not older than the write, and measured until it answers."""
         self.cluster.start_service("query-service", "query-service-2")
         first, second = self.cluster.client_of("query-service"), self.cluster.client_of("query-service-2")
-        until(lambda: self.is_healthy(second), 20, "the second query-service is not healthy")
+        until(lambda: self.is_healthy(second), 90, "the second query-service is not healthy")
         elapsed = []
         for number in range(ROUNDS):
             written = first.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': {number}}})")
@@ -41,7 +41,7 @@ class Wake(SystemTest):
         for number in range(ROUNDS):
             self.cluster.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': 'car-{number}'}})")
             start = time.monotonic()
-            peer.await_event(lambda event: f'car-{number}' in str(event), 20)
+            peer.await_event(lambda event: f'car-{number}' in str(event), 90)
             elapsed.append(time.monotonic() - start)
         self.assert_quick("query-service to replicator to a peer's observer", elapsed[1:])
 

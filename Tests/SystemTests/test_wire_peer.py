@@ -25,7 +25,7 @@ SELECT = "SELECT * FROM cars"
 
 
 class WireTest(SystemTest):
-    seconds = 120
+    seconds = 240
 
     def setUp(self):
         super().setUp()
@@ -138,7 +138,7 @@ class Refusals(WireTest):
     def assert_others_go_on(self):
         self.writes += 1
         commit = self.witness.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': 'w{self.writes}'}})")["commitID"]
-        self.witness.wait_for_commit(commit, 30)
+        self.witness.wait_for_commit(commit, 90)
 
     @contextlib.asynccontextmanager
     async def session(self, credential=None):
@@ -209,9 +209,9 @@ class Refusals(WireTest):
             self.assertEqual(raised.exception.status, 401)
             self.assertRegex(raised.exception.code or "", r"^AUTH-\d{4}$")
             self.assert_others_go_on()
-        key = self.api_key({"cars": ["true"]}, {}, seconds=2)
+        key = self.api_key({"cars": ["true"]}, {}, seconds=10)
         async with self.session(key) as peer:
-            end = await peer.until_closed()
+            end = await peer.until_closed(60)
             self.assertEqual((end.code, end.status), ("SYNC-0502", 1001))
         with self.assertRaises(NotAllowed) as raised:
             await self.peer().connect(key)

@@ -11,7 +11,7 @@ import Testing
 
 @Suite(
     "Several workers of one projection, and workers that die",
-    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
+    .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct ProjectionTakeoverPostgresTests {
     @Test("of two workers one folds; the other sees what it folds, and folds when it has gone")
     func takeover() async throws {
@@ -64,8 +64,8 @@ struct ProjectionTakeoverPostgresTests {
                 try await bench.projecting { second in
                     let hasEnded = Mutex(false)
                     let killing = Task {
-                        for _ in 0..<rounds {
-                            try await Task.sleep(for: .milliseconds(.random(in: 1...60)))
+                        for round in 0..<rounds {
+                            try await Task.sleep(for: .milliseconds(1 + round * 37 % 60))
                             try TestDatabase.endConnections(of: bench.url)
                         }
                         hasEnded.withLock { $0 = true }
@@ -76,6 +76,7 @@ struct ProjectionTakeoverPostgresTests {
                         await writer.step(on: second)
                     }
                     try await killing.value
+                    for _ in 0..<20 { await writer.step(on: first) }
                     try await first.advanceThroughFailures()
                     try await bench.settle(first)
                     #expect(try bench.stored() == (try await bench.fold()))
@@ -265,7 +266,7 @@ private final class RandomWriter {
 extension PostgresProjection {
     /// Advances, again while the server ends connections.
     func advanceThroughFailures() async throws {
-        for _ in 0..<200 {
+        for _ in 0..<3_000 {
             do { return try await advance() } catch { try await Task.sleep(for: .milliseconds(10)) }
         }
         try await advance()

@@ -48,7 +48,7 @@ class FaultProxy:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait(60)
         workspace.on_close(self.close)
 
     @property
@@ -98,7 +98,7 @@ class FaultProxy:
                 done.set()
 
         self._loop.call_soon_threadsafe(run)
-        done.wait(10)
+        done.wait(60)
 
     def _run(self):
         asyncio.set_event_loop(self._loop)

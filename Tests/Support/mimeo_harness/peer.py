@@ -56,7 +56,7 @@ class Peer:
     def stop(self):
         """Ends the peer as its user would, by the end of its input; the exit code."""
         self.process.close_input()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def ask(self, line, seconds=ANSWER_SECONDS):
         """One line in, one JSON object out. Events that came before the answer are kept in `events`."""

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -11,7 +12,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 """How long a process may take to end after an interrupt."""
 
 
@@ -24,11 +25,27 @@ def binary(name):
     return str(path)
 
 
+_given_ports = set()
+
+
 def free_port():
-    """A loopback port nobody listens on now. Kept across restarts of a server, so that its address stays."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A loopback port nobody listens on now. Kept across restarts of a server, so that its address stays.
+
+    Below what the system gives to those who ask for any port, and none twice: between a server's end and its next
+    start nobody else may take it.
+    """
+    while True:
+        port = random.randrange(15_000, 32_000)
+        if port in _given_ports:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _given_ports.add(port)
+        return port
 
 
 class Process:

@@ -10,7 +10,7 @@ from .client import Client
 from .processes import ROOT, binary, free_port
 from .until import until
 
-START_SECONDS = 30
+START_SECONDS = 90
 """How long a server may take from its start to a good health."""
 
 

@@ -11,7 +11,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 class WebSocket:
     """A connection after its upgrade. `status` is the HTTP status of the answer, 101 if the upgrade worked."""
 
-    def __init__(self, address, path, headers=None, seconds=10):
+    def __init__(self, address, path, headers=None, seconds=60):
         self._socket = socket.create_connection(address, timeout=seconds)
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [
