@@ -193,8 +193,8 @@ let checks: [Target] = [
     tests(
         "DittoSwiftTests",
         [
-            "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "TestSupport",
-            httpClient, nioCore,
+            "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "ServiceKit",
+            "TestSupport", httpClient, nioCore, logging,
         ],
         exclude: ["Fixtures"]),
     tests(

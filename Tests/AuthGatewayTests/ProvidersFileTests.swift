@@ -43,6 +43,32 @@ struct ProvidersFileTests {
         }
     }
 
+    @Test("the development provider has the token, the right and the length that are configured")
+    func configuredDevelopment() async throws {
+        let gateway = try fixture.gateway(
+            providers: """
+                {"databases": {"fleet": {"providers": {"development": {"anonymous": {
+                "sharedToken": "0123456789abcdef", "permission": "readOnly", "sessionLength": 60}}}}}}
+                """)
+        try await fixture.serving(gateway) { address async throws in
+            let admin = try Admin(address, self.fixture)
+            let made = try await admin.get("databases/fleet").object["developmentToken"] ?? ""
+            for name in ["development", "__playgroundProvider"] {
+                func answer(_ token: String) async throws -> Answer {
+                    try await login(
+                        address, #"{"databaseID":"fleet","provider":"\#(name)","token":"\#(token)"}"#)
+                }
+                let accepted = try await answer("0123456789abcdef")
+                #expect(accepted.object["expiresIn"] == "60")
+                let identity = try await Authenticator(
+                    system: gateway.systemDatabase, nowSeconds: { GatewayFixture.now }
+                ).identity(token: accepted.object["accessToken"] ?? "")
+                #expect(identity.grant == .readOnly && identity.userID == "development")
+                #expect(try await answer(made).code == "AUTH-0404")
+            }
+        }
+    }
+
     @Test("a database's development token is good for nothing where the file says so, and stays where not")
     func development() async throws {
         let gateway = try fixture.gateway(

@@ -1,7 +1,9 @@
 import Crypto
 import Foundation
+import Hummingbird
 import Identity
 import Logging
+import NIOCore
 import ServiceKit
 import Synchronization
 import Testing
@@ -284,6 +286,48 @@ struct WebhookTests {
             try await nobody.answer(request, nowSeconds: 0)
         }
         #expect(error?.code == .providerUnavailable)
+    }
+}
+
+extension WebhookTests {
+    @Test("a webhook whose answer does not end is given up in the same time, and its breaker hears of it")
+    func endless() async throws {
+        let request = try LoginRequest(json: Self.request.utf8)
+        let part = EndlessPart()
+        try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: GatewayFixture.quiet).run {
+            hook async throws in
+            let provider = WebhookProvider(
+                name: "my-auth", url: "\(hook.origin)/hook", payload: .both, secrets: [],
+                logger: GatewayFixture.quiet, timeout: .milliseconds(300))
+            for _ in 0..<(Limits.webhookFailures + 1) {
+                let error = await #expect(throws: AuthGatewayError.self) {
+                    try await provider.answer(request, nowSeconds: 0)
+                }
+                #expect(error?.code == .providerUnavailable)
+            }
+            part.isOver.withLock { $0 = true }
+        }
+        #expect(part.begun.withLock { $0 } <= Limits.webhookFailures)
+    }
+}
+
+/// Sends the head of an answer and half of its body.
+private final class EndlessPart: ServicePart {
+    let name = "endless"
+    let begun = Mutex(0)
+    let isOver = Mutex(false)
+
+    func mount(on mount: inout ServiceMount) {
+        mount.on(.post, "/hook") { [self] _, _ in
+            begun.withLock { $0 += 1 }
+            return Response(
+                status: .ok, headers: [.contentLength: "300"],
+                body: ResponseBody { writer in
+                    try await writer.write(ByteBuffer(string: #"{"authenticate":"#))
+                    while !self.isOver.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+                    try await writer.finish(nil)
+                })
+        }
     }
 }
 
