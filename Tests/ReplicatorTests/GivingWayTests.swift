@@ -110,6 +110,22 @@ struct GivingWayTests {
         }
     }
 
+    @Test("nothing gives way to what is in the log already, however often it is brought")
+    func duplicates() async throws {
+        try await withHub { bench in
+            try await bench.append(try uploads(1...3), isMore: false)
+            #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 3 })
+            try await bench.append(try uploads(1...3), isMore: true)
+            _ = try await bench.store.log.append(
+                [
+                    AppendRequest(
+                        CRDT.Operation(actor: ActorID(9), sequence: 1, timestamp: 1 << 20, changes: []),
+                        authorKey: "other")
+                ], to: "db")
+            #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 4 })
+        }
+    }
+
     @Test("what is refused is folded at once")
     func refused() async throws {
         try await withHub(grant: .nothing) { bench in
