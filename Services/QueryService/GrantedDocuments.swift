@@ -51,6 +51,10 @@ struct GrantedIndexes: IndexedSource {
 
     func catalog(of collection: String) throws -> IndexCatalog { try base.catalog(of: collection) }
 
+    func catalogVersion(of collection: String) throws -> UInt64 {
+        try base.catalogVersion(of: collection)
+    }
+
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         let collection = scan.index.collection
         guard !rules.allowsAll(of: collection) else { return try base.documents(of: scan, visit) }

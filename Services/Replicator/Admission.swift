@@ -42,12 +42,12 @@ struct AdmissionCheck {
         let before: [UnfoldedKey: UnfoldedDocument]
     }
 
-    /// A document behind operations of this judgement.
-    private struct Written {
-        var vector: VersionVector
-        var size: Int
-        /// What of that these operations have added.
-        var added: Int
+    /// What is made for each operation, in room that is used again.
+    private struct Room {
+        var deltas: [DeltaReach] = []
+        /// What an operation leaves counts for those behind it once all of it may be appended.
+        var left: [(key: UnfoldedKey, document: UnfoldedDocument)] = []
+        var collections = CollectionTouches()
     }
 
     private enum Verdict {
@@ -65,15 +65,23 @@ struct AdmissionCheck {
         _ uploads: some Collection<[UInt8]>, authorKey: String,
         behind before: [UnfoldedKey: UnfoldedDocument] = [:]
     ) throws -> Judgement {
+        guard let unfolded else { return try read(uploads, authorKey, before) }
+        return try unfolded.judging { try read(uploads, authorKey, before) }
+    }
+
+    private func read(
+        _ uploads: some Collection<[UInt8]>, _ authorKey: String,
+        _ before: [UnfoldedKey: UnfoldedDocument]
+    ) throws -> Judgement {
         try replica.read { transaction in
             let facts = Facts(
                 latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny(),
                 head: try transaction.head(), before: before)
             var judgement = Judgement()
             judgement.requests.reserveCapacity(uploads.count)
-            var written: [UnfoldedKey: Written] = [:]
+            judgement.written.reserveCapacity(uploads.count)
             var stopped: Set<ActorID> = []
-            var touches = CollectionTouches()
+            var room = Room()
             for bytes in uploads {
                 let operation: Operation
                 do {
@@ -91,9 +99,7 @@ struct AdmissionCheck {
                     }
                     continue
                 }
-                switch try judge(
-                    operation, bytes, authorKey, facts, transaction, &written, &touches, &judgement)
-                {
+                switch try judge(operation, bytes, authorKey, facts, transaction, &room, &judgement) {
                 case .admitted: judgement.bytes += bytes.count
                 case .refused(let refusal):
                     stopped.insert(operation.actor)
@@ -104,7 +110,6 @@ struct AdmissionCheck {
                     judgement.dependsOnFold = true
                 }
             }
-            judgement.written = written.mapValues { UnfoldedDocument(vector: $0.vector, bytes: $0.added) }
             return judgement
         }
     }
@@ -159,14 +164,13 @@ struct AdmissionCheck {
 
     private func judge(
         _ operation: Operation, _ bytes: [UInt8], _ authorKey: String, _ facts: Facts,
-        _ transaction: ReadTransaction, _ written: inout [UnfoldedKey: Written],
-        _ collections: inout CollectionTouches, _ judgement: inout Judgement
+        _ transaction: ReadTransaction, _ room: inout Room, _ judgement: inout Judgement
     ) throws -> Verdict {
-        var deltas: [DeltaReach] = []
+        room.deltas.removeAll(keepingCapacity: true)
+        room.left.removeAll(keepingCapacity: true)
         do {
-            deltas.reserveCapacity(operation.changes.count)
             for change in operation.changes {
-                deltas.append(try DeltaReach(decoding: change.delta, stamp: operation.stamp))
+                room.deltas.append(try DeltaReach(decoding: change.delta, stamp: operation.stamp))
             }
         } catch {
             return .refused(malformed(operation.actor, operation.sequence, error))
@@ -175,23 +179,21 @@ struct AdmissionCheck {
             self.refusal(of: operation, code, message)
         }
         if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
-        collections.beginOperation()
+        room.collections.beginOperation()
         var reads: [Touch] = []
         var touches: [Touch] = []
-        // What an operation leaves counts for those behind it once all of it may be appended.
-        var left: [(key: UnfoldedKey, document: Written)] = []
-        left.reserveCapacity(operation.changes.count)
         touches.reserveCapacity(operation.changes.count + 1)
-        for (change, delta) in zip(operation.changes, deltas) {
+        for (place, change) in operation.changes.enumerated() {
+            let delta = room.deltas[place]
             guard grant.write.allows(change.collection, change.id) else {
                 return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
             }
             let key = UnfoldedKey(DocumentKey(collection: change.collection, id: change.id))
-            if let touch = collections.next(change.collection) { touches.append(touch) }
+            if let touch = room.collections.next(change.collection) { touches.append(touch) }
             touches.append(key.touch)
-            var document: Written
+            var document: UnfoldedDocument
             var isFolded = false
-            if let known = written[key] {
+            if let known = judgement.written[key] {
                 document = known
             } else {
                 let found = try found(key, facts, transaction)
@@ -200,7 +202,7 @@ struct AdmissionCheck {
                 if found.isTombstone, !delta.base.isEmpty { reads.append(key.touch) }
             }
             document.size += change.delta.count
-            document.added += change.delta.count
+            document.bytes += change.delta.count
             guard document.size <= Limits.documentBytes else {
                 let reason = refusal(.documentTooLarge, "a document of \(change.collection) grows too large")
                 return isFolded ? .refused(reason) : .uncovered(reason)
@@ -216,9 +218,9 @@ struct AdmissionCheck {
                     refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))
             }
             document.vector.formUnion(delta.resultingVector)
-            left.append((key, document))
+            room.left.append((key, document))
         }
-        for item in left { written[item.key] = item.document }
+        for item in room.left { judgement.written[item.key] = item.document }
         judgement.requests.append(request(for: operation, bytes, authorKey, touches, reads, facts))
         return .admitted
     }
@@ -244,13 +246,14 @@ struct AdmissionCheck {
     /// A document as folded and appended so far; whether nothing of that is still to be folded.
     private func found(
         _ key: UnfoldedKey, _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> (document: Written, isTombstone: Bool, isFolded: Bool) {
+    ) throws -> (document: UnfoldedDocument, isTombstone: Bool, isFolded: Bool) {
         let stored = try stored(key.document, transaction)
         guard let appended = appended(key, facts) else {
-            return (Written(vector: stored.vector, size: stored.size, added: 0), stored.isTombstone, true)
+            let document = UnfoldedDocument(vector: stored.vector, bytes: 0, size: stored.size)
+            return (document, stored.isTombstone, true)
         }
-        let document = Written(
-            vector: stored.vector.union(appended.vector), size: stored.size + appended.bytes, added: 0)
+        let document = UnfoldedDocument(
+            vector: stored.vector.union(appended.vector), bytes: 0, size: stored.size + appended.bytes)
         return (document, stored.isTombstone, false)
     }
 

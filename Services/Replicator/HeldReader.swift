@@ -12,6 +12,7 @@ enum HeldReader {
     ) throws -> HeldAnswer {
         let range = HeldRange(
             documents: try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) },
+            unmatched: Set(page.candidates.filter(\.isUnmatched).map(\.key.id)),
             after: page.after, isLast: page.isLast, bytes: min(Limits.pageBytes, page.maxBytes),
             rows: Limits.pageDocuments)
         return try replica.read { transaction in

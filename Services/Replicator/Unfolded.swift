@@ -18,6 +18,8 @@ struct UnfoldedKey: Hashable {
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(touch) }
+
+    func _rawHashValue(seed: Int) -> Int { touch._rawHashValue(seed: seed) }
 }
 
 /// A document behind operations that nobody has folded.
@@ -26,6 +28,8 @@ struct UnfoldedDocument {
     var vector: VersionVector
     /// By so many bytes it may be larger than it looks.
     var bytes: Int
+    /// What it comes to with them, while it is judged.
+    var size = 0
 }
 
 /// What a hub has appended for peers and its materialization has not folded: what further operations are
@@ -34,7 +38,8 @@ struct UnfoldedDocument {
 /// It grows by the vectors of the documents of an append, and goes in parts of about `partBytes`: a part is
 /// let go when all of it is folded, so nothing is taken out one by one. What is folded and still here says
 /// nothing wrong: coverage only grows, but for tombstones, and what rests on one is appended under a
-/// condition.
+/// condition. What is not folded in the snapshot that somebody judges by stays as long as that lasts,
+/// whatever is folded meanwhile: it would be neither there nor here.
 ///
 /// `state` guards everything: operations are judged on threads of their own while others are appended.
 final class UnfoldedDocuments: Sendable {
@@ -44,19 +49,48 @@ final class UnfoldedDocuments: Sendable {
         var documents: [UnfoldedKey: UnfoldedDocument] = [:]
     }
 
-    private let state = Mutex<[Part]>([])
+    private struct State {
+        var parts: [Part] = []
+        /// Everything up to here is folded.
+        var folded: UInt64 = 0
+        /// What was folded when each judgement began that is under way.
+        var judging: [UInt64] = []
+
+        /// Takes out what is folded and nobody judges by.
+        mutating func takeFolded() -> [Part] {
+            let through = judging.min() ?? folded
+            let gone = parts.filter { $0.through <= through }
+            if !gone.isEmpty { parts.removeAll { $0.through <= through } }
+            return gone
+        }
+    }
+
+    private let state = Mutex(State())
     private let partBytes: Int
 
     init(partBytes: Int = Limits.unfoldedBytes / 4) { self.partBytes = partBytes }
 
     /// About how many bytes of operations are not folded.
-    var bytes: Int { state.withLock { $0.reduce(0) { $0 + $1.bytes } } }
+    var bytes: Int { state.withLock { $0.parts.reduce(0) { $0 + $1.bytes } } }
+
+    /// Up to which offset has to be folded for so many bytes at most to be left; nil where that is so.
+    func excess(over limit: Int) -> UInt64? {
+        state.withLock { state in
+            var left = state.parts.reduce(0) { $0 + $1.bytes }
+            for part in state.parts {
+                guard left > limit else { return nil }
+                left -= part.bytes
+                if left <= limit { return part.through }
+            }
+            return nil
+        }
+    }
 
     /// A document behind all that is here; nil where nothing here has touched it.
     subscript(key: UnfoldedKey) -> UnfoldedDocument? {
-        state.withLock { parts in
+        state.withLock { state in
             var found: UnfoldedDocument?
-            for part in parts {
+            for part in state.parts {
                 guard let document = part.documents[key] else { continue }
                 found = found.map { $0.joined(with: document) } ?? document
             }
@@ -67,25 +101,43 @@ final class UnfoldedDocuments: Sendable {
     /// Takes note of an append that ends at an offset, and of the documents behind it: their vectors, and the
     /// bytes that it has added to them.
     func note(_ documents: [UnfoldedKey: UnfoldedDocument], bytes: Int, through offset: UInt64) {
-        state.withLock { parts in
-            if parts.last.map({ $0.bytes >= partBytes }) ?? true { parts.append(Part()) }
-            let last = parts.count - 1
-            parts[last].through = max(parts[last].through, offset)
-            parts[last].bytes += bytes
-            guard !parts[last].documents.isEmpty else { return parts[last].documents = documents }
-            parts[last].documents.merge(documents) { $0.joined(with: $1) }
+        state.withLock { state in
+            if state.parts.last.map({ $0.bytes >= partBytes }) ?? true { state.parts.append(Part()) }
+            let last = state.parts.count - 1
+            state.parts[last].through = max(state.parts[last].through, offset)
+            state.parts[last].bytes += bytes
+            guard !state.parts[last].documents.isEmpty else {
+                return state.parts[last].documents = documents
+            }
+            state.parts[last].documents.merge(documents) { $0.joined(with: $1) }
         }
     }
 
-    /// Lets go of what is folded.
+    /// Lets go of what is folded, and nobody judges by.
     func forget(through offset: UInt64) {
-        let gone = state.withLock { parts in
-            let gone = parts.filter { $0.through <= offset }
-            parts.removeAll { $0.through <= offset }
-            return gone
+        let gone = state.withLock { state in
+            state.folded = max(state.folded, offset)
+            return state.takeFolded()
         }
         // What it held is freed when nobody waits for the lock.
         withExtendedLifetime(gone) {}
+    }
+
+    /// Keeps everything that is not known to be folded now, while a snapshot is judged by that is read in
+    /// here.
+    func judging<Result>(_ body: () throws -> Result) rethrows -> Result {
+        let folded = state.withLock { state in
+            state.judging.append(state.folded)
+            return state.folded
+        }
+        defer {
+            let gone = state.withLock { state in
+                if let place = state.judging.firstIndex(of: folded) { state.judging.remove(at: place) }
+                return state.takeFolded()
+            }
+            withExtendedLifetime(gone) {}
+        }
+        return try body()
     }
 }
 
@@ -93,4 +145,17 @@ extension UnfoldedDocument {
     fileprivate func joined(with other: UnfoldedDocument) -> UnfoldedDocument {
         UnfoldedDocument(vector: vector.union(other.vector), bytes: bytes + other.bytes)
     }
+}
+
+/// How an upload is divided, and how far appending goes ahead of folding.
+package struct AdmissionBounds: Sendable {
+    /// About how many bytes are judged while those before are appended.
+    package var partBytes = Limits.admittedBytes
+    /// Folding gives way to uploads of several parts until so many bytes are not folded.
+    package var aheadBytes = Limits.aheadBytes
+    /// Nothing is judged while more than so many are not.
+    package var unfoldedBytes = Limits.unfoldedBytes
+
+    /// A service's bounds.
+    package init() {}
 }

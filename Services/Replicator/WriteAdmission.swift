@@ -12,14 +12,39 @@ extension DatabaseHub {
     ///
     /// Whose it is, and what they may, is asked before each part: it may change meanwhile. A session that has
     /// ended goes no further than the part that is being appended.
+    ///
+    /// `isMore`: the session has the next upload already, and brings it as soon as this is answered. Then
+    /// folding gives way to it in between too.
     func admit(
+        _ uploads: [[UInt8]], isMore: Bool = false, from session: UInt64,
+        _ identity: @escaping @Sendable () -> Identity
+    ) async throws -> Event {
+        let isLarge = Self.count(of: uploads[...], bytes: bounds.partBytes) < uploads.count
+        let isFirst = (isMore || isLarge) && unfolded.bytes < bounds.aheadBytes
+        comeFirst(session, isFirst)
+        do {
+            let event = try await admitNext(uploads, from: session, identity)
+            if case .appended = event {
+                comeFirst(session, isMore && isFirst)
+            } else {
+                comeFirst(session, false)
+            }
+            return event
+        } catch {
+            comeFirst(session, false)
+            throw error
+        }
+    }
+
+    private func admitNext(
         _ uploads: [[UInt8]], from session: UInt64, _ identity: @escaping @Sendable () -> Identity
     ) async throws -> Event {
         // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
         // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
         unfolded.forget(through: await materializer.position.offset)
-        if unfolded.bytes > Limits.unfoldedBytes {
-            try await materializer.advance()
+        if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
+            try await materializer.advance(through: offset)
+            unfolded.forget(through: await materializer.position.offset)
         } else {
             try await verifyHistory()
         }
@@ -38,6 +63,14 @@ extension DatabaseHub {
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
     }
 
+    /// A part that is being appended.
+    private struct PartUnderWay {
+        let task: Task<[AppendOutcome], any Error>
+        let judgement: AdmissionCheck.Judgement
+        /// Where it begins among the uploads.
+        let start: Int
+    }
+
     /// Judges a part while the one before is appended, as long as nothing speaks against any of them: what
     /// stands, and what is left from there on.
     private func admitInParts(
@@ -45,40 +78,61 @@ extension DatabaseHub {
     ) async throws -> (done: Appended, rest: ArraySlice<[UInt8]>) {
         var done = Appended()
         var rest = uploads[...]
-        var underWay: (task: Task<Appended?, any Error>, start: Int)?
+        var underWay: PartUnderWay?
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
         while !rest.isEmpty {
-            let part = rest.prefix(Self.count(of: rest, bytes: Limits.admittedBytes))
+            let part = rest.prefix(Self.count(of: rest, bytes: bounds.partBytes))
             let judged = identity()
             let judgement: AdmissionCheck.Judgement
             do {
                 try Task.checkCancellation()
                 judgement = try await judge(part, judged, behind: unfolded, written)
             } catch {
-                _ = try await underWay?.task.value
+                if let before = underWay { _ = settle(before.judgement, try await before.task.value) }
                 throw error
             }
+            // What may be written may have changed since it was judged: then it is judged again.
+            func mayStand() -> Bool {
+                !Task.isCancelled && judgement.refusals.isEmpty && identity().rights == judged.rights
+            }
+            var next: PartUnderWay?
             if let before = underWay {
                 underWay = nil
-                guard let appended = try await before.task.value, appended.rejected.isEmpty else {
+                let outcomes = try await before.task.value
+                // What has become of the one before is noted while the log is busy with this one.
+                if outcomes.allSatisfy(\.isAppended), mayStand() {
+                    next = begin(judgement, from: session, start: part.startIndex)
+                }
+                guard let appended = settle(before.judgement, outcomes), appended.rejected.isEmpty else {
                     return (done, uploads[before.start...])
                 }
                 done.add(appended)
             }
-            try Task.checkCancellation()
-            // What may be written may have changed since it was judged: then it is judged again.
-            guard judgement.refusals.isEmpty, identity().rights == judged.rights else { return (done, rest) }
-            rest = rest.dropFirst(part.count)
-            guard !rest.isEmpty else {
-                guard let appended = try await append(judgement, from: session), appended.rejected.isEmpty
-                else { return (done, part) }
-                done.add(appended)
-                break
+            if next == nil {
+                try Task.checkCancellation()
+                guard mayStand() else { return (done, rest) }
+                next = begin(judgement, from: session, start: part.startIndex)
             }
+            rest = rest.dropFirst(part.count)
             written = judgement.written
-            underWay = (Task { try await append(judgement, from: session) }, part.startIndex)
+            underWay = next
+        }
+        if let last = underWay {
+            guard let appended = settle(last.judgement, try await last.task.value), appended.rejected.isEmpty
+            else { return (done, uploads[last.start...]) }
+            done.add(appended)
         }
         return (done, [])
+    }
+
+    private func begin(
+        _ judgement: AdmissionCheck.Judgement, from session: UInt64, start: Int
+    ) -> PartUnderWay {
+        noteOrigins(of: judgement.requests, session)
+        let task = Task { [log, database] in
+            judgement.requests.isEmpty ? [] : try await log.append(judgement.requests, to: database)
+        }
+        return PartUnderWay(task: task, judgement: judgement, start: start)
     }
 
     /// How many of the first uploads have about so many bytes; one at least.
@@ -169,10 +223,15 @@ extension DatabaseHub {
     private func append(
         _ judgement: AdmissionCheck.Judgement, from session: UInt64
     ) async throws -> Appended? {
+        guard !judgement.requests.isEmpty else { return Appended() }
+        noteOrigins(of: judgement.requests, session)
+        return settle(judgement, try await log.append(judgement.requests, to: database))
+    }
+
+    /// Takes note of what has become of an append; nil when a condition did not hold any more.
+    private func settle(_ judgement: AdmissionCheck.Judgement, _ outcomes: [AppendOutcome]) -> Appended? {
         let requests = judgement.requests
         guard !requests.isEmpty else { return Appended() }
-        noteOrigins(of: requests, session)
-        let outcomes = try await log.append(requests, to: database)
         var last: UInt64 = 0
         var isAnyOld = false
         var isOutdated = false
@@ -218,7 +277,7 @@ extension DatabaseHub {
             let isWhole = refusals.isEmpty && !isOutdated
             unfolded.note(
                 isWhole ? judgement.written : [:],
-                bytes: isWhole ? judgement.bytes : Limits.unfoldedBytes + 1, through: last)
+                bytes: isWhole ? judgement.bytes : bounds.unfoldedBytes + 1, through: last)
         }
         guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody
@@ -289,5 +348,11 @@ private struct Reached {
     mutating func note(_ actor: ActorID, _ sequence: UInt64) {
         if let last, last.actor != actor { others[last.actor] = last.sequence }
         last = (actor, sequence)
+    }
+}
+
+extension AppendOutcome {
+    fileprivate var isAppended: Bool {
+        if case .appended = self { true } else { false }
     }
 }

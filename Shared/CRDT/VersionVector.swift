@@ -85,6 +85,10 @@ public struct VersionVector: Hashable, Sendable {
 
     /// Joins another vector: per actor the greater time.
     public mutating func formUnion(_ other: VersionVector) {
+        guard !entries.isEmpty else {
+            entries = other.entries
+            return
+        }
         // A few go in one by one. Each moves what stands behind it, so many go in one walk.
         guard other.entries.count > 16 else {
             for entry in other.entries { insert(Stamp(time: entry.time, actor: entry.actor)) }

@@ -53,6 +53,8 @@ public enum DQLLimits {
     static let stepBytes = 256
     /// How many bytes one element or field of a value counts as, whatever is in it.
     static let elementBytes = 16
+    /// Rows that are kept share allocations of up to so many bytes: who keeps one of them keeps so much.
+    static let keptBlockBytes = 16_384
     /// How many elements a subscription's condition may go through per document, the texts that it reads and
     /// makes counted by `stepBytes`. Its author is somebody else: nested ANY over one array multiply, a few
     /// letters make a long text, and nobody would cancel them.

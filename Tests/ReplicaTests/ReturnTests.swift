@@ -246,11 +246,12 @@ struct HeldTests {
     }
 
     private func compare(
-        _ fold: Replica, _ held: [(Value, VersionVector)], after: Value? = nil, isLast: Bool = true,
+        _ fold: Replica, _ held: [(Value, VersionVector)], unmatched: Set<DocumentID> = [],
+        after: Value? = nil, isLast: Bool = true,
         rows: Int = 100, mayWrite: Bool = true, mayRead: (DocumentKey) -> Bool = { _ in true }
     ) throws -> HeldComparison {
         let range = HeldRange(
-            documents: try held.map { (try DocumentID($0.0), $0.1) },
+            documents: try held.map { (try DocumentID($0.0), $0.1) }, unmatched: unmatched,
             after: try after.map { try DocumentID($0) },
             isLast: isLast, bytes: 1_000_000, rows: rows)
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
@@ -312,6 +313,38 @@ struct HeldTests {
             #expect(taking.gone.map(\.vector) == [known.union(later), later])
             #expect(taking.documents.map(\.id) == [try DocumentID(.int(1))])
             #expect(try compare(fold, [(.int(1), known)], mayWrite: false).gone.isEmpty)
+        }
+    }
+
+    @Test(
+        "what does not match at the subscriber is told as gone or hidden only, unless it matches here"
+    )
+    func unmatched() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(
+                folder,
+                [
+                    "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1}), ({'_id': 2, 'n': 1})",
+                    "INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 1})", "UPDATE c SET n = -1 WHERE _id = 1",
+                    "UPDATE c SET n = 2 WHERE _id = 2",
+                    "UPDATE c SET n = -1 WHERE _id = 3",
+                ])
+            let lost = VersionVector([.init(actor: writer.actor, time: 1)])
+            let first = lost
+            let held: [(Value, VersionVector)] = [(1, first), (2, first), (3, first), (4, lost)]
+            let ids = try (1...4).map { try DocumentID(.int(Int64($0))) }
+            #expect(try compare(fold, held).documents.map(\.id) == Array(ids[0..<3]))
+            let found = try compare(fold, held, unmatched: [ids[0], ids[1], ids[3]])
+            #expect(found.documents.map(\.id) == [ids[1], ids[2]])
+            #expect(found.gone.map(\.id) == [ids[3]])
+            #expect(try compare(fold, held, unmatched: Set(ids)) { _ in false }.hidden == ids)
+            // Gone here, and anew: what takes its place is not the subscriber's concern.
+            let other = VersionVector([
+                .init(actor: writer.actor, time: 1), .init(actor: ActorID(7), time: 1),
+            ])
+            let anew = try compare(fold, [(1, other)], unmatched: [ids[0]], mayWrite: false)
+            #expect(anew.gone.map(\.id) == [ids[0]])
+            #expect(anew.documents.map(\.id) == [ids[1]])
         }
     }
 
@@ -407,6 +440,7 @@ struct HeldTests {
             #expect(try replica.held(of: query, after: try DocumentID(1)).documents.count == 1)
             let all = try replica.held(of: query, after: nil, isWhole: true)
             #expect(try all.documents.map(\.id) == (1...3).map { try DocumentID(.int($0)) })
+            #expect(all.documents.map(\.matches) == [true, false, true])
         }
     }
 }

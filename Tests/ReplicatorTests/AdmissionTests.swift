@@ -123,7 +123,7 @@ struct AdmissionTests {
         }
     }
 
-    /// Three operations that each insert a document of 200 KB: an upload of two parts.
+    /// Three operations that each insert a document of 200 KB: an upload of two parts, in hubs of this bench.
     private func uploads() throws -> [[UInt8]] {
         try (1...3 as ClosedRange<UInt64>).map { number in
             let delta = try edit(Document(), by: 1, number, "f", bytes: 200_000).delta
@@ -134,10 +134,12 @@ struct AdmissionTests {
     private func withHub(
         _ body: @escaping @Sendable (TestBench, DatabaseHub, UInt64) async throws -> Void
     ) async throws {
-        try await TestBench.run { bench in
+        var bounds = AdmissionBounds()
+        bounds.partBytes = 262_144
+        try await TestBench.run { [bounds] bench in
             let hub = try await DatabaseHub.open(
                 TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("parts").path,
-                logger: TestBench.quiet)
+                logger: TestBench.quiet, bounds: bounds)
             try await body(bench, hub, try #require(await hub.enter()))
             await hub.close()
         }

@@ -57,6 +57,41 @@ struct UnfoldedTests {
     }
 }
 
+extension UnfoldedTests {
+    @Test("what has to be folded is as much as leaves no more than the bound, and nothing below it")
+    func excess() throws {
+        let unfolded = UnfoldedDocuments(partBytes: 10)
+        for number in 1...4 {
+            unfolded.note(
+                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10,
+                through: UInt64(2 * number))
+        }
+        #expect(unfolded.excess(over: 40) == nil)
+        #expect(unfolded.excess(over: 39) == 2)
+        #expect(unfolded.excess(over: 20) == 4)
+        #expect(unfolded.excess(over: 0) == 8)
+    }
+
+    @Test("what is folded meanwhile stays for who judges by a snapshot from before it, and goes then")
+    func judging() throws {
+        let unfolded = UnfoldedDocuments(partBytes: 10)
+        for number in 1...3 {
+            unfolded.note(
+                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10, through: UInt64(number))
+        }
+        let two = try key(2)
+        unfolded.forget(through: 1)
+        unfolded.judging {
+            unfolded.judging { unfolded.forget(through: 2) }
+            #expect(unfolded[two]?.bytes == 10)
+            // One that begins now has a later snapshot, but the other one has not ended.
+            unfolded.judging { #expect(unfolded[two]?.bytes == 10) }
+        }
+        #expect(unfolded[try key(2)] == nil)
+        #expect(unfolded[try key(3)]?.bytes == 10)
+    }
+}
+
 @Suite("Which session has brought an operation")
 struct OriginsTests {
     private let actor = ActorID(1)

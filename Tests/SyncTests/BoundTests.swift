@@ -212,13 +212,33 @@ struct BoundTests {
         let upload = Frame.upload([Exemplars.operation]).encoded()
         var appends: [[[UInt8]]] = []
         func take(_ actions: [Action]) {
-            appends += actions.compactMap { if case .append(let operations) = $0 { operations } else { nil } }
+            appends += actions.compactMap {
+                if case .append(let operations, _) = $0 { operations } else { nil }
+            }
         }
         for _ in 0..<5 { take(server.receive(.frame(upload))) }
         take(server.receive(.appended([])))
         #expect(appends.map(\.count) == [1, 4])
         _ = server.receive(.appended([]))
         #expect(server.receiveCredit == Limits.creditBytes)
+    }
+
+    @Test("who appends is told whether more has come, but not where it may be of a refused actor")
+    func moreUploads() {
+        var server = SessionTests.openServer()
+        let operation = Exemplars.operation + [UInt8](repeating: 0, count: 400_000)
+        let upload = Frame.upload([operation, operation]).encoded()
+        func isMore(_ actions: [Action]) -> Bool? {
+            actions.lazy.compactMap { if case .append(_, let isMore) = $0 { isMore } else { nil } }.first
+        }
+        #expect(isMore(server.receive(.frame(upload))) == false)
+        for _ in 0..<5 { #expect(isMore(server.receive(.frame(upload))) == nil) }
+        #expect(isMore(server.receive(.appended([]))) == true)
+        #expect(isMore(server.receive(.appended([]))) == false)
+        for _ in 0..<4 { _ = server.receive(.frame(upload)) }
+        let refusal = Frame.Refusal(
+            actor: ActorID(77), sequence: 1, error: SyncError(.writeNotGranted, "no"))
+        #expect(isMore(server.receive(.refused([], [refusal], offset: 0))) == false)
     }
 
     @Test("an answer to a want stops at its bound, and the rest is asked for again")

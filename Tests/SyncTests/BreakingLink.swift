@@ -171,7 +171,7 @@ struct BreakingLink {
                     head: end == documents.count ? position(end) : nil, reached: position(end),
                     // Another place each time: pages are not the same twice.
                     asOf: position(documents.count + reached.count)))
-        case .append(let uploads):
+        case .append(let uploads, _):
             admitted += uploads.count
             return .appended(
                 [Frame.Acknowledgement(actor: Exemplars.actor, sequence: UInt64(admitted))], offset: 1)

@@ -35,6 +35,15 @@ enum Exemplars {
         ("chunk-named", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
         ("hello-kept", .hello(keeping)),
         ("hello-proof", .hello(proving)),
+        (
+            "held-unmatched",
+            .held(
+                id: 5,
+                [
+                    Frame.Candidate(key: key(3), vector: vector),
+                    Frame.Candidate(key: key(4), vector: vector, isUnmatched: true),
+                ], isLast: true)
+        ),
     ]
 
     /// What the second version added.

@@ -7,12 +7,11 @@ public struct DocumentReader {
     /// The document itself as a map.
     public let root: MapReader
     /// The encoding.
-    public let bytes: UnsafeRawBufferPointer
+    public var bytes: UnsafeRawBufferPointer { root.bytes }
 
     /// A reader on one encoded document. Throws `truncated`, `malformed` or `unsupportedVersion`.
     public init(_ bytes: UnsafeRawBufferPointer) throws(CRDTError) {
         if let root = MapReader(rootOf: bytes) {
-            self.bytes = bytes
             self.root = root
             return
         }
@@ -20,7 +19,6 @@ public struct DocumentReader {
         try reader.documentVersion()
         _ = try reader.run(16 * (try reader.count(unit: 16)))
         _ = try reader.run(try reader.count())
-        self.bytes = bytes
         root = try MapReader(reader)
     }
 
@@ -34,29 +32,41 @@ public struct DocumentReader {
     }
 }
 
-/// A MAP read in place.
+/// A MAP read in place. Handed on once for every document of a scan, hence small.
 public struct MapReader {
-    /// How many fields are encoded, invisible ones included.
-    let slots: Int
-    /// The greatest stamp beneath, as its index in the stamp table (indexes compare like stamps), plus one.
-    let greatest: Int
+    /// The whole document.
     let bytes: UnsafeRawBufferPointer
-    let width: Int
-    let table: Int
-    let fields: Int
+    private let storedSlots: UInt32
+    private let storedGreatest: UInt32
+    private let storedTable: UInt32
+    private let storedFields: UInt32
+
+    /// How many fields are encoded, invisible ones included.
+    var slots: Int { Int(storedSlots) }
+    /// The greatest stamp beneath, as its index in the stamp table (indexes compare like stamps), plus one.
+    var greatest: Int { Int(storedGreatest) }
+    /// Where the offsets begin.
+    var table: Int { Int(storedTable) }
+    /// Where the fields begin, behind the offsets.
+    var fields: Int { Int(storedFields) }
+    /// The bytes of an offset.
+    var width: Int { bytes[table - 1] == 4 ? 4 : 2 }
 
     init(_ start: ByteReader) throws(CRDTError) {
         var reader = start
-        greatest = try reader.greatestOfMap()
-        slots = try reader.count(unit: 3)
+        guard reader.bytes.count <= UInt32.max else { throw .malformed("a document is too long", at: 0) }
+        let greatest = try reader.greatestOfMap()
+        let slots = try reader.count(unit: 3)
         bytes = reader.bytes
-        width = slots > 0 ? Int(try reader.byte()) : 2
+        let width = slots > 0 ? Int(try reader.byte()) : 2
         guard width == 2 || width == 4 else {
             throw .malformed("an offset width is neither 2 nor 4", at: reader.place)
         }
-        table = reader.place
+        storedGreatest = UInt32(clamping: greatest)
+        storedSlots = UInt32(slots)
+        storedTable = UInt32(reader.place)
         _ = try reader.run(slots * width)
-        fields = reader.place
+        storedFields = UInt32(reader.place)
     }
 
     /// The root of nearly every document: what comes before it is short, and each of its numbers one byte.
@@ -72,13 +82,15 @@ public struct MapReader {
         guard place + 5 <= bytes.count, bytes[place] == 1,
             (bytes[place + 1] | bytes[place + 2] | bytes[place + 3]) < 0x80
         else { return nil }
-        slots = Int(bytes[place + 3])
-        width = Int(bytes[place + 4])
+        let slots = Int(bytes[place + 3])
+        let width = Int(bytes[place + 4])
         guard slots > 0, width == 2 || width == 4, 3 * slots <= bytes.count - place - 4 else { return nil }
-        table = place + 5
-        fields = table + slots * width
-        guard fields <= bytes.count else { return nil }
-        greatest = Int(bytes[place + 2])
+        let fields = place + 5 + slots * width
+        guard fields <= bytes.count, bytes.count <= UInt32.max else { return nil }
+        storedSlots = UInt32(truncatingIfNeeded: slots)
+        storedTable = UInt32(truncatingIfNeeded: place + 5)
+        storedFields = UInt32(truncatingIfNeeded: fields)
+        storedGreatest = UInt32(bytes[place + 2])
         self.bytes = bytes
     }
 

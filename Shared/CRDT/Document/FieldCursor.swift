@@ -18,6 +18,8 @@ public final class FieldCursor {
 
     private struct Step {
         let key: UnsafeRawBufferPointer
+        /// The key as documents have it, its length before it; nil for one that is longer than most.
+        let encoded: BytePattern?
         /// Where the last document had it.
         var place = 0
     }
@@ -32,33 +34,30 @@ public final class FieldCursor {
             let key = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, name.utf8.count), alignment: 1)
             key.copyBytes(from: name.utf8)
             let used = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(key)[0..<name.utf8.count])
-            steps.initializeElement(at: index, to: Step(key: used))
+            let encoded = used.count < 0x80 ? BytePattern([UInt8(used.count)] + name.utf8) : nil
+            steps.initializeElement(at: index, to: Step(key: used, encoded: encoded))
         }
     }
 
     deinit {
-        for step in steps { UnsafeMutableRawPointer(mutating: step.key.baseAddress)?.deallocate() }
+        for step in steps {
+            UnsafeMutableRawPointer(mutating: step.key.baseAddress)?.deallocate()
+            step.encoded?.deallocate()
+        }
         steps.deallocate()
     }
 
-    /// Whether a document has a text at the path, given by its encoding; nil as for `other`.
-    public func holds(text encoded: UnsafeRawBufferPointer, in document: DocumentReader) -> Bool? {
+    /// Whether a document has a text at the path; nil as for `other`.
+    public func holds(_ text: EncodedText, in document: DocumentReader) -> Bool? {
         switch place(in: document) {
         case .missing: return false
         case .other: return nil
         case .value(let reader):
-            guard reader.remaining >= encoded.count else { return EncodedValue(reader) == nil ? nil : false }
-            return compareBytes(
-                UnsafeRawBufferPointer(
-                    rebasing: reader.bytes[reader.place..<reader.place + encoded.count]), encoded) == 0
+            guard reader.remaining >= text.pattern.count else {
+                return EncodedValue(reader) == nil ? nil : false
+            }
+            return text.pattern.matches(reader.bytes, at: reader.place)
         }
-    }
-
-    /// The encoding of a text, as `holds` compares it.
-    public static func encoding(of text: String) -> [UInt8] {
-        var writer = ByteWriter()
-        writer.value(.string(text))
-        return writer.bytes
     }
 
     /// What a document has at the path, read as an undeclared field.
@@ -81,7 +80,9 @@ public final class FieldCursor {
     private func place(in document: DocumentReader) -> Place {
         var map = document.root
         for index in 0..<steps.count {
-            let slot = map.slot(steps[index].key, &steps[index].place)
+            var slot = MapReader.noSlot
+            if let encoded = steps[index].encoded { slot = map.slot(encoded, at: steps[index].place) }
+            if slot < 0 { slot = map.slot(steps[index].key, &steps[index].place) }
             guard slot != MapReader.noSlot else { return .missing }
             var reader = ByteReader(map.bytes, at: slot)
             guard slot > 0, let head = try? reader.byte() else { return .other }
@@ -104,6 +105,19 @@ public final class FieldCursor {
 extension MapReader {
     static let noSlot = -1
     private static let damaged = -2
+
+    /// Where the slot of a key begins if it is at a place; `noSlot` where that is not so, or cannot be told.
+    @inline(__always)
+    fileprivate func slot(_ key: BytePattern, at place: Int) -> Int {
+        guard place < slots else { return Self.noSlot }
+        let at = table + place * width
+        let offset =
+            width == 2
+            ? Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt16.self)))
+            : Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt32.self)))
+        let start = fields + offset
+        return key.matches(bytes, at: start) ? start + key.count : Self.noSlot
+    }
 
     /// Where the slot of a key begins, `noSlot`, or `damaged`. `place` is where the key is expected, and then
     /// where it is.

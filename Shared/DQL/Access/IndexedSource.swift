@@ -88,6 +88,9 @@ public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
     func catalog(of collection: String) throws -> IndexCatalog
 
+    /// The version of that catalog: asked for with every statement that was planned before.
+    func catalogVersion(of collection: String) throws -> UInt64
+
     /// Visits the live documents of a scan's entries, in the scan's order, in place; as `scan`. Entries of
     /// one key come in the order of `scan` also where the index is read against its order; so in `entries`.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws

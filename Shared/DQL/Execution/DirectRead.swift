@@ -40,17 +40,23 @@ final class DirectRead: Sendable {
     }
 
     /// What the planner said.
-    private struct Choice {
+    private final class Choice: Sendable {
         let catalog: UInt64
         let type: ValueClass
         /// How the index is read; nil where the general way is to be gone.
         let scan: IndexScan?
+
+        init(catalog: UInt64, type: ValueClass, scan: IndexScan?) {
+            (self.catalog, self.type, self.scan) = (catalog, type, scan)
+        }
     }
 
     private let plan: SelectPlan
     private let collection: String
     private let condition: BoundExpression
     private let access: Access
+    /// Whether there is a LIMIT or OFFSET.
+    private let isBounded: Bool
     private let choice = Mutex<Choice?>(nil)
 
     /// nil for a statement of another shape.
@@ -62,6 +68,7 @@ final class DirectRead: Sendable {
         else { return nil }
         self.plan = plan
         self.condition = condition
+        isBounded = plan.input.bounds.limit != nil || plan.input.bounds.offset != nil
         switch leaf {
         case .idScan(let collection, source: 0, .list(let ids)):
             guard ids.count == 1, plan.input.order.isEmpty, plan.input.bounds.limit == nil,
@@ -148,7 +155,7 @@ final class DirectRead: Sendable {
             // What was found by such an id has it: there is nothing left to compare.
             guard let id = Self.id(operand.value(context.arguments)) else { return false }
             try context.meter.step()
-            try documents.lookup(collection, id) { _ = try body(ResultRow(document: $0)) }
+            try documents.lookup(collection, id) { _ = try body(ResultRow(document: $0, context)) }
             return true
         case .field(let path, let comparisons):
             guard context.options.usesIndexes, !context.options.parameters.hasDefaultDirectives,
@@ -199,13 +206,13 @@ final class DirectRead: Sendable {
             }
             range = IndexRange(next: bounds)
         }
-        let catalog = try indexed.catalog(of: collection)
-        let known = choice.withLock { $0 }
-        if let known, known.catalog == catalog.version, known.type == type {
+        let version = try indexed.catalogVersion(of: collection)
+        if let known = choice.withLock({ $0 }), known.catalog == version, known.type == type {
             return known.scan.map { $0.replacing(ranges: [range]) }
         }
         let planned = try planned(range, path, indexed, context)
-        choice.withLock { $0 = Choice(catalog: catalog.version, type: type, scan: planned) }
+        let made = Choice(catalog: version, type: type, scan: planned)
+        choice.withLock { $0 = made }
         return planned
     }
 
@@ -237,34 +244,59 @@ final class DirectRead: Sendable {
         _ scan: IndexScan, isImplied: Bool, _ indexed: any IndexedSource, _ context: ExecutionContext,
         _ body: (ResultRow) throws -> Bool
     ) throws {
-        let window = try Window(plan.input.bounds, context)
+        let window = isBounded ? try Window(plan.input.bounds, context) : Window.open
         guard window.limit > 0 else { return }
-        let condition = isImplied ? nil : condition.specialized(context.arguments)
-        let test = condition.flatMap { DocumentTest.prepare($0, source: 0) }
-        let meter = context.meter
-        var skipped = 0
-        var taken = 0
-        func visit(_ record: DocumentRecord) throws -> Bool {
-            try meter.step()
-            if let holds = test?.holds(record.document) {
-                guard holds else { return true }
-            } else if let condition {
-                let evaluator = Evaluator(context.options, types: plan.input.types)
-                guard try evaluator.isTrue(condition, Row(documents: [record], meter: meter)) else {
-                    return true
-                }
-            }
-            if skipped < window.offset {
-                skipped += 1
-                return true
-            }
-            taken += 1
-            return try body(ResultRow(document: record)) && taken < window.limit
-        }
+        var walk = Walk(isImplied ? nil : condition.specialized(context.arguments), window, plan, context)
         if scan.isOrdered || scan.isOneKey {
-            try indexed.documents(of: scan, visit)
+            try indexed.documents(of: scan) { try walk.visit($0, body) }
         } else {
-            try AccessRunner(source: indexed, collection: collection, meter: meter).run(.index(scan), visit)
+            let runner = AccessRunner(source: indexed, collection: collection, meter: context.meter)
+            try runner.run(.index(scan)) { try walk.visit($0, body) }
         }
+    }
+}
+
+/// The documents of one execution on their way to who wants them.
+private struct Walk {
+    private let condition: BoundExpression?
+    private let test: DocumentTest?
+    private let window: Window
+    private let plan: SelectPlan
+    private let context: ExecutionContext
+    private let meter: ExecutionMeter
+    private var skipped = 0
+    private var taken = 0
+
+    /// `condition`: what is asked of each document.
+    init(
+        _ condition: BoundExpression?, _ window: Window, _ plan: SelectPlan, _ context: ExecutionContext
+    ) {
+        self.condition = condition
+        test = condition.flatMap { DocumentTest.prepare($0, source: 0) }
+        self.window = window
+        self.plan = plan
+        self.context = context
+        meter = context.meter
+    }
+
+    /// Hands a document on; false when that was the last one.
+    @inline(__always)
+    mutating func visit(_ record: DocumentRecord, _ body: (ResultRow) throws -> Bool) throws -> Bool {
+        try meter.step()
+        if condition != nil, try !holds(record) { return true }
+        if skipped < window.offset {
+            skipped += 1
+            return true
+        }
+        taken += 1
+        return try body(ResultRow(document: record, context)) && taken < window.limit
+    }
+
+    @inline(never)
+    private func holds(_ record: DocumentRecord) throws -> Bool {
+        if let holds = test?.holds(record.document) { return holds }
+        guard let condition else { return true }
+        let evaluator = Evaluator(context.options, types: plan.input.types)
+        return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
     }
 }

@@ -3,8 +3,9 @@ import CRDT
 /// One live document, valid only during the visit that hands it out.
 public struct DocumentRecord {
     /// The id's bytes, until somebody asks for the id: scans that only count make none.
-    private let place: UnsafeRawBufferPointer
-    private let known: DocumentID?
+    let place: UnsafeRawBufferPointer
+    /// The id where there is one already.
+    let known: DocumentID?
     /// The document, read in place.
     public let document: DocumentReader
 

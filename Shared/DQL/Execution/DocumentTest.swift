@@ -165,20 +165,14 @@ private final class TextTest: DocumentTest {
 /// Whether a field is a text: the same encoding, and no other, says so.
 private final class SameTextTest: DocumentTest {
     private let cursor: FieldCursor
-    private let text: UnsafeMutableRawBufferPointer
+    private let text: EncodedText
 
     init(_ cursor: FieldCursor, _ text: String) {
         self.cursor = cursor
-        let encoded = FieldCursor.encoding(of: text)
-        self.text = .allocate(byteCount: encoded.count, alignment: 1)
-        self.text.copyBytes(from: encoded)
+        self.text = EncodedText(text)
     }
 
-    deinit { text.deallocate() }
-
-    override func holds(_ document: DocumentReader) -> Bool? {
-        cursor.holds(text: UnsafeRawBufferPointer(text), in: document)
-    }
+    override func holds(_ document: DocumentReader) -> Bool? { cursor.holds(text, in: document) }
 }
 
 /// A number that another one is compared with.

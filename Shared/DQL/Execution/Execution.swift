@@ -33,6 +33,12 @@ extension PreparedStatement {
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), _ body: (ResultRow) throws -> Bool
     ) throws -> [DQLWarning] {
+        if let direct {
+            let context = ExecutionContext(source, options, try bind(arguments))
+            if try readable({ try direct.run(documents, context, body) }) {
+                return allWarnings(arguments, context.arguments)
+            }
+        }
         if case .explain(let kind, let inner) = plan, kind != .profile {
             guard !provisions else { throw indexStatement }
             _ = try body(
@@ -44,10 +50,7 @@ extension PreparedStatement {
         case .explain(_, .select(let plan)):
             try readable { try profile(plan, documents, context) { try body(ResultRow($0)) } }
         case .select(let plan):
-            try readable {
-                if try direct?.run(documents, context, body) ?? false { return }
-                try SelectExecutor(plan, documents, context).results(body)
-            }
+            try readable { try SelectExecutor(plan, documents, context).results(body) }
         case .show(let shown):
             _ = try body(ResultRow(.object(row(shown, options.parameters, context.arguments))))
         case .deleteRequests(let collection, let plan):
@@ -61,7 +64,13 @@ extension PreparedStatement {
                 .readOnly, "A mutating DQL query was attempted using a read-only transaction.",
                 position: SourcePosition(line: 1, column: 1))
         }
-        return warnings + argumentWarnings(arguments, context.arguments)
+        return allWarnings(arguments, context.arguments)
+    }
+
+    /// Those of the statement and of one execution's arguments.
+    private func allWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
+        let more = argumentWarnings(arguments, values)
+        return more.isEmpty ? warnings : warnings + more
     }
 
     /// The rows of a SELECT or SHOW. Throws `readOnly` for a statement that writes.

@@ -29,7 +29,10 @@ public enum StatementKind: String, Sendable, CaseIterable {
 }
 
 /// A statement that was parsed and analyzed once and can be executed any number of times, on any thread.
-public struct PreparedStatement: Sendable {
+///
+/// A class, since it is handed on with every execution: a copy of all it
+/// holds takes longer than a lookup.
+public final class PreparedStatement: Sendable {
     /// The syntax tree.
     public let statement: Statement
     /// What it does.
@@ -84,7 +87,7 @@ public struct PreparedStatement: Sendable {
     }
 
     /// Parses and analyzes. Throws with the position of what is wrong.
-    public init(_ text: String) throws(DQLError) {
+    public convenience init(_ text: String) throws(DQLError) {
         try self.init(try Parser.parse(text), of: text)
     }
 
@@ -189,10 +192,10 @@ public struct PreparedStatement: Sendable {
     /// What is suspicious about the arguments of one execution; `values` are those bound.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
         guard !listedParameters.isEmpty else { return unusedArguments(arguments) }
-        let arrays = listedParameters.lazy.filter { listed in
+        let arrays = listedParameters.lazy.filter { [subqueries] listed in
             values[listed.place].arrayValue != nil && !subqueries.contains { $0.place == listed.place }
         }
-        let inLists = arrays.prefix(DQLLimits.warnings).map { listed in
+        let inLists = arrays.prefix(DQLLimits.warnings).map { [parameters, source] listed in
             let name = parameters[listed.place].text
             return source.warning(
                 .arrayInList, "the list has one element, the array \(name); IN :\(name) means its elements",

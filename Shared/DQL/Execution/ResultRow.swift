@@ -3,39 +3,57 @@ import CRDT
 /// One row as a statement hands it out: a value, or a whole document in place, of which nothing is decoded
 /// until somebody asks. Valid only during the visit; `kept` is a copy for later.
 public struct ResultRow {
-    private enum Content {
-        case value(Value)
-        /// As an undeclared reader sees it.
-        case document(DocumentRecord)
-        /// One that had to wait for those that come before it.
-        case kept(KeptRow)
+    // Fields and not an enum: what is handed on once a row is looked at where it is, not copied.
+    /// Any row but a document in place.
+    private let row: KeptRow?
+    /// A document in place, as an undeclared reader sees it: the bytes of its id and its own.
+    private let place: UnsafeRawBufferPointer
+    private let known: DocumentID?
+    private let bytes: UnsafeRawBufferPointer
+    /// Keeps documents. It outlives the visit.
+    private let keeper: Unmanaged<ExecutionContext>?
+
+    init(_ value: Value) { self.init(KeptRow(value)) }
+
+    init(document: DocumentRecord, _ keeper: ExecutionContext) {
+        row = nil
+        place = document.place
+        known = document.known
+        bytes = document.document.bytes
+        self.keeper = Unmanaged.passUnretained(keeper)
     }
 
-    private let content: Content
-
-    init(_ value: Value) { content = .value(value) }
-
-    init(document: DocumentRecord) { content = .document(document) }
-
-    init(_ kept: KeptRow) { content = .kept(kept) }
+    /// One that had to wait for those that come before it.
+    init(_ kept: KeptRow) {
+        row = kept
+        place = UnsafeRawBufferPointer(start: nil, count: 0)
+        known = nil
+        bytes = place
+        keeper = nil
+    }
 
     /// The row decoded. Throws `unreadableDocument`.
     public var value: Value {
         get throws {
-            switch content {
-            case .value(let value): return value
-            case .document(let record): return try Self.value(of: record.document, record.id)
-            case .kept(let row): return try row.value
+            if let row { return try row.value }
+            do {
+                return try Self.value(
+                    of: DocumentReader(bytes), known ?? DocumentID(trusted: [UInt8](place)))
+            } catch let error as CRDTError {
+                throw DQLError.unreadable(error)
             }
         }
     }
 
     /// The row to keep: of a document a copy of its encoding, which is one run of bytes and not a tree.
     public var kept: KeptRow {
-        switch content {
-        case .value(let value): KeptRow(value)
-        case .document(let record): KeptRow(record)
-        case .kept(let row): row
+        guard let keeper else {
+            guard let row else { preconditionFailure("a row is a document or another row") }
+            return row
+        }
+        return keeper._withUnsafeGuaranteedRef { keeper in
+            guard let known else { return KeptRow(keeper.keep(place, bytes)) }
+            return known.bytes.withUnsafeBytes { KeptRow(keeper.keep($0, bytes)) }
         }
     }
 
@@ -56,8 +74,7 @@ public struct ResultRow {
 
 /// A row that outlives the statement: a value, or a document's encoding, decoded when it is asked for.
 public struct KeptRow: Sendable {
-    // Unchecked: `KeptDocument` is written once, before anybody else has it.
-    private enum Content: @unchecked Sendable {
+    private enum Content: Sendable {
         case value(Value)
         case document(KeptDocument)
     }
@@ -67,7 +84,13 @@ public struct KeptRow: Sendable {
     /// A row that is a value.
     public init(_ value: Value) { content = .value(value) }
 
-    init(_ record: DocumentRecord) { content = .document(KeptDocument.copy(of: record)) }
+    /// A row of its own memory: one that may be dropped before the others.
+    init(_ record: DocumentRecord) {
+        content = .document(
+            record.withBytes { KeptDocument($0, $1, in: KeptBlock.make($0.count + $1.count), at: 0) })
+    }
+
+    init(_ document: KeptDocument) { content = .document(document) }
 
     /// The row decoded; made anew at each call. Throws `unreadableDocument`.
     public var value: Value {
@@ -94,7 +117,7 @@ public struct KeptRow: Sendable {
     var heldBytes: Int {
         switch content {
         case .value(let value): value.heldBytes
-        case .document(let document): document.header.count + DQLLimits.elementBytes
+        case .document(let document): document.count + DQLLimits.elementBytes
         }
     }
 
@@ -112,19 +135,40 @@ public struct KeptRow: Sendable {
     }
 }
 
-/// The bytes of an id and of a document behind it, in one allocation. Never changed once it is made.
-private final class KeptDocument: ManagedBuffer<(id: Int, count: Int), UInt8> {
-    static func copy(of record: DocumentRecord) -> KeptDocument {
-        record.withBytes { id, document in
-            let sizes = (id: id.count, count: id.count + document.count)
-            let made = create(minimumCapacity: sizes.count) { _ in sizes }
-            made.withUnsafeMutablePointerToElements { start in
-                let bytes = UnsafeMutableRawBufferPointer(start: start, count: sizes.count)
-                bytes.copyMemory(from: id)
-                UnsafeMutableRawBufferPointer(rebasing: bytes[sizes.id...]).copyMemory(from: document)
+/// Bytes of rows that are kept.
+final class KeptBlock: ManagedBuffer<Void, UInt8> {
+    static func make(_ bytes: Int) -> KeptBlock {
+        // Safe: `create` makes one of the class that it is asked of.
+        unsafeDowncast(create(minimumCapacity: bytes) { _ in }, to: KeptBlock.self)
+    }
+}
+
+/// The bytes of an id and of a document behind it. Never changed once it is made.
+///
+/// Unchecked: its part of the block is written once, before anybody else has it, and other parts are none of
+/// its business.
+struct KeptDocument: @unchecked Sendable {
+    private let block: KeptBlock
+    private let start: UInt32
+    private let idCount: UInt32
+    private let allCount: UInt32
+    /// How many bytes it has.
+    var count: Int { Int(allCount) }
+
+    /// Copies a document into a block, which has room for it.
+    init(
+        _ id: UnsafeRawBufferPointer, _ document: UnsafeRawBufferPointer, in block: KeptBlock, at start: Int
+    ) {
+        self.block = block
+        self.start = UInt32(start)
+        idCount = UInt32(id.count)
+        allCount = UInt32(id.count + document.count)
+        block.withUnsafeMutablePointerToElements { first in
+            let place = UnsafeMutableRawPointer(first + start)
+            if let from = id.baseAddress { place.copyMemory(from: from, byteCount: id.count) }
+            if let from = document.baseAddress {
+                (place + id.count).copyMemory(from: from, byteCount: document.count)
             }
-            // Safe: `create` makes one of the class that it is asked of.
-            return unsafeDowncast(made, to: KeptDocument.self)
         }
     }
 
@@ -141,11 +185,11 @@ private final class KeptDocument: ManagedBuffer<(id: Int, count: Int), UInt8> {
     func withBytes<Result>(
         _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
-        try withUnsafeMutablePointers { sizes, start in
-            let bytes = UnsafeRawBufferPointer(start: start, count: sizes.pointee.count)
+        try block.withUnsafeMutablePointerToElements { first in
+            let bytes = UnsafeRawBufferPointer(start: first + Int(start), count: count)
             return try body(
-                UnsafeRawBufferPointer(rebasing: bytes[..<sizes.pointee.id]),
-                UnsafeRawBufferPointer(rebasing: bytes[sizes.pointee.id...]))
+                UnsafeRawBufferPointer(rebasing: bytes[..<Int(idCount)]),
+                UnsafeRawBufferPointer(rebasing: bytes[Int(idCount)...]))
         }
     }
 }

@@ -232,36 +232,3 @@ extension RowPlan {
         return documentPlace != nil
     }
 }
-
-/// What the parts of one execution share.
-struct ExecutionContext {
-    let source: SourceText
-    let options: ExecutionOptions
-    let arguments: [Value]
-    let meter: ExecutionMeter
-    /// Set by PROFILE.
-    var statistics: ExecutionStatistics?
-
-    init(_ source: SourceText, _ options: ExecutionOptions, _ arguments: [Value]) {
-        self.source = source
-        self.options = options
-        self.arguments = arguments
-        meter = ExecutionMeter(options)
-    }
-
-    private init(_ context: ExecutionContext, arguments: [Value]) {
-        source = context.source
-        options = context.options
-        meter = context.meter
-        statistics = context.statistics
-        self.arguments = arguments
-    }
-
-    func replacing(arguments: [Value]) -> ExecutionContext {
-        ExecutionContext(self, arguments: arguments)
-    }
-
-    func runner(_ documents: any DocumentSource, _ types: [TypeDefinition]) -> RowRunner {
-        RowRunner(source: documents, evaluator: Evaluator(options, types: types), context: self)
-    }
-}

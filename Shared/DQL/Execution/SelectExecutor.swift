@@ -56,7 +56,7 @@ struct SelectExecutor {
             }
             if let wholeSource, let record = row.documents[wholeSource] {
                 taken += 1
-                return try body(ResultRow(document: record)) && taken < window.limit
+                return try body(ResultRow(document: record, runner.context)) && taken < window.limit
             }
             let value = try projector.value(row)
             if plan.isDistinct {
@@ -129,6 +129,11 @@ struct Window: Equatable {
         let (sum, overflow) = offset.addingReportingOverflow(limit)
         return overflow ? .max : sum
     }
+
+    /// Everything.
+    static let open = Window(offset: 0, limit: .max)
+
+    private init(offset: Int, limit: Int) { (self.offset, self.limit) = (offset, limit) }
 
     /// Throws `invalidArgument` when an argument is no whole number or negative.
     init(_ bounds: Bounds, _ context: ExecutionContext) throws(DQLError) {

@@ -26,9 +26,8 @@ extension PreparedStatement {
         _ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext,
         _ body: (Value) throws -> Bool
     ) throws {
-        var context = context
         let statistics = ExecutionStatistics()
-        context.statistics = statistics
+        let context = context.counting(statistics)
         timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         var goesOn = true
@@ -49,9 +48,8 @@ extension PreparedStatement {
         _ plan: StatementPlan, _ writer: any DocumentWriter, _ context: ExecutionContext,
         _ run: () throws -> StatementResult
     ) throws -> StatementResult {
-        var context = context
         let statistics = ExecutionStatistics()
-        context.statistics = statistics
+        let context = context.counting(statistics)
         timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         // What it changes may change its plan.

@@ -46,16 +46,30 @@ struct AppendBatch {
     private var touched: [Int64: Touched] = [:]
     /// What was touched before it.
     private let index: TouchIndex
-    private let insert: FastStatement
+    /// What is appended and not written yet.
+    private var rows: [Row] = []
+    private let insertOne: FastStatement
+    private let insertMany: FastStatement
+
+    private struct Row {
+        let position: Int64
+        let record: OperationRecord
+        let hash: UInt64
+    }
+
+    /// How many rows one statement inserts: to begin a statement costs about as much as a row.
+    private static let rowsAtOnce = 16
+    private static let insertion =
+        "INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes) VALUES "
+    private static let insertionOfOne = insertion + "(?, ?, ?, ?, ?, ?)"
+    private static let insertionOfMany =
+        insertion + repeatElement("(?, ?, ?, ?, ?, ?)", count: rowsAtOnce).joined(separator: ", ")
 
     init(_ db: Database, _ index: TouchIndex, nowMilliseconds: Int64) throws {
         self.db = db
         self.index = index
-        insert = try FastStatement(
-            """
-            INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes)
-            VALUES (?, ?, ?, ?, ?, ?)
-            """, db)
+        insertOne = try FastStatement(Self.insertionOfOne, db)
+        insertMany = try FastStatement(Self.insertionOfMany, db)
         self.nowMilliseconds = nowMilliseconds
     }
 
@@ -71,22 +85,24 @@ struct AppendBatch {
         var head: LogHead
         do {
             head = try heads[call.database] ?? LogReader.head(db, database: call.database)
-            if touched[head.number] == nil { touched[head.number] = Touched(start: head.offset) }
         } catch let error as OperationLogError {
             return .failure(error)
         }
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(call.operations.count)
         let offsetBefore = head.offset
+        // Taken out, so that nothing is copied or looked up for each operation.
+        var group = touched.removeValue(forKey: head.number) ?? Touched(start: head.offset)
+        defer { touched[head.number] = group }
         var heldBack: Set<ActorID> = []
         for operation in call.operations {
             // What rests on a refused operation of its actor must not slip in behind it, even if its number
             // fits.
-            guard !heldBack.contains(operation.record.actor) else {
+            guard heldBack.isEmpty || !heldBack.contains(operation.record.actor) else {
                 outcomes.append(.gap(expected: try nextSequence(of: operation.record.actor, head)))
                 continue
             }
-            let outcome = try append(operation, &head)
+            let outcome = try append(operation, &head, &group)
             switch outcome {
             case .appended, .duplicate: break
             case .gap, .conflict: heldBack.insert(operation.record.actor)
@@ -98,8 +114,30 @@ struct AppendBatch {
         return .success(outcomes)
     }
 
-    /// Writes heads and frontiers back.
+    /// Writes the operations that are not written yet.
+    private mutating func write() throws {
+        defer { rows.removeAll(keepingCapacity: true) }
+        guard rows.count < Self.rowsAtOnce else { return try run(insertMany, rows[...]) }
+        for place in rows.indices { try run(insertOne, rows[place...place]) }
+    }
+
+    /// Binds the rows, the first of them to the first parameters, and runs the statement while their bytes
+    /// are held.
+    private func run(_ statement: FastStatement, _ rows: ArraySlice<Row>, at parameter: Int32 = 1) throws {
+        guard let row = rows.first else { return try statement.run() }
+        statement.bind(parameter, row.position)
+        statement.bind(parameter + 1, bits: row.record.actor.rawValue)
+        statement.bind(parameter + 2, bits: row.record.sequence)
+        statement.bind(parameter + 3, bits: row.record.timestamp)
+        statement.bind(parameter + 4, bits: row.hash)
+        try statement.withBound(parameter + 5, row.record.bytes) {
+            try run(statement, rows.dropFirst(), at: parameter + 6)
+        }
+    }
+
+    /// Writes what is left, and heads and frontiers back.
     mutating func store() throws {
+        try write()
         keepLatest()
         // The index of last offsets that earlier versions keep in the file ends here for them.
         let headUpdate = try FastStatement(
@@ -140,14 +178,11 @@ struct AppendBatch {
     }
 
     /// The last offset at which something a condition names was touched, if that was after it was read.
-    private mutating func breach(of condition: AppendCondition?, _ head: LogHead) throws -> UInt64? {
+    private func breach(
+        of condition: AppendCondition?, _ head: LogHead, _ group: inout Touched
+    ) throws -> UInt64? {
         guard let condition, condition.readAt < head.offset else { return nil }
         guard condition.readAt >= head.truncated else { return head.truncated }
-        // Taken out, so that nothing is copied.
-        guard var group = touched.removeValue(forKey: head.number) else {
-            preconditionFailure("a group knows where each of its databases began")
-        }
-        defer { touched[head.number] = group }
         for item in group.touches[group.lookedAt...] { group.offsets[item.touch] = item.offset }
         group.lookedAt = group.touches.count
         var last = condition.reads.reduce(0) { max($0, group.offsets[$1] ?? 0) }
@@ -160,7 +195,7 @@ struct AppendBatch {
     }
 
     private mutating func append(
-        _ operation: PreparedOperation, _ head: inout LogHead
+        _ operation: PreparedOperation, _ head: inout LogHead, _ group: inout Touched
     ) throws -> AppendOutcome {
         let record = operation.record
         let key = ActorKey(database: head.number, actor: record.actor)
@@ -171,20 +206,17 @@ struct AppendBatch {
         {
             return .conflict(.leaseLost)
         }
-        if let offset = try breach(of: operation.condition, head) {
+        if let offset = try breach(of: operation.condition, head, &group) {
             return .conflict(.condition(offset: offset))
         }
         head.offset += 1
         head.hash = ChainHash.next(after: head.hash, digest: operation.digest)
-        insert.bind(1, LogKey.of(database: head.number, offset: head.offset))
-        insert.bind(2, bits: record.actor.rawValue)
-        insert.bind(3, bits: record.sequence)
-        insert.bind(4, bits: record.timestamp)
-        insert.bind(5, bits: head.hash)
-        try insert.run(6, record.bytes)
-        for touch in operation.touches {
-            touched[head.number]?.touches.append((touch, head.offset))
-        }
+        rows.append(
+            Row(
+                position: LogKey.of(database: head.number, offset: head.offset), record: record,
+                hash: head.hash))
+        if rows.count == Self.rowsAtOnce { try write() }
+        for touch in operation.touches { group.touches.append((touch, head.offset)) }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash,
             authorKey: registration?.key ?? operation.authorKey)

@@ -35,12 +35,12 @@ struct FastStatement {
         while try step() {}
     }
 
-    /// The same with bytes that SQLite need not copy.
-    func run(_ parameter: Int32, _ bytes: [UInt8]) throws {
+    /// Runs a body while bytes are bound that SQLite need not copy.
+    func withBound(_ parameter: Int32, _ bytes: [UInt8], _ body: () throws -> Void) throws {
         try bytes.withUnsafeBytes { raw in
             sqlite3_bind_blob64(handle, parameter, raw.baseAddress, UInt64(raw.count), nil)
             defer { sqlite3_bind_null(handle, parameter) }
-            try run()
+            try body()
         }
     }
 

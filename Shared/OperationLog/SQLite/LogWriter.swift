@@ -34,8 +34,9 @@ struct LogWriter: Sendable {
     }
 
     /// Commits one group.
-    /// - Returns: what became of it, and the new heads of the databases that grew.
-    func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead]) {
+    /// - Returns: what became of it, the new heads of the databases that grew, and what is still to be noted
+    ///   of it before the next group begins: nobody has to wait for that.
+    func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead], note: () -> Void) {
         do {
             let (results, batch) = try transaction { db in
                 var batch = try AppendBatch(db, touches, nowMilliseconds: now())
@@ -43,10 +44,9 @@ struct LogWriter: Sendable {
                 try batch.store()
                 return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
-            batch.noteTouches()
-            return (.committed(results), batch.grownHeads)
+            return (.committed(results), batch.grownHeads, { batch.noteTouches() })
         } catch {
-            return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [])
+            return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [], {})
         }
     }
 

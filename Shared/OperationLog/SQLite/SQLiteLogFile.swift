@@ -24,7 +24,11 @@ package struct SQLiteLogFile: Sendable {
     }
 
     /// Commits one group; returns after it is durable.
-    package func commit(_ calls: [AppendCall]) -> GroupOutcome { writer.commit(calls).0 }
+    package func commit(_ calls: [AppendCall]) -> GroupOutcome {
+        let (outcome, _, note) = writer.commit(calls)
+        note()
+        return outcome
+    }
 
     /// As `OperationLog.head`.
     package func head(of database: String) throws -> LogPosition {

@@ -60,10 +60,11 @@ public final class SQLiteOperationLog: OperationLog {
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
             {
-                let (outcome, grown) = writer.commit(calls)
+                let (outcome, grown, note) = writer.commit(calls)
                 return (
                     outcome,
                     {
+                        note()
                         if !grown.isEmpty { wakeFile.ring() }
                         for head in grown { hub.announce(head.database, head: head.offset) }
                     }

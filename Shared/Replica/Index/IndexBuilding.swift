@@ -25,6 +25,7 @@ extension Replica {
             let begun = try begin(index, ifNotExists: ifNotExists)
             do {
                 try build(index.collection, index.name, interruption)
+                settle()
             } catch {
                 // Where even that fails, the next opening goes on with it.
                 if let begun { try? takeBack(begun) }
@@ -61,6 +62,11 @@ extension Replica {
             return (try IndexRows.insert(index, table, database), nil)
         }
     }
+
+    /// Brings what was just built into the file: what the write-ahead log has is looked up
+    /// page by page.
+    /// Waits for nobody, and is done another time where it cannot be done now.
+    private func settle() { try? writing { _ = try $0.checkpoint(.passive) } }
 
     private func drop(_ collection: String, _ name: String, ifExists: Bool) throws {
         try committing { database, _ in

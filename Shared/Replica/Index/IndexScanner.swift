@@ -129,9 +129,7 @@ struct IndexScanner {
     }
 
     private func index(_ scan: IndexScan) throws -> StoredIndex? {
-        let found = try table.catalog(database).indexes.first {
-            utf8Equal($0.description.name, scan.index.name)
-        }
+        let found = try table.index(named: scan.index.name, database)
         precondition(
             found?.description.keys == scan.index.keys, "a scan is of an index that its snapshot has")
         return found

@@ -21,6 +21,11 @@ extension TableSource {
         try table(collection)?.catalog(database).catalog ?? IndexCatalog(version: 0, indexes: [])
     }
 
+    /// See `IndexedSource`.
+    public func catalogVersion(of collection: String) throws -> UInt64 {
+        try table(collection)?.catalogVersion(database) ?? 0
+    }
+
     /// See `IndexedSource`. Documents of one key come in the order of `scan`, also against the index's order.
     public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try table(scan.index.collection) else { return }

@@ -56,13 +56,10 @@ struct KeyInterval: Equatable {
 
     /// The first run of bytes behind all that begin with these. No key begins with 0xFF.
     private static func after(_ bytes: [UInt8]) -> [UInt8] {
-        var next = bytes
-        while let last = next.popLast() {
-            guard last < 0xFF else { continue }
-            next.append(last + 1)
-            return next
-        }
-        return [0xFF]
+        guard let last = bytes.lastIndex(where: { $0 < 0xFF }) else { return [0xFF] }
+        var next = Array(bytes[...last])
+        next[last] += 1
+        return next
     }
 
     /// The intervals in order, those that meet made one, so that no key is visited twice.

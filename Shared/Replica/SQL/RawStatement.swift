@@ -123,10 +123,12 @@ struct RawStatement: ~Copyable {
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    /// The column's bytes in SQLite's own memory, valid until the next step.
+    /// The column's bytes in SQLite's own memory, valid until the next step. (By its value, which is asked
+    /// for once; that is for a connection that one thread uses at a time.)
     func blob(_ column: Int32) -> UnsafeRawBufferPointer {
-        let pointer = sqlite3_column_blob(handle, column)
-        return UnsafeRawBufferPointer(start: pointer, count: Int(sqlite3_column_bytes(handle, column)))
+        let value = sqlite3_column_value(handle, column)
+        let pointer = sqlite3_value_blob(value)
+        return UnsafeRawBufferPointer(start: pointer, count: Int(sqlite3_value_bytes(value)))
     }
 
     func bytes(_ column: Int32) -> [UInt8] { [UInt8](blob(column)) }

@@ -12,7 +12,9 @@ final class DocumentTable: CustomStringConvertible {
     private let cache: IndexCache?
     /// Whether the transaction shows one moment, so that what was read of indexes stays.
     private let isSnapshot: Bool
-    private var known: (catalog: IndexCatalog, indexes: [StoredIndex])?
+    private var known: KnownIndexes?
+    /// The one of them that was asked for last.
+    private var lastIndex: StoredIndex?
     /// Statements of the transaction's connection, by their kinds: what is asked for once a document is not
     /// looked up by its text each time.
     private var statements: [GRDB.Statement?] = Array(repeating: nil, count: TableStatement.allCases.count)
@@ -77,20 +79,42 @@ final class DocumentTable: CustomStringConvertible {
     }
 
     /// The indexes as they are now, and how statements see them.
-    func catalog(_ database: Database) throws -> (catalog: IndexCatalog, indexes: [StoredIndex]) {
+    func catalog(_ database: Database) throws -> KnownIndexes {
         if isSnapshot, let known { return known }
         let version = try IndexRows.version(database)
         if let known, known.catalog.version == UInt64(bitPattern: version) { return known }
+        lastIndex = nil
         let indexes =
             try cache?.indexes(of: number, version) { try IndexRows.load(self, database) }
             ?? IndexRows.load(self, database)
-        let found = (
+        let found = KnownIndexes(
             catalog: IndexCatalog(
                 version: UInt64(bitPattern: version), indexes: indexes.map(\.description)),
-            indexes: indexes
-        )
+            indexes: indexes)
         known = found
         return found
+    }
+
+    /// The version of the catalog as it is now.
+    func catalogVersion(_ database: Database) throws -> UInt64 { try catalog(database).catalog.version }
+
+    /// The index of a name; nil when there is none.
+    func index(named name: String, _ database: Database) throws -> StoredIndex? {
+        let indexes = try catalog(database).indexes
+        if let lastIndex, utf8Equal(lastIndex.description.name, name) { return lastIndex }
+        lastIndex = indexes.first { utf8Equal($0.description.name, name) }
+        return lastIndex
+    }
+}
+
+/// The indexes of a collection at one moment, and how statements see them.
+final class KnownIndexes {
+    let catalog: IndexCatalog
+    let indexes: [StoredIndex]
+
+    init(catalog: IndexCatalog, indexes: [StoredIndex]) {
+        self.catalog = catalog
+        self.indexes = indexes
     }
 }
 

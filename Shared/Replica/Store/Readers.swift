@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import GRDBSQLite
 import Synchronization
 
 /// The connections that read a store. Each read has one of its own, so that readers wait for nobody while
@@ -68,10 +69,15 @@ final class Readers: Sendable {
         room.wait()
         defer { room.signal() }
         let (reader, turns) = try take()
-        defer { giveBack(reader, turns) }
+        var isBack = false
+        defer { if !isBack { state.withLock { $0.idle.append(reader) } } }
         return try reader.queue.unsafeRead { database in
             var isDone = false
-            defer { if !isDone || !isCurrent(turns) { reader.end(database) } }
+            defer {
+                if !isDone { reader.end(database) }
+                isBack = giveBack(reader, turns)
+                if !isBack { reader.end(database) }
+            }
             let snapshot: ReadTransaction
             if let known = reader.snapshot {
                 snapshot = known
@@ -81,7 +87,8 @@ final class Readers: Sendable {
                 reader.snapshot = snapshot
             }
             let result = try body(snapshot)
-            isDone = database.isInsideTransaction
+            // After some errors SQLite has ended the transaction by itself. (GRDB asks which queue it is on.)
+            isDone = sqlite3_get_autocommit(database.sqliteConnection) == 0
             return result
         }
     }
@@ -127,16 +134,13 @@ final class Readers: Sendable {
         return (try known ?? Reader(DatabaseQueue(path: path, configuration: configuration)), turns)
     }
 
-    private func giveBack(_ reader: Reader, _ turns: Int) {
+    /// Gives a connection back as it is; false where it has to end its snapshot before, since somebody may
+    /// have begun to write since the read began.
+    private func giveBack(_ reader: Reader, _ turns: Int) -> Bool {
         state.withLock { state in
-            // Somebody may have begun to write since the read ended.
-            if state.writers > 0 || state.turns != turns { reader.endSnapshot() }
+            guard state.writers == 0, state.turns == turns else { return false }
             state.idle.append(reader)
+            return true
         }
-    }
-
-    /// Whether nobody has written since.
-    private func isCurrent(_ turns: Int) -> Bool {
-        state.withLock { $0.writers == 0 && $0.turns == turns }
     }
 }

@@ -28,19 +28,31 @@ struct FoldedHistory {
             run.hashes.enumerated().map { (run.actor, run.first &+ UInt64($0.offset), $0.element) }, database)
     }
 
+    /// How many checksums one statement writes.
+    private static let atOnce = 32
+    private static let insertion = "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES "
+    private static let insertionOfOne = insertion + "(?, ?, ?, ?)"
+    private static let insertionOfMany =
+        insertion + repeatElement("(?, ?, ?, ?)", count: atOnce).joined(separator: ", ")
+
     private static func put(
         _ items: [(actor: ActorID, sequence: UInt64, hash: UInt64)], _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO history (actor, slot, sequence, hash) VALUES (?, ?, ?, ?)",
-            database)
-        for item in items {
-            statement.bind(1, bits: item.actor.rawValue)
-            statement.bind(2, bits: item.sequence % ReplicaLimits.historyOperations)
-            statement.bind(3, bits: item.sequence)
-            statement.bind(4, bits: item.hash)
-            while try statement.step() {}
-            statement.reset()
+        var rest = items[...]
+        while !rest.isEmpty {
+            let some = rest.prefix(rest.count < atOnce ? 1 : atOnce)
+            rest = rest.dropFirst(some.count)
+            let statement = try RawStatement(
+                cached: some.count == 1 ? insertionOfOne : insertionOfMany, database)
+            var parameter: Int32 = 1
+            for item in some {
+                statement.bind(parameter, bits: item.actor.rawValue)
+                statement.bind(parameter + 1, bits: item.sequence % ReplicaLimits.historyOperations)
+                statement.bind(parameter + 2, bits: item.sequence)
+                statement.bind(parameter + 3, bits: item.hash)
+                parameter += 4
+            }
+            try statement.run()
         }
     }
 

@@ -22,6 +22,9 @@ public struct HeldRange: Sendable {
     public var after: DocumentID?
     /// Whether the range goes on to the end; else it ends with the last document.
     public var isLast: Bool
+    /// Those of them that do not match at the subscriber: it is told of them what it has to forget, and their
+    /// states only where they match here.
+    public var unmatched: Set<DocumentID>
     /// About how many bytes of states are read before the comparison stops.
     public var bytes: Int
     /// About how many documents are looked at before it stops.
@@ -29,10 +32,11 @@ public struct HeldRange: Sendable {
 
     /// A range of these parts.
     public init(
-        documents: [(id: DocumentID, vector: VersionVector)], after: DocumentID?, isLast: Bool, bytes: Int,
-        rows: Int
+        documents: [(id: DocumentID, vector: VersionVector)], unmatched: Set<DocumentID> = [],
+        after: DocumentID?, isLast: Bool, bytes: Int, rows: Int
     ) {
         self.documents = documents
+        self.unmatched = unmatched
         self.after = after
         self.isLast = isLast
         self.bytes = bytes
@@ -143,10 +147,13 @@ private struct HeldComparer {
         }
         let document = try DocumentReader(state)
         let ours = try document.vector()
+        // A leave is told; what never was the subscriber's to follow is not its concern.
+        var isItsConcern = true
+        if !isHeld || held.unmatched.contains(id) {
+            isItsConcern = try document.isLive && query.matches(DocumentRecord(id: id, document: document))
+        }
         guard isHeld else {
-            let matches =
-                try document.isLive && query.matches(DocumentRecord(id: id, document: document))
-            if matches { add(id, state) }
+            if isItsConcern { add(id, state) }
             return
         }
         // What they have beyond the state here although its writer's operations are folded: it was reaped.
@@ -155,11 +162,12 @@ private struct HeldComparer {
         let seen = mayWrite(key) ? try covered(VersionVector(extra)) : VersionVector(extra)
         if VersionVector(extra).coversAny(of: seen) {
             result.gone.append((id, seen.union(ours)))
-            return add(id, state)
+            if isItsConcern { add(id, state) }
+            return
         }
         // They name what they show, so of these seeds they hold the living ones.
         if try document.isRestOfSeeds() { return result.gone.append((id, ours)) }
-        if !theirs.covers(ours) { add(id, state) }
+        if isItsConcern, !theirs.covers(ours) { add(id, state) }
     }
 
     private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
@@ -192,21 +200,27 @@ extension VersionVector {
 }
 
 extension Replica {
+    /// A document as a subscriber names it, and whether it matches the subscription.
+    public typealias HeldDocument = (id: DocumentID, vector: VersionVector, matches: Bool)
+
     /// A page of the live documents that a subscription matches here, or (`isWhole`) of all that are in its
-    /// collection, behind an id and ascending, with their vectors. What is withheld from the server is not
-    /// told: neither documents that only that made, nor the entries of the actors that wrote it.
+    /// collection, behind an id and ascending, with their vectors and whether they match. What is withheld
+    /// from the server is not told: neither documents that only that made, nor the entries of the actors that
+    /// wrote it.
     public func held(
         of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool = false
-    ) throws -> (documents: [(id: DocumentID, vector: VersionVector)], isLast: Bool) {
+    ) throws -> (documents: [HeldDocument], isLast: Bool) {
         try read { transaction in
-            var page: [(id: DocumentID, vector: VersionVector)] = []
+            var page: [HeldDocument] = []
             var size = 0
             var isLast = true
             let own = try transaction.withDatabase { try Withheld.actors(of: query.collection, $0) }
             try transaction.documents(of: query.collection, after: start, through: nil) { id, state in
                 let document = try DocumentReader(state)
                 let record = DocumentRecord(id: id, document: document)
-                guard document.isLive, try isWhole || query.matches(record) else { return true }
+                guard document.isLive else { return true }
+                let matches = try query.matches(record)
+                guard matches || isWhole else { return true }
                 guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
                     isLast = false
                     return false
@@ -214,7 +228,7 @@ extension Replica {
                 let vector = try document.vector().without(own)
                 guard !vector.isEmpty else { return true }
                 size += id.bytes.count + 16 * vector.entries.count
-                page.append((id, vector))
+                page.append((id, vector, matches))
                 return true
             }
             return (page, isLast)

@@ -77,12 +77,14 @@ extension Replica {
     private func unsubscribed(
         _ actor: ActorID, through sequence: UInt64, _ database: Database
     ) throws -> Set<DocumentKey> {
+        let subscribed = subscribedCollections
+        // No operation names a collection that the store has no table for.
+        guard try hasCollection(outside: subscribed, database) else { return [] }
         let statement = try RawStatement(
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?",
             database)
         statement.bind(1, bits: actor.rawValue)
         statement.bind(2, bits: sequence)
-        let subscribed = subscribedCollections
         var keys: Set<DocumentKey> = []
         while try statement.step() {
             // Mostly all of it is subscribed to: that is seen without decoding it.
@@ -101,5 +103,14 @@ extension Replica {
             }
         }
         return keys
+    }
+
+    private func hasCollection(outside subscribed: [[UInt8]], _ database: Database) throws -> Bool {
+        let names = try RawStatement(cached: "SELECT name FROM collection", database)
+        while try names.step() {
+            let name = names.bytes(0)
+            if !subscribed.contains(name) { return true }
+        }
+        return false
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import OperationLog
 import Replica
+import Synchronization
 
 /// Folds one database's log into a replica and keeps following it: the part that replicator and
 /// query-service share.
@@ -30,6 +31,7 @@ public actor Materializer {
     private var queued: Task<Void, any Error>?
     private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
+    private nonisolated let turns = FoldTurns()
     private var isClosed = false
     /// How far the log is folded.
     public private(set) var position: LogPosition
@@ -143,7 +145,7 @@ public actor Materializer {
             var pause = Limits.foldRetry
             while !Task.isCancelled, !isClosed {
                 do {
-                    try await advance()
+                    try await begin().value
                     break
                 } catch let error as OperationLogError where error.code == .closed {
                     return
@@ -158,7 +160,39 @@ public actor Materializer {
 
     /// Folds up to the log's head of this moment. Throws `ReplicaError.closed` where `close` came before.
     public func advance() async throws {
-        if let queued { return try await queued.value }
+        turns.ask()
+        defer { turns.endAsking() }
+        try await begin().value
+    }
+
+    /// Folds what is needed for the position to reach an offset that the log has, and is not kept from it by
+    /// what comes behind. Throws as `advance`.
+    public func advance(through offset: UInt64) async throws {
+        guard position.offset < offset else { return }
+        turns.ask()
+        defer { turns.endAsking() }
+        let fold = begin()
+        nextWaiter += 1
+        let id = nextWaiter
+        let end = Task {
+            _ = try? await fold.value
+            self.giveUp(id)
+        }
+        defer { end.cancel() }
+        let isReached = await withCheckedContinuation { waiters.append((id, offset, $0)) }
+        if !isReached { try await fold.value }
+    }
+
+    /// From here on, until `goOn`, the log is folded only for those who ask for it: what it is folded beside
+    /// comes first. Whoever calls this bounds how much that is.
+    public nonisolated func giveWay() { turns.giveWay() }
+
+    /// Ends one `giveWay`.
+    public nonisolated func goOn() { turns.goOn() }
+
+    /// A fold up to the log's head of now: one that has not begun yet, or another.
+    private func begin() -> Task<Void, any Error> {
+        if let queued { return queued }
         let previous = folding
         let task = Task {
             _ = try? await previous?.value
@@ -168,7 +202,7 @@ public actor Materializer {
         }
         queued = task
         folding = task
-        try await task.value
+        return task
     }
 
     /// Waits until the position has reached `offset`; false when that takes longer than `timeout`, or the
@@ -176,6 +210,8 @@ public actor Materializer {
     public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
         guard !isClosed else { return false }
+        turns.ask()
+        defer { turns.endAsking() }
         nextWaiter += 1
         let id = nextWaiter
         let limit = Task {
@@ -199,6 +235,7 @@ public actor Materializer {
     /// Lets every waiter go and closes the replica.
     public func close() async {
         isClosed = true
+        turns.ask()
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
@@ -218,7 +255,10 @@ public actor Materializer {
             let head = try await log.head(of: database)
             guard head.offset > position.offset || head == position else { throw loseHistory() }
             let target = head.offset
-            while position.offset < target, !isClosed, try await foldNext() {}
+            while position.offset < target, !isClosed {
+                await turns.rest()
+                guard !isClosed, try await foldNext() else { break }
+            }
             // Who asked would take an old state for that of the head.
             if isClosed, position.offset < target {
                 throw ReplicaError(.closed, "the materialization was closed")
@@ -274,6 +314,49 @@ public actor Materializer {
             for waiter in reached { waiter.continuation.resume(returning: true) }
         }
         return true
+    }
+}
+
+/// Whose turn it is: the fold's, or that of others who come before what nobody waits for.
+///
+/// Invariant: the fold rests only while somebody comes first and nobody asks. `state` guards all.
+private final class FoldTurns: Sendable {
+    private struct State {
+        /// How many have asked for what the log has, and wait for it.
+        var asking = 0
+        var comingFirst = 0
+        var resting: CheckedContinuation<Void, Never>?
+
+        var mayRest: Bool { comingFirst > 0 && asking == 0 }
+    }
+
+    private let state = Mutex(State())
+
+    func ask() { change { $0.asking += 1 } }
+    func endAsking() { change { $0.asking -= 1 } }
+    func giveWay() { change { $0.comingFirst += 1 } }
+    func goOn() { change { $0.comingFirst -= 1 } }
+
+    private func change(_ body: (inout State) -> Void) {
+        let resting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            body(&state)
+            precondition(state.asking >= 0 && state.comingFirst >= 0, "a turn was ended that had not begun")
+            guard !state.mayRest else { return nil }
+            defer { state.resting = nil }
+            return state.resting
+        }
+        resting?.resume()
+    }
+
+    /// Returns when the fold may go on. There is one fold at a time.
+    func rest() async {
+        await withCheckedContinuation { continuation in
+            let goesOn = state.withLock { state in
+                if state.mayRest { state.resting = continuation }
+                return !state.mayRest
+            }
+            if goesOn { continuation.resume() }
+        }
     }
 }
 

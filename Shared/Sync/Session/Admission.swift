@@ -40,7 +40,9 @@ extension Session {
                 continue
             }
             admission.appending = next.size
-            actions.append(.append(operations))
+            // Of what follows a refused operation nothing may be left to append.
+            let isMore = !admission.waiting.isEmpty && admission.stopped.isEmpty
+            actions.append(.append(operations, isMore: isMore))
         }
     }
 

@@ -159,8 +159,9 @@ public enum Action: Sendable {
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
     case awaitOperations(after: UInt64)
-    /// Admit operations to the log, durably, in order -> `appended` or `refused`.
-    case append([[UInt8]])
+    /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: others have come
+    /// that follow at once.
+    case append([[UInt8]], isMore: Bool)
     /// Read full states -> `states`.
     case readStates([DocumentKey])
     /// Check a newer access token of the other side, and let the session go on under it -> `renewed` or

@@ -176,11 +176,15 @@ public enum Frame: Sendable, Equatable {
         public var key: DocumentKey
         /// Its encoded version vector.
         public var vector: [UInt8]
+        /// In a subscriber's list: whether it does not match the subscription there. Then it is told of the
+        /// document only what it has to forget, unless it matches here.
+        public var isUnmatched = false
 
         /// A candidate of these parts.
-        public init(key: DocumentKey, vector: [UInt8]) {
+        public init(key: DocumentKey, vector: [UInt8], isUnmatched: Bool = false) {
             self.key = key
             self.vector = vector
+            self.isUnmatched = isUnmatched
         }
     }
 

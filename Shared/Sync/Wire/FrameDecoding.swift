@@ -53,6 +53,7 @@ private struct FrameFields {
     var kept: Frame.Kept?
     var updates: [DocumentUpdate]?
     var candidates: [Frame.Candidate]?
+    var places: [UInt64] = []
     var gone: [Frame.Candidate]?
     var uploads: [[UInt8]]?
     var acknowledgements: [Frame.Acknowledgement]?
@@ -93,6 +94,7 @@ private struct FrameFields {
         case (.states, 1): states = try decoder.list { try $0.stateItem() }
         case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
         case (.holdings, 1), (.held, 2): candidates = try decoder.list { try $0.candidate() }
+        case (.held, 4): places = try decoder.list { try $0.unsigned() }
         case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
         case (.chunk, 2), (.list, 2), (.hello, 12): binaries[key] = try decoder.binary()
         default: _ = try decoder.value()
@@ -136,11 +138,21 @@ private struct FrameFields {
             return .list(
                 id: try required(numbers[1]), after: try binaries[2].map { try DocumentID(canonical: $0) })
         case .held:
-            return .held(
-                id: try required(numbers[1]), try required(candidates), isLast: try required(second))
+            return .held(id: try required(numbers[1]), try listed(), isLast: try required(second))
         case .granted: return .granted
         case .renewal: return .renewal(token: try required(texts[1]))
         }
+    }
+
+    private func listed() throws -> [Frame.Candidate] {
+        var listed = try required(candidates)
+        for place in places {
+            guard place < listed.count else {
+                throw SyncError(.malformedFrame, "a list of what is held names a place that it has not")
+            }
+            listed[Int(place)].isUnmatched = true
+        }
+        return listed
     }
 
     private func subscribe() throws -> Frame.Subscribe {

@@ -119,10 +119,12 @@ extension Frame {
             writer.field(1) { $0.unsigned(id) }
             if let last { writer.field(2) { $0.binary(last.bytes) } }
         case .held(let id, let candidates, let isLast):
-            writer.begin(.held, fields: 3)
+            let unmatched = candidates.indices.filter { candidates[$0].isUnmatched }
+            writer.begin(.held, fields: unmatched.isEmpty ? 3 : 4)
             writer.field(1) { $0.unsigned(id) }
             writer.field(2) { $0.list(candidates) { $0.candidate($1) } }
             writer.field(3) { $0.bool(isLast) }
+            if !unmatched.isEmpty { writer.field(4) { $0.list(unmatched) { $0.unsigned(UInt64($1)) } } }
         case .granted: writer.begin(.granted, fields: 0)
         case .renewal(let token):
             writer.begin(.renewal, fields: 1)

@@ -126,7 +126,8 @@ package struct PeerStore: SessionStore {
             let page = try replica.held(of: query, after: last, isWhole: isWhole)
             let candidates = page.documents.map {
                 Frame.Candidate(
-                    key: DocumentKey(collection: query.collection, id: $0.id), vector: $0.vector.encoded())
+                    key: DocumentKey(collection: query.collection, id: $0.id), vector: $0.vector.encoded(),
+                    isUnmatched: !$0.matches)
             }
             return .held(key: request.key, candidates, isLast: page.isLast)
         }

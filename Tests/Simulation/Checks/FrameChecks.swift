@@ -11,7 +11,7 @@ extension World {
         case .catchUp(let page):
             for update in page.documents { try checkState(update, link) }
             for candidate in page.candidates + page.gone { try checkGrant(candidate.key, link) }
-            for key in page.hidden where !link.peer.listed.contains(key) {
+            for key in page.hidden where !link.peer.named.contains(key) {
                 throw Violation("\(key.words) is named and was not listed")
             }
         case .operations(let operations):
@@ -36,7 +36,7 @@ extension World {
     private func checkState(_ update: DocumentUpdate, _ link: Link) throws {
         guard case .state(let bytes) = update.content else { throw Violation("a page holds a delta") }
         try checkGrant(update.key, link)
-        // What a peer says it holds, it is told about, also that it does not match any more.
+        // What a peer says it shows as matching, it is told about, also that it does not match any more.
         if link.peer.listed.contains(update.key) { return }
         guard try link.asked.contains(where: { try $0.query.covers(update.key, bytes) }) else {
             throw Violation("\(update.key.words) is sent and matches no subscription")
@@ -73,7 +73,10 @@ extension World {
     func noteUpload(_ bytes: [UInt8], _ link: Link) {
         guard let message = try? link.peer.heard.take(bytes) else { return }
         let frame = try? Frame(decoding: message)
-        if case .held(_, let candidates, _)? = frame { link.peer.listed.formUnion(candidates.map(\.key)) }
+        if case .held(_, let candidates, _)? = frame {
+            link.peer.named.formUnion(candidates.map(\.key))
+            link.peer.listed.formUnion(candidates.filter { !$0.isUnmatched }.map(\.key))
+        }
         guard case .upload(let operations)? = frame else { return }
         for operation in operations {
             guard let operation = try? Operation(decoding: operation) else { continue }

@@ -51,8 +51,10 @@ final class Peer: @unchecked Sendable {
     var said = Messages()
     /// What of the latter has arrived.
     var heard = Messages()
-    /// What it has told that it holds: it may be told what became of that.
+    /// What it has told that it holds and shows as matching: it may be told what became of that.
     var listed: Set<DocumentKey> = []
+    /// All that it has told that it holds: it may be told to forget it.
+    var named: Set<DocumentKey> = []
     /// Documents that it named to a restored log while it might not write them: the log takes none of them.
     var ungiven: Set<DocumentKey> = []
     /// What it once was: the store's files, and what the world knew of it.

@@ -1,3 +1,4 @@
+import Replicator
 import TestSupport
 
 /// What goes wrong in a world besides a slow network and lost connections, which every world has.
@@ -91,6 +92,8 @@ struct Profile {
     var faults: Faults
     /// How long a deletion is remembered, in milliseconds: peers stay away for half to three times of it.
     var timeToLive: Int
+    /// How uploads are divided: in half of the worlds into parts of few operations, with folding far behind.
+    var bounds = AdmissionBounds()
 
     /// As the seed says, except for what was asked for.
     init(_ generator: inout SplitMix64, seed: UInt64, _ options: Options) {
@@ -105,6 +108,12 @@ struct Profile {
         var latest = SplitMix64(seed: seed ^ 0x6C_6174_69A3)
         faults.formUnion(.drawn(&latest, from: .latest))
         if let wanted = options.faults { faults = wanted }
+        var parts = SplitMix64(seed: seed ^ 0x70_6172_7473)
+        if parts.chance(50) {
+            bounds.partBytes = 1 + parts.below(600)
+            bounds.aheadBytes = parts.below(4_000)
+            bounds.unfoldedBytes = bounds.aheadBytes + parts.below(4_000)
+        }
         let days = 86_400_000
         timeToLive = faults.contains(.reaping) ? later.pick([4_000, 15_000, 7 * days]) : 7 * days
     }

@@ -14,7 +14,7 @@ extension World {
             do {
                 let hub = try await DatabaseHub.open(
                     SimulatedLog.database, log: log, folder: instance.folder, logger: Self.logger,
-                    environment: serverEnvironment, executor: .inline)
+                    environment: serverEnvironment, executor: .inline, bounds: profile.bounds)
                 instance.isStarting = false
                 guard instance.lifetime == lifetime else {
                     await hub.close()

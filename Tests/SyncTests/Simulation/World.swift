@@ -286,7 +286,7 @@ struct World {
             ghosts.append(link)
         } else {
             for action in link.far.actions where generator.chance(50) {
-                if case .append(let operations) = action { _ = try admit(operations, link) }
+                if case .append(let operations, _) = action { _ = try admit(operations, link) }
             }
         }
         try checkCursors(peer)

@@ -33,7 +33,7 @@ extension World {
                     query, page, count: 1 + generator.below(3), access.allows(collection: query.collection)))
         case .awaitOperations(let offset):
             return instances[index].operations(after: offset, atMost: 1 + generator.below(4))
-        case .append(let operations): return try admit(operations, link)
+        case .append(let operations, _): return try admit(operations, link)
         case .readStates(let keys):
             try fold(index, count: .max)
             return .states(

@@ -10,6 +10,9 @@ extension MemoryStore: IndexedSource {
     }
 
     /// See `IndexedSource`.
+    public func catalogVersion(of collection: String) throws -> UInt64 { UInt64(indexVersion) }
+
+    /// See `IndexedSource`.
     public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         for entry in try sortedEntries(scan) {
             var goesOn = true

@@ -1,0 +1,61 @@
+/// Bytes that are looked for at places of one document after the other: the first eight in one comparison.
+struct BytePattern {
+    private let bytes: UnsafeRawBufferPointer
+    private let first: UInt64
+    private let mask: UInt64
+
+    /// Copies the bytes, until `deallocate`.
+    init(_ bytes: [UInt8]) {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(8, bytes.count), alignment: 8)
+        copy.initializeMemory(as: UInt8.self, repeating: 0)
+        copy.copyBytes(from: bytes)
+        first = copy.load(as: UInt64.self)
+        for place in 0..<8 { copy[place] = place < bytes.count ? 0xFF : 0 }
+        mask = copy.load(as: UInt64.self)
+        copy.copyBytes(from: bytes)
+        self.bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(copy)[0..<bytes.count])
+    }
+
+    func deallocate() { UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.deallocate() }
+
+    var count: Int { bytes.count }
+
+    /// Whether they are at a place.
+    @inline(__always)
+    func matches(_ all: UnsafeRawBufferPointer, at place: Int) -> Bool {
+        let left = all.count - place
+        guard left >= 8 else { return matchesEnd(all, at: place) }
+        guard all.loadUnaligned(fromByteOffset: place, as: UInt64.self) & mask == first else { return false }
+        return bytes.count <= 8 || matchesRest(all, at: place)
+    }
+
+    private func matchesRest(_ all: UnsafeRawBufferPointer, at place: Int) -> Bool {
+        guard all.count - place >= bytes.count else { return false }
+        return compareBytes(
+            UnsafeRawBufferPointer(rebasing: all[place + 8..<place + bytes.count]),
+            UnsafeRawBufferPointer(rebasing: bytes[8...])) == 0
+    }
+
+    /// The last bytes of a document.
+    @inline(never)
+    private func matchesEnd(_ all: UnsafeRawBufferPointer, at place: Int) -> Bool {
+        guard place <= all.count, all.count - place >= bytes.count else { return false }
+        return compareBytes(
+            UnsafeRawBufferPointer(rebasing: all[place..<place + bytes.count]), bytes) == 0
+    }
+}
+
+/// A text in its encoding, to be compared with values of documents: the same encoding, and no other, is the
+/// same text.
+public final class EncodedText {
+    let pattern: BytePattern
+
+    /// The encoding of a text.
+    public init(_ text: String) {
+        var writer = ByteWriter()
+        writer.value(.string(text))
+        pattern = BytePattern(writer.bytes)
+    }
+
+    deinit { pattern.deallocate() }
+}
