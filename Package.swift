@@ -150,7 +150,8 @@ let checks: [Target] = [
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
-        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging]),
+        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging],
+        exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),

@@ -13,8 +13,9 @@ import Synchronization
 /// A write goes: session -> `admit` (checks against the materialization) -> log (durable, acknowledged) ->
 /// materializer (folds, in log order) -> `LiveStream` -> every session at its own position.
 ///
-/// Actor isolation guards the stream, the sessions and `origins`. `origins` says which session brought an
-/// operation, so that it is not sent back there; an entry lives from before the append until the fold.
+/// Actor isolation guards the sessions and `origins`; what sessions wait for is `feed`'s, so that one asks
+/// for more, and is told of more, without a turn here. `origins` says which session brought an operation,
+/// so that it is not sent back there; an entry lives from before the append until the fold.
 package actor DatabaseHub {
     package nonisolated let materializer: Materializer
     /// Clock and randomness.
@@ -23,9 +24,9 @@ package actor DatabaseHub {
     let database: String
     /// What the replicator itself writes with, see `StateAdmission`.
     let writer: LeasedActor
-    private var stream: LiveStream
     /// What sessions follow; a change is evaluated once for each distinct query.
-    nonisolated let queries = QueryIndex()
+    nonisolated let queries: QueryIndex
+    private nonisolated let feed: LiveFeed
     private nonisolated let frames = SharedFrames()
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
@@ -48,8 +49,6 @@ package actor DatabaseHub {
         /// Frames' bytes that wait to leave.
         let queue: @Sendable () -> Int
         let end: @Sendable (SyncError) -> Void
-        /// Behind which offset it last asked for operations.
-        var offset: UInt64 = 0
     }
 
     /// What broken connections have brought of large uploads, by peer key; the latest last.
@@ -77,7 +76,17 @@ package actor DatabaseHub {
             if isFollowed.isOpen { continuation.yield(folded) }
         }
         // Read what is there before the first session, so that the live stream begins at the head.
-        try await materializer.advance()
+        do {
+            try await withTaskCancellationHandler {
+                try await materializer.advance()
+            } onCancel: {
+                // Who stops does not wait for a long fold.
+                Task { await materializer.close() }
+            }
+        } catch {
+            await materializer.close()
+            throw error
+        }
         isFollowed.open()
         let hub = DatabaseHub(
             database, log, materializer, environment, LiveStream(head: await materializer.position),
@@ -98,7 +107,8 @@ package actor DatabaseHub {
         self.log = log
         self.materializer = materializer
         self.environment = environment
-        self.stream = stream
+        queries = QueryIndex()
+        feed = LiveFeed(stream, queries)
         writer = LeasedActor(log: log, database: database, purpose: "replicator")
     }
 
@@ -112,7 +122,8 @@ package actor DatabaseHub {
                 group.addTask {
                     for await folded in folds {
                         let isNew = folded.first.map { $0.position.offset > offset } ?? false
-                        await self.publish(isNew ? folded : folded.filter { $0.position.offset > offset })
+                        let new = isNew ? folded : folded.filter { $0.position.offset > offset }
+                        LiveFeed.tell(await self.publish(new))
                     }
                 }
             }
@@ -122,7 +133,7 @@ package actor DatabaseHub {
     /// Ends following; sessions must have ended before.
     package func close() async {
         follower?.cancel()
-        stream.releaseAll()
+        feed.releaseAll()
         await writer.close()
         await materializer.close()
     }
@@ -150,8 +161,10 @@ package actor DatabaseHub {
             encode: { [frames] selection, make in frames.frame(selection, make) })
     }
 
-    /// Tells sessions that wait how far the log has got which none of them was woken by.
-    package func tellProgress() { stream.tellProgress() }
+    /// Tells sessions that wait how far the log has got which none of them was woken by. Returns how far
+    /// that is.
+    @discardableResult
+    package nonisolated func tellProgress() -> UInt64 { feed.tellProgress() }
 
     /// Says whose a session is that has entered, and how it is ended from here.
     func register(
@@ -170,7 +183,7 @@ package actor DatabaseHub {
                 number: number, userID: identity.userID, peerKey: identity.peerKey,
                 sinceMilliseconds: session.sinceMilliseconds,
                 queries: queries.followed(by: number)?.count ?? 0, unsentBytes: session.queue(),
-                offset: session.offset)
+                offset: feed.offset(of: number))
         }.sorted { $0.number < $1.number }
     }
 
@@ -199,8 +212,9 @@ package actor DatabaseHub {
         partials.first { utf8Equal($0.key, peerKey ?? "") }?.message
     }
 
-    /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of it.
-    /// What is appended from here on is judged by the new grant; what may not be read any more is hidden.
+    /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of
+    /// it. What is appended from here on is judged by the new grant; what may not be read any more is
+    /// hidden.
     package func changeRights(_ judge: @Sendable (Identity) -> RightsChange) {
         for session in running.values {
             let (rights, end) = (session.rights, session.end)
@@ -235,7 +249,7 @@ package actor DatabaseHub {
         entered.remove(session)
         running[session] = nil
         queries.leave(session)
-        stream.release(session)
+        feed.leave(session)
         origins.forget(session)
         comeFirst(session, false)
     }
@@ -250,26 +264,24 @@ package actor DatabaseHub {
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
-    func operations(after offset: UInt64, for session: UInt64) async -> LiveStream.Answer? {
-        running[session]?.offset = offset
-        let followed = queries.followed(by: session)
-        if let answer = stream.answer(after: offset, for: session, following: followed) { return answer }
-        return await withTaskCancellationHandler {
+    nonisolated func operations(after offset: UInt64, for session: UInt64) async -> LiveStream.Answer? {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if Task.isCancelled {
-                    continuation.resume(returning: nil)
-                } else {
-                    stream.park(session, after: offset, shares: followed != nil, continuation)
-                }
+                feed.follow(after: offset, for: session) { continuation.resume(returning: $0) }
+                if Task.isCancelled { feed.release(session) }
             }
         } onCancel: {
-            Task { await self.release(session) }
+            feed.release(session)
         }
     }
 
-    private func release(_ session: UInt64) { stream.release(session) }
+    /// The same for one who waits without a task: `tell` is called once, here or from anywhere.
+    nonisolated func follow(after offset: UInt64, for session: UInt64, tell: @escaping LiveStream.Tell) {
+        feed.follow(after: offset, for: session, tell: tell)
+    }
 
-    private func publish(_ folded: [FoldedOperation]) {
+    /// Returns who is to be told of it.
+    private func publish(_ folded: [FoldedOperation]) -> [LiveStream.Wake] {
         var waking: Set<UInt64> = []
         let operations = folded.map { operation in
             let origin = origins.take(operation.stamp.actor, operation.sequence)
@@ -293,7 +305,7 @@ package actor DatabaseHub {
                     changes: changed + reaped),
                 numbers: found.numbers)
         }
-        stream.append(operations, waking: waking) { queries.followed(by: $0) }
+        return feed.append(operations, waking: waking)
     }
 }
 

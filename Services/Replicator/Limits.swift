@@ -2,9 +2,11 @@
 public enum Limits {
     /// Operations of one database kept in memory for sessions that follow it live.
     public static let liveOperations = 8_192
-    /// Their bytes, states before and after included; a session further behind catches up from the
-    /// materialization.
-    public static let liveBytes = 32 * 1_048_576
+    /// Their bytes in memory, states before and after included: a second of a busy database. A session
+    /// further behind catches up from the materialization, which costs about as much.
+    public static let liveBytes = 8 * 1_048_576
+    /// About what a change in memory takes besides its bytes: three arrays' headers and rounding, its key.
+    static let liveChangeBytes = 160
     /// About how many bytes of operations a session takes at a time.
     public static let liveBatchBytes = 524_288
     /// How many operations a session takes at a time.
@@ -14,6 +16,11 @@ public enum Limits {
     public static let progressOperations: UInt64 = 4_096
     /// How long it is not told at most: what it has to read again when its connection breaks stays short.
     public static let progressInterval = Duration.seconds(5)
+    /// Databases that are opened at the start because they were folded here before, the latest first: an
+    /// open one has some connections to its file. The others are opened when their first peer comes.
+    static let foldedAtStart = 64
+    /// Sessions that one task tells of an operation, one after the other: some hundred microseconds' worth.
+    static let toldAtATime = 32
     /// How often queries are evaluated for one operation in the index, under its lock: some tens of
     /// milliseconds. The rest is left to the sessions that follow them.
     static let evaluationsPerOperation = 100_000
@@ -25,8 +32,8 @@ public enum Limits {
     public static let keepAlive = Duration.seconds(30)
     /// How long sessions may take to say goodbye when the instance drains.
     static let drainTimeout = Duration.seconds(4)
-    /// Sessions sent away at a time when the instance drains, and how long after each such slice the next one
-    /// follows: so that ten thousand peers do not all knock at the next instance in the same moment.
+    /// Sessions sent away at a time when the instance drains, and how long after each such slice the next
+    /// one follows: so that ten thousand peers do not all knock at the next instance in the same moment.
     static let drainSlice = 100
     /// The most slices, so that all are told within two seconds.
     static let drainSlices = 100
@@ -40,8 +47,6 @@ public enum Limits {
     static let listedBytes = 4 * 1_048_576
     /// Documents that are named of one operation in a list.
     static let listedDocuments = 100
-    /// The longest single sleep until a token expires, in seconds.
-    public static let longestExpirySleepSeconds: Int64 = 86_400
     /// Bytes of unfinished uploads that are kept for the next session of their peers.
     public static let partialBytes = 64 * 1_048_576
     /// Sessions one database may have at once in this process.

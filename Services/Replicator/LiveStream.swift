@@ -8,10 +8,11 @@ import Sync
 /// and its own. One that waits is not woken by others; how far the log has got it is told now and then.
 ///
 /// Invariants: operations are contiguous in offset; their count and bytes are bounded by `Limits`; each
-/// waiter is resumed exactly once; between a waiter's position and the head there is nothing for it.
+/// waiter is woken exactly once; between a waiter's position and the head there is nothing for it. Who is to
+/// be woken is handed out, to be woken where no lock is held.
 struct LiveStream {
     /// What a session gets that asks for operations after an offset.
-    enum Answer {
+    enum Answer: Sendable {
         case operations([LiveOperation], through: LogPosition)
         case lagging(LogPosition)
     }
@@ -33,9 +34,21 @@ struct LiveStream {
         }
     }
 
+    /// What a parked session is told when there is something for it, or nil when it is let go.
+    typealias Tell = @Sendable (Answer?) -> Void
+
+    /// A parked session that is to be told something.
+    struct Wake: Sendable {
+        fileprivate let tell: Tell
+        fileprivate let answer: Answer?
+
+        /// Tells it.
+        func callAsFunction() { tell(answer) }
+    }
+
     private struct Waiter {
         let after: UInt64
-        let continuation: CheckedContinuation<Answer?, Never>
+        let tell: Tell
         /// What it follows is known to the index: it is woken for that only.
         let shares: Bool
     }
@@ -87,59 +100,56 @@ struct LiveStream {
     }
 
     /// Parks a session that `answer` has nothing for.
-    mutating func park(
-        _ id: UInt64, after offset: UInt64, shares: Bool = false,
-        _ continuation: CheckedContinuation<Answer?, Never>
-    ) {
-        waiters[id] = Waiter(after: offset, continuation: continuation, shares: shares)
+    mutating func park(_ id: UInt64, after offset: UInt64, shares: Bool = false, _ tell: @escaping Tell) {
+        waiters[id] = Waiter(after: offset, tell: tell, shares: shares)
         if !shares { general.insert(id) }
     }
 
     /// Lets a parked session go without an answer.
-    mutating func release(_ id: UInt64) { resume(id, nil) }
+    mutating func release(_ id: UInt64) -> Wake? { wake(id, nil) }
 
     /// Lets all parked sessions go.
-    mutating func releaseAll() {
-        for id in Array(waiters.keys) { release(id) }
-    }
+    mutating func releaseAll() -> [Wake] { Array(waiters.keys).compactMap { release($0) } }
 
-    private mutating func resume(_ id: UInt64, _ answer: Answer?) {
-        guard let waiter = waiters.removeValue(forKey: id) else { return }
+    private mutating func wake(_ id: UInt64, _ answer: Answer?) -> Wake? {
+        guard let waiter = waiters.removeValue(forKey: id) else { return nil }
         general.remove(id)
-        waiter.continuation.resume(returning: answer)
+        return Wake(tell: waiter.tell, answer: answer)
     }
 
     /// Tells parked sessions how far the log has got that they were not woken by.
-    mutating func tellProgress() {
-        for (id, waiter) in waiters where waiter.after < head.offset {
-            resume(id, .operations([], through: head))
-        }
+    mutating func tellProgress() -> [Wake] {
+        let late = waiters.filter { $0.value.after < head.offset }.keys
+        return late.compactMap { wake($0, .operations([], through: head)) }
     }
 
     /// Adds folded operations and wakes the sessions that they matter to, and those that share nothing.
-    mutating func append(_ operations: [LiveOperation]) {
+    @discardableResult
+    mutating func append(_ operations: [LiveOperation]) -> [Wake] {
         append(operations.map { Concerned(operation: $0) }, waking: [])
     }
 
     /// The same; `sessions` follow the numbers of the operations, or have brought one.
+    @discardableResult
     mutating func append(
         _ operations: [Concerned], waking sessions: Set<UInt64>,
         following: (UInt64) -> Set<UInt64>? = { _ in nil }
-    ) {
+    ) -> [Wake] {
         let previous = head.offset
         for concerned in operations {
             let operation = concerned.operation
             let bytes = operation.changes.reduce(64 + 8 * concerned.numbers.count) {
-                $0 + ($1.delta?.count ?? 0) + $1.after.count + ($1.before?.count ?? 0)
-                    + 8 * ($1.matches?.count ?? 0)
+                $0 + Limits.liveChangeBytes + ($1.delta?.count ?? 0) + $1.after.count
+                    + ($1.before?.count ?? 0) + 8 * ($1.matches?.count ?? 0)
             }
             entries.append(Entry(operation: operation, numbers: concerned.numbers, size: bytes))
             size += bytes
             head = operation.position
         }
-        while entries.count - first > Limits.liveOperations
-            || (size > Limits.liveBytes && first < entries.count - 1)
-        {
+        // What has just come is kept whole, or who waits for it would have to catch up behind each large
+        // fold.
+        let fresh = entries.count - max(1, operations.count)
+        while entries.count - first > Limits.liveOperations || (size > Limits.liveBytes && first < fresh) {
             size -= entries[first]?.size ?? 0
             entries[first] = nil
             first += 1
@@ -149,19 +159,20 @@ struct LiveStream {
             entries.removeFirst(first)
             first = 0
         }
+        var wakes: [Wake] = []
         for id in sessions.union(general) {
             guard let waiter = waiters[id] else { continue }
             let followed = waiter.shares ? following(id) : nil
             // Before these there was nothing for it.
             let start = waiter.shares ? max(waiter.after, previous) : waiter.after
             guard let answer = answer(after: start, for: id, following: followed) else { continue }
-            resume(id, answer)
+            if let wake = wake(id, answer) { wakes.append(wake) }
         }
         if head.offset >= progressDue {
             progressDue = head.offset + Limits.progressOperations / 2
-            for (id, waiter) in waiters where head.offset > waiter.after + Limits.progressOperations / 2 {
-                resume(id, .operations([], through: head))
-            }
+            let late = waiters.filter { head.offset > $0.value.after + Limits.progressOperations / 2 }.keys
+            wakes += late.compactMap { wake($0, .operations([], through: head)) }
         }
+        return wakes
     }
 }

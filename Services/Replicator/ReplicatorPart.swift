@@ -21,6 +21,7 @@ public final class ReplicatorPart: ServicePart {
     private let authenticator: Authenticator
     private let logger: Logger
     private let hubs: OpenDatabases<DatabaseHub>
+    private let folder: String
     private let housekeeping: HousekeepingOptions
     private let sessions: SessionOptions
     private let admin: AdminCredential?
@@ -28,6 +29,7 @@ public final class ReplicatorPart: ServicePart {
     /// Tells this instance from others behind one address.
     let instance = String(UInt64.random(in: .min ... .max), radix: 36)
     private let rightsLook: Duration
+    private let expiries = ExpiryWatch(clock: .system)
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
@@ -48,6 +50,7 @@ public final class ReplicatorPart: ServicePart {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
+        self.folder = folder
         let (lost, continuation) = AsyncStream.makeStream(of: DatabaseHub.self)
         self.lost = lost
         hubs = OpenDatabases(logger: logger) { database in
@@ -72,6 +75,7 @@ public final class ReplicatorPart: ServicePart {
                 })
             try await jobs.run()
         }
+        mount.background("databases of before") { [self] in await foldKnown() }
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
@@ -84,9 +88,16 @@ public final class ReplicatorPart: ServicePart {
             }
         }
         mount.background("progress") { [self] in
+            var (before, trimmed) = ([UInt64](), [UInt64]())
             while true {
                 try await Task.sleep(for: Limits.progressInterval)
-                for hub in hubs.all { await hub.tellProgress() }
+                let heads = hubs.all.map { $0.tellProgress() }.sorted()
+                // A burst is over: what it has left free in between is the system's again.
+                if heads == before, heads != trimmed {
+                    FreeMemory.giveBack()
+                    trimmed = heads
+                }
+                before = heads
             }
         }
         if let admin {
@@ -105,8 +116,22 @@ public final class ReplicatorPart: ServicePart {
             do {
                 try await serve(channel, guest, logger)
             } catch {
-                logger.debug("a session ended", metadata: ["reason": "\(error)"])
+                logger.debug("a session did not begin", metadata: ["reason": "\(error)"])
             }
+        }
+    }
+
+    /// Opens what was folded here before, one after the other and beside the sessions, so that the first
+    /// peer after a restart does not wait for what was written meanwhile.
+    private func foldKnown() async {
+        do {
+            let known = FoldedBefore.databases(in: folder, of: try await log.databases())
+            for database in known.prefix(Limits.foldedAtStart) where !Task.isCancelled {
+                // What cannot be opened is in the log; its first peer tries again.
+                _ = try? await hubs(database)
+            }
+        } catch {
+            logger.warning("the databases of before are opened when their peers come: \(error)")
         }
     }
 
@@ -183,8 +208,12 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Closes every database.
+    /// Closes every database. The last sessions, whose connections are closed by now, end before.
     public func stop() async {
+        let deadline = ContinuousClock.now + Limits.drainTimeout
+        while await sessionCount > 0, ContinuousClock.now < deadline {
+            try? await Task.sleep(for: Limits.drainPause)
+        }
         for hub in await hubs.removeAll() { await hub.close() }
     }
 
@@ -225,23 +254,30 @@ public final class ReplicatorPart: ServicePart {
         return .ok
     }
 
+    /// Begins a session and returns: an open one has no task, neither here nor at the server, that waits
+    /// for its end.
     private func serve(_ channel: WebSocketChannel, _ guest: Guest, _ logger: Logger) async throws {
-        let identity = guest.identity
         var configuration = WebSocketConfiguration()
         configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
         configuration.keepAliveInterval = sessions.keepAlive
-        try await WebSocketConnection.run(over: channel, role: .server, configuration: configuration) {
-            connection in
-            let hub = try await self.hub(of: identity.databaseID)
+        let connection = try await WebSocketConnection.open(
+            over: channel, role: .server, configuration: configuration)
+        do {
+            let hub = try await self.hub(of: guest.identity.databaseID)
             guard let number = await hub.enter() else {
-                connection.close(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
-                return
+                return connection.finish(
+                    WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
             }
-            let reason = await self.converse(connection, hub, number, guest)
-            await hub.leave(number)
-            logger.debug("a session ended", metadata: ["reason": "\(reason)"])
-            if await hub.materializer.hasLostHistory { await self.retire(hub, of: identity.databaseID) }
+            await begin(connection, hub, number, guest, logger)
+        } catch {
+            connection.finish(.internalError)
+            throw error
         }
+    }
+
+    private func ended(_ number: UInt64, at hub: DatabaseHub) async {
+        await hub.leave(number)
+        if await hub.materializer.hasLostHistory { await retire(hub, of: hub.database) }
     }
 
     /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
@@ -262,25 +298,23 @@ public final class ReplicatorPart: ServicePart {
         await hub.close()
     }
 
-    private func converse(
-        _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ guest: Guest
-    ) async -> SyncError {
+    private func begin(
+        _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ guest: Guest,
+        _ logger: Logger
+    ) async {
         let identity = guest.identity
-        let expiry = SessionExpiry(clock: .system)
+        let expiry = SessionExpiry(expiries)
         let rights = SessionRights(identity)
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
             verify: { [self] token in try await verified(token, identity.databaseID) })
         let pump = SessionPump(store: store, logger: logger)
         expiry.begin(identity.expiresAtSeconds) { pump.deliver(.finish($0)) }
-        defer { expiry.cancel() }
         rights.follow { identity, access in
             expiry.set(identity.expiresAtSeconds)
             if let access { pump.deliver(.grantChanged(access)) }
         }
-        await hub.register(
-            number, rights, queue: { [weak pump] in pump?.unsentBytes ?? 0 }
-        ) { pump.deliver(.finish($0)) }
+        await hub.register(number, rights, queue: { pump.unsentBytes }) { pump.deliver(.finish($0)) }
         let kept = await hub.partial(of: identity.peerKey)
         // Revoked since its token was looked at: from here on the watch tells.
         if let refusal = authenticator.refusal(of: identity) {
@@ -288,7 +322,12 @@ public final class ReplicatorPart: ServicePart {
         }
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
-        return await pump.run(live(guest, hub, number, kept), over: connection)
+        pump.begin(live(guest, hub, number, kept), over: connection) { [self] reason in
+            expiry.cancel()
+            rights.unfollow()
+            logger.debug("a session ended", metadata: ["reason": "\(reason)"])
+            Task { await ended(number, at: hub) }
+        }
     }
 
     private func live(

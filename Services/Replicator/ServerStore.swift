@@ -43,23 +43,9 @@ package struct ServerStore: SessionStore {
 
     /// See `SessionStore`.
     package func perform(_ action: Action) async throws -> Event? {
-        // What an idle session waits in, for hours: apart, so that it does not hold the room of the others.
-        if case .awaitOperations(let offset) = action { return await followed(after: offset) }
-        return try await performOther(action)
-    }
-
-    @inline(never)
-    private func followed(after offset: UInt64) async -> Event? {
-        switch await hub.operations(after: offset, for: session) {
-        case .operations(let operations, let through)?: .operations(operations, through: through)
-        case .lagging(let head)?: .lagging(head)
-        case nil: nil
-        }
-    }
-
-    @inline(never)
-    private func performOther(_ action: Action) async throws -> Event? {
         switch action {
+        case .awaitOperations(let offset):
+            return Self.event(await hub.operations(after: offset, for: session))
         case .readFrontier(let hello):
             try await hub.verifyHistory()
             let registered = try await log.frontier(of: hello.actors.map(\.actor), in: database)
@@ -102,6 +88,20 @@ package struct ServerStore: SessionStore {
             return nil
         default:
             preconditionFailure("a server's session asks for nothing else")
+        }
+    }
+
+    /// See `SessionStore`: an idle session waits here for hours, and needs no task for it.
+    package func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
+        hub.follow(after: offset, for: session) { if let event = Self.event($0) { deliver(event) } }
+        return true
+    }
+
+    private static func event(_ answer: LiveStream.Answer?) -> Event? {
+        switch answer {
+        case .operations(let operations, let through)?: .operations(operations, through: through)
+        case .lagging(let head)?: .lagging(head)
+        case nil: nil
         }
     }
 

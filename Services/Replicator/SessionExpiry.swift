@@ -4,29 +4,22 @@ import Synchronization
 
 /// Ends a session when its token expires; a newer token puts the end off.
 ///
-/// `state` guards the task that waits; it is never held across a wait.
+/// `state` guards what the watch knows it by; it is never held across a wait.
 final class SessionExpiry: Sendable {
-    /// Where the time comes from.
-    struct Clock: Sendable {
-        /// Seconds since 1970.
-        let nowSeconds: @Sendable () -> Int64
-        /// Waits about this many seconds; may end early.
-        let sleep: @Sendable (Int64) async throws -> Void
+    private struct State {
+        /// What the watch knows the session by, while it runs.
+        var number: UInt64?
+        /// What ends the session, while it runs.
+        var end: ExpiryWatch.End?
     }
 
-    private let clock: Clock
+    private let watch: ExpiryWatch
     private let state = Mutex(State())
 
-    private struct State {
-        var task: Task<Void, Never>?
-        /// What ends the session, while it runs.
-        var end: (@Sendable (SyncError) -> Void)?
-    }
-
-    init(clock: Clock) { self.clock = clock }
+    init(_ watch: ExpiryWatch) { self.watch = watch }
 
     /// The session has begun; `end` is to end it.
-    func begin(_ expiresAtSeconds: Int64, end: @escaping @Sendable (SyncError) -> Void) {
+    func begin(_ expiresAtSeconds: Int64, end: @escaping ExpiryWatch.End) {
         state.withLock { $0.end = end }
         set(expiresAtSeconds)
     }
@@ -35,35 +28,82 @@ final class SessionExpiry: Sendable {
     func set(_ expiresAtSeconds: Int64) {
         state.withLock { state in
             guard let end = state.end else { return }
-            state.task?.cancel()
-            state.task = Task { [clock] in
-                do {
-                    // In steps, since an issuer may put the end further away than a sleep can be long.
-                    while true {
-                        let rest = expiresAtSeconds - clock.nowSeconds()
-                        guard rest > 0 else { break }
-                        try await clock.sleep(min(rest, Limits.longestExpirySleepSeconds))
-                    }
-                    try Task.checkCancellation()
-                    end(SyncError(.expired, "the access token has expired"))
-                } catch {
-                    // Another end was set, or the session is over.
-                }
-            }
+            if let number = state.number { watch.forget(number) }
+            state.number = watch.note(expiresAtSeconds, end)
         }
     }
 
     /// The session is over.
     func cancel() {
         state.withLock { state in
-            state.task?.cancel()
-            state.end = nil
+            if let number = state.number { watch.forget(number) }
+            state = State()
         }
     }
 }
 
-extension SessionExpiry.Clock {
+/// Watches over the ends of all sessions, with one task, while there are any: ten thousand tasks that sleep
+/// would cost more than the sessions.
+///
+/// `state` guards everything; nobody is told under it.
+final class ExpiryWatch: Sendable {
+    typealias End = @Sendable (SyncError) -> Void
+
+    /// Where the time comes from.
+    struct Clock: Sendable {
+        /// Seconds since 1970.
+        let nowSeconds: @Sendable () -> Int64
+        /// Waits about a second; may end early.
+        let pause: @Sendable () async -> Void
+    }
+
+    private struct State {
+        var last: UInt64 = 0
+        var ends: [UInt64: (atSeconds: Int64, end: End)] = [:]
+        var isWatching = false
+    }
+
+    private let clock: Clock
+    private let state = Mutex(State())
+
+    init(clock: Clock) { self.clock = clock }
+
+    /// Calls `end` once the time has come; the number is for `forget`.
+    func note(_ atSeconds: Int64, _ end: @escaping End) -> UInt64 {
+        let (number, begins) = state.withLock { state in
+            state.last += 1
+            state.ends[state.last] = (atSeconds, end)
+            defer { state.isWatching = true }
+            return (state.last, !state.isWatching)
+        }
+        if begins { Task { await watch() } }
+        return number
+    }
+
+    /// The time does not matter any more.
+    func forget(_ number: UInt64) { state.withLock { _ = $0.ends.removeValue(forKey: number) } }
+
+    private func watch() async {
+        while true {
+            let now = clock.nowSeconds()
+            let due = state.withLock { state -> [End]? in
+                guard !state.ends.isEmpty else {
+                    state.isWatching = false
+                    return nil
+                }
+                let due = state.ends.filter { $0.value.atSeconds <= now }
+                for number in due.keys { state.ends[number] = nil }
+                return due.values.map(\.end)
+            }
+            guard let due else { return }
+            for end in due { end(SyncError(.expired, "the access token has expired")) }
+            await clock.pause()
+        }
+    }
+}
+
+extension ExpiryWatch.Clock {
     /// The system's.
     static let system = Self(
-        nowSeconds: Authenticator.systemSeconds, sleep: { try await Task.sleep(for: .seconds($0)) })
+        nowSeconds: Authenticator.systemSeconds, pause: { try? await Task.sleep(for: .seconds(1)) })
 }

@@ -6,9 +6,9 @@ import Synchronization
 /// Who is at the other end of a session and what that may do: changes while the session runs, with a newer
 /// token or because a service says so.
 ///
-/// Invariants: database and peer key stay the same for the session's life, since actors are bound to the key.
-/// The session is told in the order of the changes. `state` guards the identity; it is never held across a
-/// wait.
+/// Invariants: database and peer key stay the same for the session's life, since actors are bound to the
+/// key. The session is told in the order of the changes. `state` guards the identity; it is never held
+/// across a wait.
 package final class SessionRights: Sendable {
     /// What an identity changes that takes the place of another: who it is now, and what may be read where
     /// the grant is another one.
@@ -33,6 +33,9 @@ package final class SessionRights: Sendable {
 
     /// Calls `tell` with each change from now on, before the next one can come; it must be quick.
     package func follow(_ tell: @escaping Change) { state.withLock { $0.tell = tell } }
+
+    /// Tells nobody any more.
+    func unfollow() { state.withLock { $0.tell = nil } }
 
     /// Goes on under a newer token of the same peer. One that was issued before the present one, or before a
     /// service's word, is not taken: it would undo that.

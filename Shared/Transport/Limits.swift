@@ -10,6 +10,11 @@ public enum Limits {
     /// The most bytes of frames that may wait to leave: credit bounds data, this bounds all else towards a
     /// side that asks and does not read. Room for the states of one read, each at the hard limit.
     public static let unsentBytes = 128 * 1_048_576
+    /// Messages that wait to be taken before the socket is read no further: enough that the next is there
+    /// when the one before is handled.
+    static let unreadMessages = 8
+    /// Their bytes.
+    static let unreadBytes = 524_288
     /// Above this many waiting bytes nothing large is read from the store for this side.
     public static let unsentPauseBytes = 8 * 1_048_576
     /// How long to wait before looking again whether the waiting bytes have left.

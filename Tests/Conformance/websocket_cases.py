@@ -186,7 +186,7 @@ def cases(greeting):
             is_alive(line)
         case(name, run)
 
-    _framing(answers, greeting)
+    _framing(case, answers, closes, greeting)
     _pings(ponged, answers, closes, small)
     for bits in range(1, 8):
         for opcode, payload in ((BINARY, small), (PING, b"x"), (CLOSE, b"\x03\xe8"), (PONG, b""), (TEXT, b"x")):
@@ -203,7 +203,7 @@ def cases(greeting):
     return found
 
 
-def _framing(answers, greeting):
+def _framing(case, answers, closes, greeting):
     for size in (125, 126, 127, 128, 65535, 65536, 65537, 1 << 20):
         answers(f"1 a message of {size} bytes", sending((BINARY, greeting(size))))
     for size, piece in ((200, 1), (65536, 997), (65536, 1024), (1 << 20, 4096)):
@@ -213,10 +213,23 @@ def _framing(answers, greeting):
                 line.send_bytes(data[place:place + piece])
         answers(f"1 a message of {size} bytes in writes of {piece}", chopped)
 
-    # Section 5.2 lets nobody write a length longer than need be; our decoder, SwiftNIO's, reads one as it stands.
-    for size, form in ((120, 2), (120, 8), (200, 8), (65535, 8)):
-        answers(f"1 a message of {size} bytes, its length written in {form}, as it stands",
-                sending((BINARY, greeting(size), {"length_bytes": form})))
+    # Section 5.2: the minimal number of bytes MUST be used.
+    for size, form in ((0, 2), (5, 2), (120, 2), (125, 8), (126, 8), (200, 8), (65535, 8)):
+        closes(f"1 a message of {size} bytes, its length written in {form}",
+               sending((BINARY, greeting(size) if size > 100 else bytes(size), {"length_bytes": form})), 1002)
+    for kind, opcode in (("ping", PING), ("pong", PONG), ("close", CLOSE)):
+        closes(f"1 a {kind} of 2 bytes, its length written in 2",
+               sending((opcode, struct.pack("!H", 1000), {"length_bytes": 2})), 1002)
+
+    def late(line):
+        """The header comes byte by byte, behind a frame that is sound."""
+        line.send(PING, b"before")
+        for byte in frame(PING, b"x", mask=line.mask(), length_bytes=8):
+            line.send_bytes(bytes([byte]))
+        equal(line.next(PONG)[1], b"before")
+        equal(line.closing(), 1002, "the close code")
+
+    case("1 a length longer than need be, byte by byte", late)
 
 
 def _pings(ponged, answers, closes, small):

@@ -214,6 +214,34 @@ struct GroupsUnderWayTests {
         }
     }
 
+    @Test(
+        "more actors than are remembered, two groups under way: all are forgotten, and compared by the server"
+    )
+    func forgottenActors() async throws {
+        try await Self.use { writer, log, _ in
+            let each = UInt64(PostgresLimits.knownActors) / 2 + 1
+            let parts = [UInt64(1_000_000), 2_000_000].map { start in
+                (start..<start + each).map { record($0, 1) }
+            }
+            let begun = try parts.map { writer.begin([try AppendCall($0, database: "db")]) }
+            #expect(begun.map(\.sent) == [[1], [1 + each]], "they were not sent: this shows nothing")
+            #expect(try Self.outcomes(writer.finish(begun[0]))[0].last == .appended(offset: 1 + each))
+            // Forgotten, with all others, behind a group under way: the server compares what comes.
+            let known = writer.begin([try Self.call(record(1_000_000, 2))])
+            let unread = writer.begin([try Self.call(record(2_000_000, 2))])
+            #expect(known.sent.isEmpty && unread.sent.isEmpty)
+            #expect(try Self.outcomes(writer.finish(begun[1]))[0].last == .appended(offset: 1 + 2 * each))
+            #expect(try Self.outcomes(writer.finish(known)) == [Self.appended(2 + 2 * each)])
+            #expect(try Self.outcomes(writer.finish(unread)) == [Self.appended(3 + 2 * each)])
+            let next = writer.begin([try Self.call(record(2_000_000, 3), record(1, 2))])
+            #expect(next.sent == [3 + 2 * each], "it was not sent: it forgets everything, or asks each time")
+            #expect(try Self.outcomes(writer.finish(next)) == [Self.appended(4 + 2 * each, 5 + 2 * each)])
+            let actors = [ActorID(1_000_000), ActorID(2_000_000), ActorID(2_000_000 + each - 1)]
+            let frontier = try await log.frontier(of: actors, in: "db")
+            #expect(actors.map { frontier[$0]?.sequence } == [2, 3, 1])
+        }
+    }
+
     @Test("of a group of several databases that part waits its turn which somebody else has overtaken")
     func severalDatabases() async throws {
         try await Self.use { writer, log, _ in

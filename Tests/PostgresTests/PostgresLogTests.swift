@@ -110,6 +110,50 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("an append whose notification was lost is found by looking", .timeLimit(.minutes(2)))
+    func lostNotification() async throws {
+        try await TestDatabase.use { url in
+            var options = PostgresOperationLog.Options()
+            options.pollInterval = .milliseconds(50)
+            let reader = try PostgresOperationLog(url: url, options: options)
+            try await reader.createDatabase("db")
+            // A process that dies between its commit and its notice.
+            let writer = PostgresLogWriter(url: url, logger: quiet)
+            var seen = 0
+            for await _ in reader.changes(in: "db") {
+                seen = try await readThroughFailures(reader).count
+                guard seen < 3 else { break }
+                let call = try AppendCall([record(1, UInt64(seen) + 1)], database: "db")
+                guard case .committed = writer.finish(writer.begin([call])).0 else { break }
+            }
+            #expect(seen == 3)
+            writer.close()
+            await reader.close()
+        }
+    }
+
+    @Test("each database's operations are a partition of their own")
+    func partitions() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            for name in ["a", "b"] {
+                try await log.createDatabase(name)
+                _ = try await log.append([record(1, 1), record(1, 2)], to: name)
+            }
+            let rows = try Connection(url: url).query(
+                """
+                SELECT tableoid::regclass::text, count(*) FROM mimeo_log.operations
+                GROUP BY tableoid ORDER BY 1
+                """)
+            #expect((0..<rows.count).map { rows.int8($0, 1) } == [2, 2])
+            #expect(
+                (0..<rows.count).map { rows.text($0, 0) } == [
+                    "mimeo_log.operations_1", "mimeo_log.operations_2",
+                ])
+            await log.close()
+        }
+    }
+
     @Test("a connection that the server has ended says so at the first look for notifications")
     func lastWords() async throws {
         try await TestDatabase.use { url in

@@ -163,6 +163,70 @@ struct UnsettledTests {
         }
     }
 
+    /// An operation that alone is as much as may wait.
+    private static func large(_ actor: UInt64, _ sequence: UInt64) -> AppendRequest {
+        let touches = (0..<UInt64(PostgresLimits.unsettledEntries)).map { Touch(rawValue: $0) }
+        return AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: touches)
+    }
+
+    @Test("a writer settles from memory what the operations' rows say")
+    func fromMemory() async throws {
+        try await Self.use { log, _, tables in
+            try await Self.append(1...2, of: 1, to: log)
+            let requests = [UInt64(7), 9, 7, 8].enumerated().map { number, touch in
+                AppendRequest(
+                    record: record(UInt64(number % 3) + 2, UInt64(number / 3) + 1).record,
+                    authorKey: "key \(number % 3)", touches: [Touch(rawValue: 1 << 40 | touch)])
+            }
+            #expect(try await log.append(requests, to: "db").last == .appended(offset: 6))
+            _ = try await log.append([Self.large(1, 3)], to: "db")
+            let before = try tables.query("SELECT settled FROM mimeo_log.databases").int8(0, 0)
+            #expect(before == 1, "nothing waits: this shows nothing")
+            try await Self.append(4...4, of: 1, to: log)
+            let after = try tables.query("SELECT settled, head FROM mimeo_log.databases")
+            #expect([after.int8(0, 0), after.int8(0, 1)] == [7, 8])
+            let differences = try tables.query(
+                """
+                WITH settled AS (
+                    SELECT o.* FROM mimeo_log.operations o
+                    JOIN mimeo_log.databases d ON d.number = o.database AND o."offset" <= d.settled
+                ), lasts AS (
+                    SELECT DISTINCT ON (s.actor) s.actor, s.sequence, s."timestamp", s.content
+                    FROM settled s ORDER BY s.actor, s."offset" DESC
+                ), touches AS (
+                    SELECT t.touch, max(s."offset") FROM settled s, unnest(s.touches) AS t (touch) GROUP BY 1
+                ), stored AS (
+                    SELECT a.actor, a.sequence, a."timestamp", a.hash FROM mimeo_log.actors a
+                ), touched AS (SELECT t.touch, t."offset" FROM mimeo_log.touched t)
+                SELECT (SELECT count(*) FROM (TABLE lasts EXCEPT TABLE stored) AS x),
+                    (SELECT count(*) FROM (TABLE stored EXCEPT TABLE lasts) AS x),
+                    (SELECT count(*) FROM (TABLE touches EXCEPT TABLE touched) AS x),
+                    (SELECT count(*) FROM (TABLE touched EXCEPT TABLE touches) AS x)
+                """)
+            #expect((0..<4).map { differences.int8(0, $0) } == [0, 0, 0, 0])
+            let keys = try tables.query(
+                "SELECT string_agg(a.actor || ' ' || a.key, ', ' ORDER BY a.actor) FROM mimeo_log.actors a")
+            #expect(keys.text(0, 0) == "1 key, 2 key 0, 3 key 1, 4 key 2")
+        }
+    }
+
+    @Test("a writer that others have overtaken settles nothing from memory")
+    func fromMemoryBehindOthers() async throws {
+        try await Self.use { log, other, tables in
+            try await Self.append(1...2, of: 1, to: log)
+            _ = try await log.append([Self.large(1, 3)], to: "db")
+            let touch = Touch(rawValue: 5)
+            try await Self.append(1...2, of: 2, to: other, touch: touch)
+            try await Self.append(4...4, of: 1, to: log)
+            // Settles, and changes nothing.
+            #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: 4)])
+            let row = try tables.query("SELECT \"offset\" FROM mimeo_log.touched WHERE touch = 5")
+            #expect(row.int8(0, 0) == 5)
+            #expect(try tables.query("SELECT settled FROM mimeo_log.databases").int8(0, 0) == 6)
+            #expect(try await log.frontier(of: [ActorID(2)], in: "db")[ActorID(2)]?.sequence == 2)
+        }
+    }
+
     @Test("an actor that is new while others wait is registered to its key, by whomever it is settled")
     func newActors() async throws {
         try await Self.use { log, other, tables in

@@ -47,4 +47,34 @@ struct ResultRowTests {
             }
         }
     }
+
+    @Test(
+        "rows that are kept together stay what they are, also when others are let go",
+        arguments: [false, true])
+    func together(isIndexed: Bool) throws {
+        // From a few bytes to more than what is allocated at once.
+        let lengths = (0..<120).map { $0 * $0 * 7 % 5_003 } + [20_000, 3, 40_000, 0, 16_384]
+        try withPeer { replica, _ in
+            try replica.insert(0..<lengths.count) { number in
+                [
+                    "a": .int(Int64(number)),
+                    "t": .string(String(repeating: "\(number % 10)", count: lengths[number])),
+                ]
+            }
+            if isIndexed { try replica.createIndex("a", on: "a") }
+            var rows = try kept(replica, "SELECT * FROM c WHERE a >= 0 ORDER BY a").map { Optional($0) }
+            #expect(rows.count == lengths.count)
+            for number in rows.indices where number % 3 > 0 { rows[number] = nil }
+            try replica.execute("DELETE FROM c")
+            for number in rows.indices where number % 3 == 0 {
+                let row = try #require(rows[number])
+                #expect(try row.field("_id") == .int(Int64(number)))
+                #expect(try row.field("a") == .int(Int64(number)))
+                #expect(
+                    try row.field("t") == .string(String(repeating: "\(number % 10)", count: lengths[number]))
+                )
+                #expect(row.withDocument { id, _ in id.count > 0 } == true)
+            }
+        }
+    }
 }

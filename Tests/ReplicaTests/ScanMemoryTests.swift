@@ -48,12 +48,20 @@ struct ScanMemoryTests {
     func refused(_ statement: String) throws {
         try withPeer { replica, _ in
             try replica.insert(0..<100) { ["a": .int(Int64($0))] }
-            var narrow = ExecutionOptions()
-            narrow.materializedRows = 32
-            let error = #expect(throws: DQLError.self) {
-                try replica.read { try PreparedStatement(statement).rows(in: $0, options: narrow) }
+            var few = ExecutionOptions()
+            few.materializedRows = 32
+            var small = ExecutionOptions()
+            small.materializedBytes = 1_000
+            for narrow in [few, small] {
+                let error = #expect(throws: DQLError.self) {
+                    try replica.read { try PreparedStatement(statement).rows(in: $0, options: narrow) }
+                }
+                #expect(error?.code.rawValue == "DQL-0405")
+                #expect(error?.message.contains("have to be held in memory") == true)
+                // The store is what it was: the next statement has its answer.
+                #expect(try replica.rows("SELECT COUNT(*) AS n FROM c") == [#"{"n":100}"#])
+                #expect(try replica.rows(statement).count == 100)
             }
-            #expect(error?.code.rawValue == "DQL-0405")
         }
     }
 }

@@ -191,13 +191,14 @@ struct ChangingRightsTests {
     func expiry() async throws {
         let now = Mutex<Int64>(0)
         let looks = Mutex(0)
-        let clock = SessionExpiry.Clock(
+        let clock = ExpiryWatch.Clock(
             nowSeconds: {
                 looks.withLock { $0 += 1 }
                 return now.withLock { $0 }
-            }, sleep: { _ in try await Task.sleep(for: .milliseconds(1)) })
+            }, pause: { try? await Task.sleep(for: .milliseconds(1)) })
+        let watch = ExpiryWatch(clock: clock)
         func expiry(_ end: Int64, _ ends: Ends) -> SessionExpiry {
-            let expiry = SessionExpiry(clock: clock)
+            let expiry = SessionExpiry(watch)
             expiry.begin(end) { ends.add($0.code) }
             return expiry
         }

@@ -310,7 +310,7 @@ private actor StreamBox {
     func wait(_ session: UInt64, following numbers: Set<UInt64>) async -> LiveStream.Answer? {
         following[session] = numbers
         return await withCheckedContinuation { continuation in
-            stream.park(session, after: 0, shares: true, continuation)
+            stream.park(session, after: 0, shares: true) { continuation.resume(returning: $0) }
             waiting += 1
         }
     }
@@ -319,8 +319,8 @@ private actor StreamBox {
 
     func append(_ operation: LiveStream.Concerned, waking sessions: Set<UInt64>) {
         waiting -= sessions.count
-        stream.append([operation], waking: sessions) { following[$0] }
+        for wake in stream.append([operation], waking: sessions, following: { following[$0] }) { wake() }
     }
 
-    func tellProgress() { stream.tellProgress() }
+    func tellProgress() { for wake in stream.tellProgress() { wake() } }
 }

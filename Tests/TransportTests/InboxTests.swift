@@ -1,5 +1,6 @@
 import CRDT
 import Sync
+import Synchronization
 import Testing
 
 @testable import Transport
@@ -11,14 +12,9 @@ struct InboxTests {
     }
 
     /// What the session is told of all that waits, item by item.
-    private func told(_ inbox: Inbox) async -> [[Event]] {
-        inbox.put(.finish(SyncError(.goingAway, "the end")))
-        var events: [[Event]] = []
-        for await item in inbox.items {
-            let next = inbox.events(of: item)
-            if case .finish? = next.first { break }
-            events.append(next)
-        }
+    private func told(_ inbox: Inbox) -> [[Event]] {
+        var (inbox, events) = (inbox, [[Event]]())
+        while let item = inbox.next() { events.append(item.events) }
         return events
     }
 
@@ -31,37 +27,37 @@ struct InboxTests {
     }
 
     @Test("100,000 own commits of two actors wait as one item, and each actor is told once")
-    func ownCommits() async {
-        let inbox = Inbox()
+    func ownCommits() {
+        var inbox = Inbox()
         for number in 0..<100_000 as Range<UInt64> {
             inbox.put(.ownOperationAdded(ActorID(number < 70_000 ? 1 : 2)))
         }
-        let told = await told(inbox)
+        let told = told(inbox)
         #expect(told.count == 1)
         #expect(actors(told.first ?? []) == [ActorID(1), ActorID(2)])
     }
 
     @Test("evictions by the million wait as one item of bounded size, each document once")
-    func evictions() async throws {
-        let inbox = Inbox()
+    func evictions() throws {
+        var inbox = Inbox()
         let keys = try (0..<1_000).map(key)
         for _ in 0..<1_000 { inbox.put(.wanted(keys)) }
-        #expect(wanted(await told(inbox).flatMap { $0 }) == keys)
-        let many = Inbox()
+        #expect(wanted(told(inbox).flatMap { $0 }) == keys)
+        var many = Inbox()
         for start in stride(from: 0, to: Transport.Limits.wantedDocuments + 5_000, by: 1_000) {
             many.put(.wanted(try (start..<start + 1_000).map(key)))
         }
-        #expect(wanted(await told(many).flatMap { $0 }).count == Transport.Limits.wantedDocuments)
+        #expect(wanted(told(many).flatMap { $0 }).count == Transport.Limits.wantedDocuments)
     }
 
     @Test("a write is told before what is wanted, though that waited first")
-    func order() async throws {
-        let inbox = Inbox()
+    func order() throws {
+        var inbox = Inbox()
         inbox.put(.wanted([try key(1)]))
         inbox.put(.stored)
         inbox.put(.ownOperationAdded(ActorID(1)))
         inbox.put(.wanted([try key(2)]))
-        let told = await told(inbox)
+        let told = told(inbox)
         #expect(told.count == 2)
         let first = try #require(told.first)
         #expect(first.count == 2)
@@ -70,37 +66,39 @@ struct InboxTests {
     }
 
     @Test("several actors' commits are told in the order of the writes, whatever their numbers are")
-    func actorsInOrder() async {
-        let inbox = Inbox()
+    func actorsInOrder() {
+        var inbox = Inbox()
         for number in [9, 3, 9, 7, 3, 1] as [UInt64] { inbox.put(.ownOperationAdded(ActorID(number))) }
-        let told = await told(inbox)
+        let told = told(inbox)
         #expect(told.map(actors) == [[9, 3, 7, 1].map { ActorID($0) }])
     }
 
     @Test("what comes after an item was told waits anew")
-    func anew() async {
-        let inbox = Inbox()
+    func anew() {
+        var inbox = Inbox()
         inbox.put(.ownOperationAdded(ActorID(1)))
-        var items = inbox.items.makeAsyncIterator()
-        let first = await items.next()
-        #expect(first.map { actors(inbox.events(of: $0)) } == [ActorID(1)])
+        let first = inbox.next()
+        #expect(first.map { actors($0.events) } == [ActorID(1)])
+        #expect(inbox.isEmpty)
         inbox.put(.ownOperationAdded(ActorID(1)))
-        let second = await items.next()
-        #expect(second.map { actors(inbox.events(of: $0)) } == [ActorID(1)])
+        let second = inbox.next()
+        #expect(second.map { actors($0.events) } == [ActorID(1)])
     }
 
-    @Test("a reader waits until its frame was handled, and is let go at the end")
-    func frames() async {
-        let inbox = Inbox()
-        let reader = Task {
-            await inbox.put(frame: [1])
-            await inbox.put(frame: [2])
+    @Test("frames wait one by one among the others, in order, and each says when it was handled")
+    func frames() {
+        var inbox = Inbox()
+        let handled = Mutex<[Int]>([])
+        for number in 0..<100 {
+            inbox.put(frame: [UInt8(number)]) { handled.withLock { $0.append(number) } }
+            if number % 3 == 0 { inbox.put(.stored) }
+            // It is never empty, so what was taken goes bit by bit.
+            if number % 2 == 1 { inbox.next()?.handled?() }
         }
-        var items = inbox.items.makeAsyncIterator()
-        let first = await items.next()
-        first?.release()
-        // The second is never handled.
-        inbox.close()
-        await reader.value
+        while let item = inbox.next() {
+            #expect(item.events.count == 1)
+            item.handled?()
+        }
+        #expect(handled.withLock { $0 } == Array(0..<100))
     }
 }

@@ -129,6 +129,46 @@ struct SessionPumpTests {
         #expect(reason.code == SyncErrorCode.unavailable.rawValue)
     }
 
+    /// A store that is followed without a task; says when it is asked for what comes behind an offset.
+    private final class FollowedStore: SessionStore {
+        let asked: AsyncStream<@Sendable (Event) -> Void>
+        private let asking: AsyncStream<@Sendable (Event) -> Void>.Continuation
+        private let greeting = LargeStore()
+
+        init() { (asked, asking) = AsyncStream.makeStream(of: (@Sendable (Event) -> Void).self) }
+
+        func perform(_ action: Action) async throws -> Event? { try await greeting.perform(action) }
+
+        func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
+            asking.yield(deliver)
+            return true
+        }
+    }
+
+    @Test("an event of the live stream is handled where it is told, and behind those that came before it")
+    func followed() async throws {
+        let connection = MemoryConnection()
+        connection.arrive(hello)
+        let store = FollowedStore()
+        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        var asked = store.asked.makeAsyncIterator()
+        // Told over and over, from other threads than the one that runs the session: it asks anew each time.
+        for _ in 0..<1_000 {
+            let tell = try #require(await asked.next())
+            tell(.lagging(try position(7)))
+        }
+        connection.end()
+        #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
+        // One that is told when it is over hears nothing.
+        let last = try #require(await asked.next())
+        last(.lagging(try position(8)))
+    }
+
+    private func position(_ offset: UInt64) throws -> LogPosition {
+        let log = try #require(LogID(bytes: [UInt8](repeating: 1, count: LogID.byteCount)))
+        return LogPosition(logID: log, offset: offset, hash: 0)
+    }
+
     @Test("a session that is cancelled says that it goes away")
     func cancelled() async throws {
         let connection = MemoryConnection()

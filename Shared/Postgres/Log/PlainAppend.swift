@@ -33,6 +33,13 @@ struct PlainAppend {
     /// The last operation of each actor.
     var lasts: some Sequence<PreparedOperation> { runs.lazy.map { operations[$0.last] } }
 
+    /// What the operations touched, each with the offset of its operation, behind this head.
+    func forEachTouch(behind head: UInt64, _ body: (Touch, UInt64) -> Void) {
+        for (place, operation) in operations.enumerated() {
+            for touch in operation.touches { body(touch, head + UInt64(place) + 1) }
+        }
+    }
+
     /// Nil when `mimeo_log.append` has to decide.
     init?(_ operations: [PreparedOperation]) {
         self.operations = operations
@@ -144,6 +151,7 @@ struct PlainAppend {
         SELECT home.number, $2, $6, $7, $8, $3, $9, $10, $11 FROM home
         """
 
+    /// Sets in the select list go row by row; each one in FROM would be stored as a whole first.
     private static let many = """
         WITH home AS (
             UPDATE mimeo_log.databases d SET head = $2, hash = $3
@@ -151,10 +159,14 @@ struct PlainAppend {
         )
         INSERT INTO mimeo_log.operations
             (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches)
-        SELECT home.number, $4 + o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
+        SELECT o.number, o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
             $12[o.first : o.last]
-        FROM home, unnest($6, $7, $8, $9, $10, $11, $13, $14) WITH ORDINALITY
-            AS o (actor, sequence, stamp, hash, bytes, content, first, last, place)
+        FROM (
+            SELECT home.number, generate_series($4 + 1, $2) AS place, unnest($6) AS actor,
+                unnest($7) AS sequence, unnest($8) AS stamp, unnest($9) AS hash, unnest($10) AS bytes,
+                unnest($11) AS content, unnest($13) AS first, unnest($14) AS last
+            FROM home
+        ) AS o
         """
 
     /// The row of an actor's first operation has its key, for whoever settles it.
@@ -170,10 +182,14 @@ struct PlainAppend {
         )
         INSERT INTO mimeo_log.operations
             (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches, key)
-        SELECT home.number, $4 + o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
+        SELECT o.number, o.place, o.actor, o.sequence, o.stamp, o.hash, o.bytes, o.content,
             $12[o.first : o.last], o.key
-        FROM home, unnest($6, $7, $8, $9, $10, $11, $13, $14, $15) WITH ORDINALITY
-            AS o (actor, sequence, stamp, hash, bytes, content, first, last, key, place)
+        FROM (
+            SELECT home.number, generate_series($4 + 1, $2) AS place, unnest($6) AS actor,
+                unnest($7) AS sequence, unnest($8) AS stamp, unnest($9) AS hash, unnest($10) AS bytes,
+                unnest($11) AS content, unnest($13) AS first, unnest($14) AS last, unnest($15) AS key
+            FROM home
+        ) AS o
         """
 
     /// A step of each of them, for a connection to prepare: behind another group only what is prepared is

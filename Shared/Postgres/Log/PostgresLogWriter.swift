@@ -57,7 +57,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 let plain = PlainAppend(part.operations),
                 let following = plain.following(knowledge, unsure: unsure)
             else { return group }
-            if knowledge.isFull { steps.append(Self.settling(knowledge.number)) }
+            if knowledge.isFull { steps.append(knowledge.settling) }
             steps.append(following.step)
             sent.append((plain, following, knowledge.isFull))
         }
@@ -171,10 +171,6 @@ final class PostgresLogWriter: @unchecked Sendable {
         return rest
     }
 
-    private static func settling(_ database: Int64) -> Connection.Step {
-        Connection.Step("SELECT 1::int8 FROM mimeo_log.settle($1)", [.int8(database)])
-    }
-
     /// An error of a commit as the log's.
     private func failure(_ error: any Error) -> OperationLogError {
         known = [:]
@@ -258,7 +254,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 logger.notice(
                     "the log was put back or moved: the actors that services have leased are retired")
             }
-            try connection.prepare(PlainAppend.kinds + [Self.settling(0)])
+            try connection.prepare(PlainAppend.kinds + [WriterKnowledge.settlingKind])
             if hasLostAnswer {
                 regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
                 hasLostAnswer = false

@@ -12,6 +12,15 @@ struct WriterKnowledge {
     private struct Standing {
         let sequence: UInt64
         let authorKey: String
+        let timestamp: Timestamp
+        let contentHash: UInt64
+
+        init(_ last: PreparedOperation) {
+            sequence = last.record.sequence
+            authorKey = last.authorKey
+            timestamp = last.record.timestamp
+            contentHash = last.contentHash
+        }
     }
 
     /// The database's number in the tables.
@@ -25,6 +34,9 @@ struct WriterKnowledge {
     private(set) var isShared = false
     /// Operations, and what they touched, that wait to be settled.
     private var unsettled = 0
+    /// The same, folded: whose operations wait, and where what they touched was touched last.
+    private var unsettledActors: Set<ActorID> = []
+    private var unsettledTouches: [Touch: UInt64] = [:]
     private var actors: [ActorID: Standing] = [:]
 
     /// What is known after a group that the server settled.
@@ -48,6 +60,8 @@ struct WriterKnowledge {
 
     /// Takes note of a group behind the head, up to this chain hash.
     mutating func take(_ plain: PlainAppend, hash: UInt64) {
+        plain.forEachTouch(behind: head) { unsettledTouches[$0] = $1 }
+        for last in plain.lasts { unsettledActors.insert(last.record.actor) }
         head += UInt64(plain.count)
         self.hash = hash
         unsettled += plain.entries
@@ -62,14 +76,67 @@ struct WriterKnowledge {
         isShared = true
     }
 
+    /// Brings the indexes up to the head by what is known of what waits, unless the head is another one by
+    /// then: the same as `mimeo_log.settle` would write, without reading the operations again.
+    var settling: Connection.Step {
+        let lasts = unsettledActors.compactMap { actor in actors[actor].map { (actor, $0) } }
+        return Connection.Step(
+            Self.settle,
+            [
+                .int8(number), .int8(Int64(bitPattern: head)), .int8(Int64(bitPattern: hash)),
+                .int8Array(lasts.map { Int64(bitPattern: $0.0.rawValue) }),
+                .textArray(lasts.map(\.1.authorKey)),
+                .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence) }),
+                .int8Array(lasts.map { Int64(bitPattern: $0.1.timestamp) }),
+                .int8Array(lasts.map { Int64(bitPattern: $0.1.contentHash) }),
+                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.key.rawValue) }),
+                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.value) }),
+            ])
+    }
+
+    /// A step like `settling`, for a connection to prepare.
+    static var settlingKind: Connection.Step {
+        let (number, numbers) = (Parameter.int8(0), Parameter.int8Array([]))
+        return Connection.Step(
+            settle,
+            [
+                number, number, number, numbers, .textArray([]), numbers, numbers, numbers, numbers, numbers,
+            ])
+    }
+
+    /// Answers rows, unlike an append, of which the writer counts what it has written.
+    private static let settle = """
+        WITH home AS (
+            UPDATE mimeo_log.databases d SET settled = d.head
+            WHERE d.number = $1 AND d.head = $2 AND d.hash = $3 RETURNING d.number
+        ), standing AS (
+            INSERT INTO mimeo_log.actors
+            SELECT w.number, w.actor, w.key, w.last, w.stamp, w.content
+            FROM (
+                SELECT home.number, unnest($4) AS actor, unnest($5) AS key, unnest($6) AS last,
+                    unnest($7) AS stamp, unnest($8) AS content
+                FROM home
+            ) AS w
+            ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
+                "timestamp" = excluded."timestamp", hash = excluded.hash
+        ), touching AS (
+            INSERT INTO mimeo_log.touched
+            SELECT t.number, t.touch, t.place
+            FROM (SELECT home.number, unnest($9) AS touch, unnest($10) AS place FROM home) AS t
+            ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset"
+        )
+        SELECT number FROM home
+        """
+
     /// Takes note that everything is settled.
-    mutating func settle() { unsettled = 0 }
+    mutating func settle() {
+        unsettled = 0
+        unsettledActors = []
+        unsettledTouches.removeAll(keepingCapacity: true)
+    }
 
     private mutating func add(_ plain: PlainAppend) {
-        for last in plain.lasts {
-            actors[last.record.actor] = Standing(
-                sequence: last.record.sequence, authorKey: last.authorKey)
-        }
+        for last in plain.lasts { actors[last.record.actor] = Standing(last) }
     }
 
     /// Whether more is known than should be kept.

@@ -107,8 +107,8 @@ public struct ServiceMount {
     ///   - authorize: runs before the upgrade; what it returns is handed to `handle`, what it throws is
     ///     answered with its status as for any route.
     ///   - answerHeaders: what the answer to the upgrade tells this connection.
-    ///   - handle: runs the connection, to its end: `WebSocketConnection.run(over: channel, role: .server) {
-    ///     … }`.
+    ///   - handle: runs the connection to its end, `WebSocketConnection.run(over: channel, role: .server)
+    ///     { … }`, or begins to and returns; it sees to it that the channel is closed.
     public mutating func webSocket<Context: Sendable>(
         _ path: String, subprotocols: [String] = [],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Context,

@@ -57,7 +57,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     /// Everything that is open now, without waiting for what is being opened.
     public var all: [Opened] { table.withLock { Array($0.opened.values) } }
 
-    /// Empties the table and hands out what was in it, to be closed; waits for what is being opened.
+    /// Empties the table and hands out what was in it, to be closed. What is being opened is cancelled,
+    /// and waited for.
     public func removeAll() async -> [Opened] {
         let openings = table.withLock { table in
             defer { table = Table() }
@@ -65,6 +66,7 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         }
         var opened: [Opened] = []
         for opening in openings {
+            opening.cancel()
             if let value = try? await opening.value { opened.append(value) }
         }
         return opened

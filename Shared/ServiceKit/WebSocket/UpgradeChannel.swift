@@ -70,9 +70,13 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                     guard case .success(let accepted)? = decision.value else {
                         preconditionFailure("an upgrade without a decision")
                     }
-                    try channel.pipeline.syncOperations.addHandler(WebSocketQuiesceHandler())
-                    return .webSocket(
-                        try NIOAsyncChannel(wrappingChannelSynchronously: channel), accepted.handler)
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(WebSocketQuiesceHandler())
+                    let decoder = try pipeline.handler(
+                        type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
+                    try pipeline.addHandler(
+                        HeldBytesHandler(), name: HeldBytesHandler.name, position: .before(decoder))
+                    return .webSocket(channel, accepted.handler)
                 }
             })
         let encoder = HTTPResponseEncoder()
@@ -153,9 +157,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         case .webSocket(let channel, let handler):
             let open = Meter(label: "websocket_connections")
             open.increment()
+            channel.closeFuture.whenComplete { _ in open.decrement() }
             await handler(channel, logger)
-            open.decrement()
-            channel.channel.close(promise: nil)
         }
     }
 

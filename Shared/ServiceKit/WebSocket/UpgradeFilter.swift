@@ -101,3 +101,37 @@ final class WebSocketQuiesceHandler: ChannelInboundHandler {
         }
     }
 }
+
+/// Holds back what arrives on a WebSocket, before it is decoded, until whoever runs it has put its handlers
+/// into the pipeline, and takes this one out.
+final class HeldBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = Any
+    typealias OutboundIn = Any
+
+    /// What `WebSocketConnection` of Transport knows it by.
+    static let name = "mimeo.held-bytes"
+
+    private var held: [NIOAny] = []
+    private var isInputClosed = false
+
+    func read(context: ChannelHandlerContext) {}
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { held.append(data) }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event as? ChannelEvent == .inputClosed else {
+            return context.fireUserInboundEventTriggered(event)
+        }
+        isInputClosed = true
+    }
+
+    func removeHandler(context: ChannelHandlerContext, removalToken: ChannelHandlerContext.RemovalToken) {
+        for bytes in held { context.fireChannelRead(bytes) }
+        if !held.isEmpty { context.fireChannelReadComplete() }
+        held = []
+        // It comes once only.
+        if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+        context.read()
+        context.leavePipeline(removalToken: removalToken)
+    }
+}

@@ -4,8 +4,8 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// An upgraded connection: raw frames, for `WebSocketConnection.run(over:role:)` of Transport.
-public typealias WebSocketChannel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+/// An upgraded connection: raw frames, for `WebSocketConnection.run(over:role:)` or `open` of Transport.
+public typealias WebSocketChannel = any Channel
 
 /// The request that asks for an upgrade.
 public struct WebSocketRequest: Sendable {

@@ -1,6 +1,5 @@
 import CRDT
 import Sync
-import Synchronization
 
 /// The events that wait for a session.
 ///
@@ -13,32 +12,33 @@ import Synchronization
 ///
 /// What is put together is told at the place of the first: writes before what is wanted, since a document
 /// may be asked for only when the server has what was written before.
-final class Inbox: Sendable {
-    /// What waits.
-    enum Item: Sendable {
-        /// An event, and who is resumed when the session has handled it: the socket's reader.
-        case event(Event, handled: CheckedContinuation<Void, Never>?)
-        /// Something of the store's own commits.
-        case commits
+struct Inbox {
+    /// What waits: its events, and who is told when the session has handled them (the socket's reader).
+    struct Item {
+        var events: [Event]
+        var handled: (@Sendable () -> Void)?
+        /// Whether its events are what `commits` holds by then.
+        fileprivate var isCommits = false
     }
 
     private struct Commits {
-        var isWaiting = false
         /// Each once, in the order in which they began to write: what a later one wrote may rest on that.
         var actors: [ActorID] = []
         var wanted: [DocumentKey] = []
         var isWanted: Set<DocumentKey> = []
     }
 
-    /// The items in order.
-    let items: AsyncStream<Item>
-    private let input: AsyncStream<Item>.Continuation
-    private let commits = Mutex(Commits())
+    private var items: [Item] = []
+    /// What waits begins here.
+    private var first = 0
+    /// Nil while no item of them waits.
+    private var commits: Commits?
 
-    init() { (items, input) = AsyncStream.makeStream(of: Item.self) }
+    /// Whether nothing waits.
+    var isEmpty: Bool { first == items.count }
 
     /// Puts an event behind those that wait.
-    func put(_ event: Event) {
+    mutating func put(_ event: Event) {
         switch event {
         case .ownOperationAdded(let actor):
             note { if !$0.actors.contains(actor) { $0.actors.append(actor) } }
@@ -48,52 +48,45 @@ final class Inbox: Sendable {
                     if commits.isWanted.insert(key).inserted { commits.wanted.append(key) }
                 }
             }
-        default: input.yield(.event(event, handled: nil))
+        default: items.append(Item(events: [event]))
         }
     }
 
-    private func note<Ignored>(_ change: (inout Commits) -> Ignored) {
-        let isFirst = commits.withLock { commits in
-            _ = change(&commits)
-            defer { commits.isWaiting = true }
-            return !commits.isWaiting
-        }
-        if isFirst { input.yield(.commits) }
+    private mutating func note(_ change: (inout Commits) -> Void) {
+        var noted = commits ?? Commits()
+        if commits == nil { items.append(Item(events: [], isCommits: true)) }
+        commits = nil
+        change(&noted)
+        commits = noted
     }
 
-    /// Puts a frame behind the events that wait, and returns when it was handled, or never will be.
-    func put(frame: [UInt8]) async {
-        await withCheckedContinuation { handled in
-            let result = input.yield(.event(.frame(frame), handled: handled))
-            if case .terminated = result { handled.resume() }
-        }
+    /// Puts a frame behind the events that wait; `handled` is called when it was handled, or never will be.
+    mutating func put(frame: [UInt8], handled: @escaping @Sendable () -> Void) {
+        items.append(Item(events: [.frame(frame)], handled: handled))
     }
 
-    /// The events of an item, now: what is put from here on waits anew.
-    func events(of item: Item) -> [Event] {
-        guard case .commits = item else {
-            guard case .event(let event, _) = item else { return [] }
-            return [event]
+    /// Takes the next item, with its events as of now: what is put from here on waits anew.
+    mutating func next() -> Item? {
+        guard first < items.count else { return nil }
+        var item = items[first]
+        first += 1
+        if first == items.count {
+            // An idle session keeps no room for what came before.
+            items = []
+            first = 0
+        } else {
+            items[first - 1] = Item(events: [])
+            // What was taken is moved away when it is the larger part, so each item is moved once at most.
+            if first > items.count / 2 {
+                items.removeFirst(first)
+                first = 0
+            }
         }
-        let told = commits.withLock { commits in
-            defer { commits = Commits() }
-            return commits
+        if item.isCommits, let told = commits {
+            commits = nil
+            item.events = told.actors.map { .ownOperationAdded($0) }
+            if !told.wanted.isEmpty { item.events.append(.wanted(told.wanted)) }
         }
-        let added = told.actors.map { Event.ownOperationAdded($0) }
-        return told.wanted.isEmpty ? added : added + [.wanted(told.wanted)]
-    }
-
-    /// Takes nothing more, and lets go of everyone who still waits for an event to be handled.
-    func close() {
-        input.finish()
-        let items = items
-        Task.detached { for await item in items { item.release() } }
-    }
-}
-
-extension Inbox.Item {
-    /// The event was handled, or never will be.
-    func release() {
-        if case .event(_, let handled) = self { handled?.resume() }
+        return item
     }
 }

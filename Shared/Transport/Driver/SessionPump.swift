@@ -4,22 +4,52 @@ import Synchronization
 
 /// A session in a place of its own: it is large, and would lie in the frame of everything that waits for it.
 ///
-/// Safe although unchecked: only the pump that runs it touches it, one event at a time.
+/// Safe although unchecked: only whoever runs it, for the pump, touches it, one event at a time.
 public final class LiveSession: @unchecked Sendable {
     fileprivate var session: Session
+    /// So much of a message under way is kept at the store.
+    fileprivate var kept: Int
 
     /// A place for this session, which has not begun.
-    public init(_ session: Session) { self.session = session }
+    public init(_ session: Session) {
+        self.session = session
+        kept = session.partial?.count ?? 0
+    }
+
+    fileprivate var partialCount: Int { session.partial?.count ?? 0 }
 }
 
 /// Binds a session to a connection and a store, until either ends.
 ///
-/// Invariants: events reach the session one at a time; frames leave in the order the session gave them; the
-/// socket is read only after the frame before was handled. Frames waiting to leave are bounded by the
-/// session's credit, and `Limits.unsentBytes` ends a session whose other side asks and does not read:
-/// reading never waits for writing, so two full sockets cannot hold each other up.
+/// It has no task while nothing happens: who brings the first event that waits has a task begun that hands
+/// the session one event after the other until none is left. So an idle session costs what it knows, and
+/// an event of the live stream is handled where it is told (`SessionStore.follow`).
+///
+/// Invariants: events reach the session one at a time, in the order in which they were delivered; frames
+/// leave in the order the session gave them; the next frame is taken only after the one before was
+/// handled. Frames waiting to leave are bounded by the session's credit, and `Limits.unsentBytes` ends a
+/// session whose other side asks and does not read: reading never waits for writing, so two full sockets
+/// cannot hold each other up. When the end is told no action is under way any more. `state` guards who
+/// runs and what waits; it is held across nothing.
 public final class SessionPump: Sendable {
-    private let inbox = Inbox()
+    private struct Course {
+        let session: LiveSession
+        let line: any SessionLine
+        let whenEnded: @Sendable (SyncError) -> Void
+    }
+
+    private struct State {
+        var inbox = Inbox()
+        /// Nil before it has begun, and when it is over.
+        var course: Course?
+        var isOver = false
+        /// Whether somebody hands events to the session.
+        var isRunning = false
+        var performing: [(id: UInt64, task: Task<Void, Never>)] = []
+        var lastAction: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
     /// Bytes of frames that wait to leave.
     private let unsent = Atomic<Int>(0)
     private let store: any SessionStore
@@ -37,117 +67,188 @@ public final class SessionPump: Sendable {
         self.logger = logger
     }
 
-    /// Hands an event to the session from outside: a new subscription, an own commit, the wish to end.
-    public func deliver(_ event: Event) { inbox.put(event) }
+    /// Hands an event to the session from outside: a new subscription, an own commit, the wish to end. Only
+    /// notes it, so it may be called under a lock.
+    public func deliver(_ event: Event) { enqueue { $0.put(event) } }
 
     /// Runs the session over an open connection to its end, and says why it ended.
     public func run(_ session: Session, over connection: some SessionConnection) async -> SyncError {
-        await run(LiveSession(session), over: connection)
+        await run(session, over: TaskedLine(connection))
     }
 
-    /// The same, for one that is in its place already: an idle session costs thousands of bytes less.
-    public func run(_ session: LiveSession, over connection: some SessionConnection) async -> SyncError {
-        let (frames, output) = AsyncStream.makeStream(of: [UInt8].self)
-        return await withDiscardingTaskGroup(returning: SyncError.self) { group in
-            group.addTask { await self.read(connection) }
-            let writer = Task {
-                do {
-                    for await frame in frames {
-                        try await connection.send(frame)
-                        self.unsent.subtract(frame.count, ordering: .relaxed)
-                    }
-                } catch {
-                    self.deliver(.disconnected)
-                }
+    /// The same over a line. A cancelled session says that it goes away.
+    public func run(_ session: Session, over line: some SessionLine) async -> SyncError {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { ended in
+                begin(LiveSession(session), over: line) { ended.resume(returning: $0) }
             }
-            let reason = await withTaskCancellationHandler {
-                await loop(session, output, &group)
-            } onCancel: {
-                self.deliver(.finish(SyncError(.goingAway, "this side is stopping")))
-            }
-            output.finish()
-            await finish(writer)
-            inbox.close()
-            connection.close(code: reason.closeCode, reason: reason.code)
-            group.cancelAll()
-            return reason
+        } onCancel: {
+            deliver(.finish(SyncError(.goingAway, "this side is stopping")))
         }
     }
 
-    private func loop(
-        _ live: LiveSession, _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
-    ) async -> SyncError {
-        var kept = live.session.partial?.count ?? 0
-        var end = handle(live.session.receive(.opened), output, &group)
-        for await item in inbox.items where end == nil {
-            for event in inbox.events(of: item) where end == nil {
-                end = handle(live.session.receive(event), output, &group)
+    /// Begins to run the session over an open line; says why it ended when it has, and nothing of it is
+    /// under way any more.
+    public func begin(
+        _ session: LiveSession, over line: some SessionLine,
+        whenEnded: @escaping @Sendable (SyncError) -> Void
+    ) {
+        let course = Course(session: session, line: line, whenEnded: whenEnded)
+        state.withLock { state in
+            precondition(state.course == nil && !state.isOver, "a pump runs one session")
+            state.course = course
+            state.isRunning = true
+        }
+        let end = handle([.opened], course)
+        line.begin { [self] arrival in
+            switch arrival {
+            case .frame(let bytes, let taken): enqueue(orElse: taken) { $0.put(frame: bytes, handled: taken) }
+            case .ended: enqueue { $0.put(.disconnected) }
             }
+        }
+        goOn(course, end)
+    }
+
+    // MARK: Events
+
+    private func enqueue(orElse refuse: () -> Void = {}, _ put: (inout Inbox) -> Void) {
+        let (isTaken, course) = state.withLock { state -> (Bool, Course?) in
+            guard !state.isOver else { return (false, nil) }
+            put(&state.inbox)
+            guard !state.isRunning, let course = state.course else { return (true, nil) }
+            state.isRunning = true
+            return (true, course)
+        }
+        if !isTaken { refuse() }
+        if let course { Task { await work(course) } }
+    }
+
+    /// Hands the session an event here and now, unless another one is before it.
+    private func deliverNow(_ event: Event) {
+        let course = state.withLock { state -> Course? in
+            guard !state.isOver, !state.isRunning, state.inbox.isEmpty else { return nil }
+            state.isRunning = state.course != nil
+            return state.course
+        }
+        guard let course else { return deliver(event) }
+        goOn(course, handle([event], course))
+    }
+
+    /// Behind events that were handled outside of `work`: lets it do the rest, if there is any.
+    private func goOn(_ course: Course, _ end: SyncError?) {
+        if let end {
+            Task { await self.end(course, end) }
+        } else if !stops() {
+            Task { await work(course) }
+        }
+    }
+
+    /// Whether nothing waits: then nobody runs the session any more.
+    private func stops() -> Bool {
+        state.withLock { state in
+            if state.inbox.isEmpty { state.isRunning = false }
+            return !state.isRunning
+        }
+    }
+
+    private func work(_ course: Course) async {
+        let live = course.session
+        while !stops() {
+            guard let item = state.withLock({ $0.inbox.next() }) else { continue }
+            let end = handle(item.events, course)
             // A connection that has broken may be noticed here after the next one has begun. (Not with each
             // chunk: what is kept is copied when more comes.)
-            let partial = live.session.partial?.count ?? 0
-            if partial < kept || partial - kept >= max(Limits.keptStepBytes, kept / 32) {
-                kept = partial
+            let partial = live.partialCount
+            if partial < live.kept || partial - live.kept >= max(Limits.keptStepBytes, live.kept / 32) {
+                live.kept = partial
                 await store.keep(live.session.partial)
             }
-            item.release()
-            if end == nil, unsent.load(ordering: .relaxed) > Limits.unsentBytes {
-                let reason = SyncError(.unavailable, "the other side does not read what it asked for")
-                end = handle(live.session.receive(.finish(reason)), output, &group)
-            }
-            if end != nil || live.session.isClosed { break }
+            item.handled?()
+            if let end { return await self.end(course, end) }
         }
-        if end == nil, Task.isCancelled {
-            // Cancellation ends the inbox at once, also before what the handler delivers.
-            let reason = SyncError(.goingAway, "this side is stopping")
-            end = handle(live.session.receive(.finish(reason)), output, &group)
-        }
-        if live.session.partial?.count ?? 0 != kept { await store.keep(live.session.partial) }
-        return end ?? Self.lost
     }
 
+    /// Hands the session events; returns why it ends, if it does.
+    private func handle(_ events: [Event], _ course: Course) -> SyncError? {
+        let live = course.session
+        for event in events {
+            if let end = start(live.session.receive(event), course) { return end }
+        }
+        if unsentBytes > Limits.unsentBytes {
+            let reason = SyncError(.unavailable, "the other side does not read what it asked for")
+            if let end = start(live.session.receive(.finish(reason)), course) { return end }
+        }
+        return live.session.isClosed ? Self.lost : nil
+    }
+
+    private func end(_ course: Course, _ reason: SyncError) async {
+        if course.session.partialCount != course.session.kept {
+            await store.keep(course.session.session.partial)
+        }
+        let (waiting, performing) = state.withLock { state in
+            defer {
+                state.inbox = Inbox()
+                state.performing = []
+                state.course = nil
+            }
+            state.isOver = true
+            return (state.inbox, state.performing)
+        }
+        var rest = waiting
+        while let item = rest.next() { item.handled?() }
+        for (_, task) in performing { task.cancel() }
+        await course.line.end(code: reason.closeCode, reason: reason.code)
+        for (_, task) in performing { await task.value }
+        course.whenEnded(reason)
+    }
+
+    // MARK: Actions
+
     /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.
-    private func handle(
-        _ actions: [Action], _ output: AsyncStream<[UInt8]>.Continuation, _ group: inout DiscardingTaskGroup
-    ) -> SyncError? {
+    private func start(_ actions: [Action], _ course: Course) -> SyncError? {
         var end: SyncError?
         for action in actions {
             switch action {
-            case .send(let frame):
-                unsent.add(frame.count, ordering: .relaxed)
-                output.yield(frame)
+            case .send(let frame): send(frame, course)
             case .close(let error): end = error
-            default: group.addTask { await self.perform(action) }
+            case .awaitOperations(let offset):
+                let isFollowing = store.follow(after: offset) { self.deliverNow($0) }
+                if !isFollowing { perform(action) }
+            default: perform(action)
             }
         }
         return end
     }
 
-    /// Lets the last frames leave, but no longer than a stuck receiver deserves.
-    private func finish(_ writer: Task<Void, Never>) async {
-        let limit = Task {
-            try await Task.sleep(for: Limits.lastFramesTimeout)
-            writer.cancel()
+    private func send(_ frame: [UInt8], _ course: Course) {
+        unsent.add(frame.count, ordering: .relaxed)
+        course.line.post(frame) { [self, count = frame.count] isSent in
+            unsent.subtract(count, ordering: .relaxed)
+            if !isSent { deliver(.disconnected) }
         }
-        await writer.value
-        limit.cancel()
     }
 
-    private func read(_ connection: some SessionConnection) async {
-        do {
-            while let message = try await connection.receive() {
-                await inbox.put(frame: message)
+    private func perform(_ action: Action) {
+        state.withLock { state in
+            guard !state.isOver else { return }
+            state.lastAction += 1
+            let id = state.lastAction
+            let task = Task {
+                await self.performed(action)
+                self.state.withLock { state in
+                    state.performing.removeAll { $0.id == id }
+                    // An idle session keeps no room for what it did.
+                    if state.performing.isEmpty { state.performing = [] }
+                }
             }
-        } catch {
-            logger.debug("the connection ended", metadata: ["reason": "\(error)"])
+            state.performing.append((id, task))
         }
-        deliver(.disconnected)
     }
 
-    private func perform(_ action: Action) async {
+    private func performed(_ action: Action) async {
         do {
             if case .readStates = action {
-                while unsent.load(ordering: .relaxed) > Limits.unsentPauseBytes {
+                while unsentBytes > Limits.unsentPauseBytes {
                     try await Task.sleep(for: Limits.unsentPause)
                 }
             }

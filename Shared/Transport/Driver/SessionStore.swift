@@ -7,11 +7,19 @@ public protocol SessionStore: Sendable {
     /// does.
     func perform(_ action: Action) async throws -> Event?
 
+    /// Performs `awaitOperations` without a task that waits: `deliver` is called once, at once or later,
+    /// from anywhere but under a lock, unless the session ends before. False where the store cannot: then
+    /// it is performed as any other.
+    func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool
+
     /// Keeps what has come of a message in chunks for the next session; nil when there is none under way.
     func keep(_ partial: PartialMessage?) async
 }
 
 extension SessionStore {
+    /// Waits in a task.
+    public func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
+
     /// Keeps nothing: such a message begins anew with each session.
     public func keep(_ partial: PartialMessage?) async {}
 }

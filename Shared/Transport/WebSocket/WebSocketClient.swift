@@ -45,11 +45,8 @@ public struct WebSocketClient: Sendable {
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection, Answer) async throws -> Result
     ) async throws -> Result {
-        let (channel, answer) = try await connect()
-        return try await WebSocketConnection.run(over: channel, role: .client, configuration: configuration) {
-            connection in
-            try await body(connection, answer)
-        }
+        let (connection, answer) = try await connect()
+        return try await connection.run { try await body($0, answer) }
     }
 
     /// The server's answer to an upgrade that it took.
@@ -66,11 +63,11 @@ public struct WebSocketClient: Sendable {
     }
 
     private enum Upgrade: Sendable {
-        case accepted(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, Answer)
+        case accepted(WebSocketConnection, Answer)
         case refused(NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>)
     }
 
-    private func connect() async throws -> (NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, Answer) {
+    private func connect() async throws -> (WebSocketConnection, Answer) {
         let deadline = Deadline()
         let upgrade: Upgrade
         do {
@@ -91,7 +88,7 @@ public struct WebSocketClient: Sendable {
             throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
         }
         switch upgrade {
-        case .accepted(let channel, let answer): return (channel, answer)
+        case .accepted(let connection, let answer): return (connection, answer)
         case .refused(let channel): throw try await refusal(channel)
         }
     }
@@ -120,11 +117,14 @@ public struct WebSocketClient: Sendable {
         }
         let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
             maxFrameSize: configuration.maximumMessageBytes, enableAutomaticErrorHandling: false,
-            upgradePipelineHandler: { [subprotocols] channel, head in
+            upgradePipelineHandler: { [subprotocols, configuration] channel, head in
                 channel.eventLoop.makeCompletedFuture {
                     try Self.check(head, offered: subprotocols)
+                    // Here, since the server may speak at once.
                     return .accepted(
-                        try NIOAsyncChannel(wrappingChannelSynchronously: channel), Answer(head.headers))
+                        try WebSocketConnection.openNow(
+                            over: channel, role: .client, configuration: configuration),
+                        Answer(head.headers))
                 }
             })
         let upgrade = NIOTypedHTTPClientUpgradeConfiguration<Upgrade>(

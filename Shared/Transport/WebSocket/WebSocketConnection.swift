@@ -4,11 +4,11 @@ import Synchronization
 
 /// A WebSocket as a pipe of binary messages, for either side.
 ///
-/// Invariants: messages arrive whole and in order; at most one task reads (`receive` or `inbound`); any
-/// number of tasks send, each message in one frame. Back-pressure reaches the peer in both directions:
-/// `send` waits while the socket does not take more, and the socket is not read while nobody receives.
-/// Once a close frame has gone out nothing else does. `state` guards the phase and the close reasons;
-/// `source` and `assembler` belong to the one reading task, which `state.isReading` enforces.
+/// Invariants: messages arrive whole and in order; one at most reads (`receive`, `inbound`, or whom `begin`
+/// names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer in both
+/// directions: `send` waits while the socket does not take more, and the socket is not read while much
+/// waits to be taken. Once a close frame has gone out nothing else does. An open one has no task of its
+/// own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is held across nothing.
 public final class WebSocketConnection: Sendable {
     /// Which side of the connection this is: clients mask what they send.
     public enum Role: Sendable {
@@ -18,80 +18,74 @@ public final class WebSocketConnection: Sendable {
         case server
     }
 
-    private struct State {
-        var isReading = false
-        var sentClose: WebSocketClose?
-        var receivedClose: WebSocketClose?
-    }
-
-    private typealias Inbound = NIOAsyncChannelInboundStream<WebSocketFrame>
-
-    /// Safe although unchecked: only the task that has set `state.isReading` touches it.
-    private final class Source: @unchecked Sendable {
-        var iterator: Inbound.AsyncIterator
-        var assembler: MessageAssembler
-
-        init(_ iterator: Inbound.AsyncIterator, _ assembler: MessageAssembler) {
-            self.iterator = iterator
-            self.assembler = assembler
-        }
-
-        func next() async throws -> WebSocketFrame? { try await iterator.next() }
-    }
-
+    let role: Role
     private let channel: any Channel
-    private let outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
-    private let role: Role
-    private let configuration: WebSocketConfiguration
-    private let source: Source
-    private let unread: UnreadFrames
-    private let state = Mutex(State())
+    private let maximumMessageBytes: Int
+    private let closeTimeout: TimeAmount
+    private let incoming = Mutex(WebSocketIncoming())
 
-    private init(
-        channel: any Channel, inbound: Inbound, outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
-        role: Role,
-        configuration: WebSocketConfiguration, unread: UnreadFrames
-    ) {
+    private init(_ channel: any Channel, _ role: Role, _ configuration: WebSocketConfiguration) {
         self.channel = channel
-        self.outbound = outbound
         self.role = role
-        self.configuration = configuration
-        self.unread = unread
-        source = Source(
-            inbound.makeAsyncIterator(), MessageAssembler(maximumBytes: configuration.maximumMessageBytes))
+        maximumMessageBytes = configuration.maximumMessageBytes
+        closeTimeout = TimeAmount(configuration.closeTimeout)
+    }
+
+    /// The name of a handler that holds back what arrives between the upgrade and `open`, and lets it go
+    /// when it is removed.
+    public static let holderName = "mimeo.held-bytes"
+
+    /// Takes over an upgraded channel, which must not be used elsewhere. Whoever opens it closes it.
+    public static func open(
+        over channel: any Channel, role: Role,
+        configuration: WebSocketConfiguration = WebSocketConfiguration()
+    ) async throws -> WebSocketConnection {
+        do {
+            return try await channel.eventLoop.submit {
+                try openNow(over: channel, role: role, configuration: configuration)
+            }.get()
+        } catch {
+            channel.close(promise: nil)
+            throw error
+        }
+    }
+
+    /// The same on the channel's event loop.
+    static func openNow(
+        over channel: any Channel, role: Role, configuration: WebSocketConfiguration
+    ) throws -> WebSocketConnection {
+        let connection = WebSocketConnection(channel, role, configuration)
+        let pipeline = channel.pipeline.syncOperations
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
+        try pipeline.addHandler(FrameLengthCheck(), position: .before(decoder))
+        try pipeline.addHandler(WebSocketHandler(connection, configuration))
+        if let holder = try? pipeline.context(name: holderName) {
+            pipeline.removeHandler(context: holder, promise: nil)
+        }
+        return connection
     }
 
     /// Runs `body` with the connection and closes it afterwards: with 1000 when `body` returns, with 1011
     /// when it throws, unless it is closed already. The peer's answer is waited for, at most `closeTimeout`.
     /// - Parameter channel: an upgraded channel, which must not be used elsewhere.
     public static func run<Result: Sendable>(
-        over channel: NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, role: Role,
+        over channel: any Channel, role: Role,
         configuration: WebSocketConfiguration = WebSocketConfiguration(),
         _ body: @Sendable (WebSocketConnection) async throws -> Result
     ) async throws -> Result {
-        let unread = UnreadFrames()
-        let underlying = channel.channel
-        try? await underlying.eventLoop.submit {
-            let operations = underlying.pipeline.syncOperations
-            let decoder = try operations.handler(type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
-            try operations.addHandler(
-                WebSocketControlHandler(role: role, configuration: configuration, unread: unread),
-                position: .after(decoder))
-        }.get()
-        return try await channel.executeThenClose { inbound, outbound in
-            let connection = WebSocketConnection(
-                channel: underlying, inbound: inbound, outbound: outbound, role: role,
-                configuration: configuration, unread: unread)
-            do {
-                let result = try await body(connection)
-                connection.close(.normal)
-                await connection.drain()
-                return result
-            } catch {
-                connection.close(.internalError)
-                await connection.drain()
-                throw error
-            }
+        try await open(over: channel, role: role, configuration: configuration).run(body)
+    }
+
+    func run<Result: Sendable>(
+        _ body: @Sendable (WebSocketConnection) async throws -> Result
+    ) async throws -> Result {
+        do {
+            let result = try await body(self)
+            await leave(.normal)
+            return result
+        } catch {
+            await leave(.internalError)
+            throw error
         }
     }
 
@@ -99,134 +93,248 @@ public final class WebSocketConnection: Sendable {
     /// peer is held back.
     public var inbound: Messages { Messages(connection: self) }
 
+    /// Why the peer closed, once it has.
+    public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
+
+    // MARK: Receiving
+
     /// The next message, or nil when the peer, or this side, has closed.
     /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
     ///   when the peer broke the rules, after it has been told so.
     public func receive() async throws -> [UInt8]? {
-        let isFirst = state.withLock { state in
-            defer { state.isReading = true }
-            return !state.isReading
+        let isFirst = incoming.withLock { incoming in
+            defer { incoming.isReading = true }
+            return !incoming.isReading
         }
         precondition(isFirst, "one task reads a WebSocket")
-        defer { state.withLock { $0.isReading = false } }
-        do {
-            while let frame = try await nextFrame() {
-                if let message = try handle(frame) { return message }
-                if receivedClose != nil { return nil }
+        defer { incoming.withLock { $0.isReading = false } }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                incoming.withLock { $0.taker = .once(continuation) }
+                hand()
+                if Task.isCancelled { stopReceiving() }
             }
-        } catch let error as WebSocketError {
-            close(Self.close(for: error))
-            throw error
-        } catch is CancellationError {
-            throw CancellationError()
-        } catch {
-            throw lost
+        } onCancel: {
+            stopReceiving()
         }
-        if state.withLock({ $0.sentClose != nil || $0.receivedClose != nil }) { return nil }
-        try Task.checkCancellation()
-        throw lost
     }
+
+    private func stopReceiving() {
+        let waiting = incoming.withLock { incoming -> CheckedContinuation<[UInt8]?, any Error>? in
+            guard case .once(let continuation) = incoming.taker else { return nil }
+            incoming.taker = .none
+            return continuation
+        }
+        waiting?.resume(throwing: CancellationError())
+    }
+
+    /// Hands over what waits, if somebody takes it.
+    private func hand() {
+        let (deed, isFree) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
+            let deed = self.deed(&incoming)
+            let isFree = incoming.isHeldBack && !incoming.isFull
+            if isFree { incoming.isHeldBack = false }
+            return (deed, isFree)
+        }
+        if isFree { channel.read() }
+        deed?()
+    }
+
+    /// What is to be done for whoever takes, outside of the lock.
+    private func deed(_ incoming: inout WebSocketIncoming) -> (() -> Void)? {
+        switch incoming.taker {
+        case .none: return nil
+        case .discarding:
+            incoming.messages = []
+            incoming.bytes = 0
+            return nil
+        case .once(let continuation):
+            if let message = Self.next(&incoming) {
+                incoming.taker = .none
+                return { continuation.resume(returning: message) }
+            }
+            guard let end = incoming.end else { return nil }
+            incoming.taker = .none
+            return {
+                switch end {
+                case .closed: continuation.resume(returning: nil)
+                case .failed(let error): continuation.resume(throwing: error)
+                }
+            }
+        case .line(let arrived, isBusy: false):
+            if let message = Self.next(&incoming) {
+                incoming.taker = .line(arrived, isBusy: true)
+                return { arrived(.frame(message) { self.taken() }) }
+            }
+            guard incoming.end != nil else { return nil }
+            incoming.taker = .discarding
+            return { arrived(.ended) }
+        case .line: return nil
+        }
+    }
+
+    private static func next(_ incoming: inout WebSocketIncoming) -> [UInt8]? {
+        guard !incoming.messages.isEmpty else { return nil }
+        let message = incoming.messages.removeFirst()
+        incoming.bytes -= message.count
+        if incoming.messages.isEmpty { incoming.messages = [] }
+        return message
+    }
+
+    private func taken() {
+        incoming.withLock { incoming in
+            if case .line(let arrived, isBusy: true) = incoming.taker {
+                incoming.taker = .line(arrived, isBusy: false)
+            }
+        }
+        hand()
+    }
+
+    // MARK: What the event loop tells
+
+    /// Whether messages wait that nobody has taken.
+    var isUnread: Bool { incoming.withLock { !$0.messages.isEmpty } }
+
+    /// Whether the socket is not to be read now: `hand` has it read again.
+    func holdsBack() -> Bool {
+        incoming.withLock { incoming in
+            incoming.isHeldBack = incoming.isFull
+            return incoming.isHeldBack
+        }
+    }
+
+    func arrived(_ message: [UInt8]) {
+        incoming.withLock { incoming in
+            incoming.messages.append(message)
+            incoming.bytes += message.count
+        }
+        hand()
+    }
+
+    /// The peer has closed.
+    func heard(_ reason: WebSocketClose) {
+        incoming.withLock { incoming in
+            incoming.receivedClose = reason
+            incoming.end = incoming.end ?? .closed
+        }
+        answered()
+        close(reason.code == WebSocketClose.noStatus.code ? .noStatus : WebSocketClose(code: reason.code))
+        hand()
+    }
+
+    /// The peer will say nothing any more: behind our own last word the channel is closed.
+    func answered() {
+        let isSaid = incoming.withLock { incoming in
+            incoming.isAnswered = true
+            return incoming.isCloseWritten
+        }
+        if isSaid { channel.close(promise: nil) }
+    }
+
+    /// The peer has broken the rules: it is told so, and nothing that it says counts any more.
+    func broken(_ error: WebSocketError) {
+        incoming.withLock { $0.end = $0.end ?? .failed(error) }
+        switch error.code {
+        case .messageTooLarge: close(.messageTooLarge)
+        case .textMessage: close(.unacceptableData)
+        default: close(.protocolError)
+        }
+        hand()
+    }
+
+    /// The channel is no more.
+    func gone() {
+        incoming.withLock { incoming in
+            let isClosed = incoming.sentClose != nil || incoming.receivedClose != nil
+            incoming.end = incoming.end ?? (isClosed ? .closed : .failed(Self.lost))
+        }
+        hand()
+    }
+
+    // MARK: Sending
 
     /// Sends one binary message; waits while the socket does not take more.
     /// - Throws: `WS-0203` for a message over the limit, `WS-0201` when the connection is closed,
     ///   `CancellationError`.
     public func send(_ message: [UInt8]) async throws {
-        guard message.count <= configuration.maximumMessageBytes else {
-            throw WebSocketError(
-                .messageTooLarge, "a message is larger than \(configuration.maximumMessageBytes) bytes")
+        try check(message)
+        guard !channel.isWritable else { return channel.writeAndFlush(frame(message), promise: nil) }
+        let sent = Mutex<CheckedContinuation<Void, any Error>?>(nil)
+        let promise = channel.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.whenComplete { [closed] result in
+            let waiting = sent.withLock { $0.take() }
+            switch result {
+            case .success: waiting?.resume()
+            case .failure: waiting?.resume(throwing: closed)
+            }
         }
-        guard state.withLock({ $0.sentClose == nil && $0.receivedClose == nil }) else { throw closed }
-        do {
-            try await outbound.write(
-                WebSocketFrame(fin: true, opcode: .binary, maskKey: mask, data: ByteBuffer(bytes: message)))
-        } catch is CancellationError {
-            throw CancellationError()
-        } catch {
-            throw closed
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                sent.withLock { $0 = continuation }
+                channel.writeAndFlush(frame(message), promise: promise)
+                if Task.isCancelled { sent.withLock { $0.take() }?.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            sent.withLock { $0.take() }?.resume(throwing: CancellationError())
         }
     }
+
+    private func check(_ message: [UInt8]) throws(WebSocketError) {
+        guard message.count <= maximumMessageBytes else {
+            throw WebSocketError(.messageTooLarge, "a message is larger than \(maximumMessageBytes) bytes")
+        }
+        let isOpen = incoming.withLock { $0.sentClose == nil && $0.receivedClose == nil }
+        guard isOpen, channel.isActive else { throw closed }
+    }
+
+    private func frame(_ message: [UInt8]) -> WebSocketFrame {
+        WebSocketFrame(fin: true, opcode: .binary, maskKey: mask, data: ByteBuffer(bytes: message))
+    }
+
+    // MARK: Closing
 
     /// Says goodbye. Does not wait; the first call counts, later ones change nothing.
     public func close(_ close: WebSocketClose) {
-        let isFirst = state.withLock { state in
-            guard state.sentClose == nil else { return false }
-            state.sentClose = close
+        let isFirst = incoming.withLock { incoming in
+            guard incoming.sentClose == nil else { return false }
+            incoming.sentClose = close
             return true
         }
         guard isFirst else { return }
-        channel.writeAndFlush(WebSocketFrame.close(close, maskKey: mask), promise: nil)
-    }
-
-    /// Why the peer closed, once it has.
-    public var receivedClose: WebSocketClose? { state.withLock { $0.receivedClose } }
-
-    private func nextFrame() async throws -> WebSocketFrame? {
-        do {
-            let frame = try await source.next()
-            if frame != nil { unread.remove() }
-            return frame
-        } catch let error as NIOWebSocketError {
-            throw Self.violation(error)
-        }
-    }
-
-    /// The message a frame completes, or nil.
-    private func handle(_ frame: WebSocketFrame) throws(WebSocketError) -> [UInt8]? {
-        guard frame.reservedBits.isEmpty, (frame.maskKey != nil) == (role == .server) else {
-            throw WebSocketError(.protocolViolation, "a frame has reserved bits or the wrong masking")
-        }
-        switch frame.opcode {
-        case .binary, .continuation:
-            return try source.assembler.add(frame)
-        case .text:
-            throw WebSocketError(.textMessage, "only binary messages are spoken here")
-        case .connectionClose:
-            guard frame.fin, let reason = frame.closeReason else {
-                throw WebSocketError(.protocolViolation, "a malformed close frame")
+        let closing = channel.writeAndFlush(WebSocketFrame.close(close, maskKey: mask))
+        incoming.withLock { $0.closing = closing }
+        closing.whenComplete { [self] _ in
+            let isAnswered = incoming.withLock { incoming in
+                incoming.isCloseWritten = true
+                return incoming.isAnswered
             }
-            state.withLock { $0.receivedClose = reason }
-            close(reason.code == WebSocketClose.noStatus.code ? .noStatus : WebSocketClose(code: reason.code))
-            return nil
-        case .ping where frame.fin:
-            // One that was on its way before the control handler stood in the pipeline.
-            channel.writeAndFlush(
-                WebSocketFrame(fin: true, opcode: .pong, maskKey: mask, data: frame.unmaskedData),
-                promise: nil)
-            return nil
-        case .pong where frame.fin:
-            return nil
-        default:
-            throw WebSocketError(.protocolViolation, "a frame of an unknown kind")
+            if isAnswered { channel.close(promise: nil) }
         }
     }
 
-    /// Waits for the peer's close frame, or for the end, or for `closeTimeout`.
-    private func drain() async {
-        guard receivedClose == nil else { return }
+    /// Says goodbye and takes nothing any more; the channel is closed when the other side has answered, or
+    /// after a time.
+    public func finish(_ reason: WebSocketClose) { finish(reason, within: closeTimeout) }
+
+    private func finish(_ reason: WebSocketClose, within time: TimeAmount) {
+        close(reason)
+        let waiting = incoming.withLock { incoming in
+            defer { incoming.taker = .discarding }
+            return incoming.taker
+        }
+        if case .once(let continuation) = waiting { continuation.resume(returning: nil) }
+        hand()
+        let timeout = channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
+        channel.closeFuture.whenComplete { _ in timeout.cancel() }
+    }
+
+    private func leave(_ reason: WebSocketClose) async {
+        finish(reason)
         let channel = channel
-        let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.closeTimeout)) {
+        await withTaskCancellationHandler {
+            try? await channel.closeFuture.get()
+        } onCancel: {
             channel.close(promise: nil)
-        }
-        defer { timeout.cancel() }
-        // A decoder that has failed passes nothing on any more, so the end is what is waited for then.
-        while let frame = try? await source.next() {
-            if frame.opcode == .connectionClose { return }
-        }
-        if !Task.isCancelled { try? await channel.closeFuture.get() }
-    }
-
-    private static func violation(_ error: NIOWebSocketError) -> WebSocketError {
-        switch error {
-        case .invalidFrameLength: WebSocketError(.messageTooLarge, "a frame is larger than the limit")
-        default: WebSocketError(.protocolViolation, "the peer's frames are malformed")
-        }
-    }
-
-    private static func close(for error: WebSocketError) -> WebSocketClose {
-        switch error.code {
-        case .messageTooLarge: .messageTooLarge
-        case .textMessage: .unacceptableData
-        default: .protocolError
         }
     }
 
@@ -234,7 +342,7 @@ public final class WebSocketConnection: Sendable {
 
     private var closed: WebSocketError { WebSocketError(.closed, "the connection is closed") }
 
-    private var lost: WebSocketError { WebSocketError(.connectionLost, "the connection was lost") }
+    private static var lost: WebSocketError { WebSocketError(.connectionLost, "the connection was lost") }
 
     /// The messages of a connection.
     public struct Messages: AsyncSequence, Sendable {
@@ -255,7 +363,27 @@ public final class WebSocketConnection: Sendable {
     }
 }
 
-extension WebSocketConnection: SessionConnection {
-    /// See `SessionConnection`.
-    public func close(code: UInt16, reason: String) { close(WebSocketClose(code: code, reason: reason)) }
+extension WebSocketConnection: SessionLine {
+    /// See `SessionLine`.
+    public func begin(_ arrived: @escaping @Sendable (SessionArrival) -> Void) {
+        incoming.withLock { $0.taker = .line(arrived, isBusy: false) }
+        hand()
+    }
+
+    /// See `SessionLine`.
+    public func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
+        guard (try? check(frame)) != nil else { return whenSent(false) }
+        channel.writeAndFlush(self.frame(frame)).whenComplete { result in
+            if case .success = result { whenSent(true) } else { whenSent(false) }
+        }
+    }
+
+    /// See `SessionLine`.
+    public func end(code: UInt16, reason: String) async {
+        let patience = TimeAmount(Limits.lastFramesTimeout)
+        finish(WebSocketClose(code: code, reason: reason), within: closeTimeout + patience)
+        let limit = channel.eventLoop.scheduleTask(in: patience) { [channel] in channel.close(promise: nil) }
+        try? await incoming.withLock { $0.closing }?.get()
+        limit.cancel()
+    }
 }

@@ -7,6 +7,9 @@ import OperationLog
 /// Bytes of an operation and of a row of the bare loop.
 let operationBytes = 300
 
+/// Rows of the bare loop before those that count: its connection is a new one.
+private let uncountedRows = 100
+
 /// A request as a small write makes it: one document of one collection.
 func request(_ actor: UInt64, _ sequence: UInt64) throws -> AppendRequest {
     let record = OperationRecord(
@@ -50,8 +53,9 @@ func bareSQLiteRate(_ path: String, rows: Int) -> Double {
         "the insert is prepared")
     defer { sqlite3_finalize(statement) }
     let bytes = [UInt8](repeating: 7, count: operationBytes)
-    let started = ContinuousClock.now
-    for _ in 0..<rows {
+    var started = ContinuousClock.now
+    for row in 0..<uncountedRows + rows {
+        if row == uncountedRows { started = .now }
         bytes.withUnsafeBytes {
             _ = sqlite3_bind_blob(statement, 1, $0.baseAddress, Int32($0.count), nil)
             check(sqlite3_step(statement) == SQLITE_DONE, "a row is inserted")
@@ -71,8 +75,9 @@ func barePostgresRate(_ url: String, rows: Int) -> Double {
         PQexec(connection, "CREATE TABLE IF NOT EXISTS rows (id bigserial PRIMARY KEY, bytes bytea)"))
     PQclear(PQprepare(connection, "insert", "INSERT INTO rows (bytes) VALUES ($1::bytea)", 1, nil))
     let bytes = [CChar](repeating: 7, count: operationBytes)
-    let started = ContinuousClock.now
-    for _ in 0..<rows {
+    var started = ContinuousClock.now
+    for row in 0..<uncountedRows + rows {
+        if row == uncountedRows { started = .now }
         bytes.withUnsafeBufferPointer { buffer in
             var value: UnsafePointer<CChar>? = buffer.baseAddress
             var length = Int32(buffer.count)

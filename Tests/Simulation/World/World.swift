@@ -42,8 +42,8 @@ enum Happening {
 /// agree.
 ///
 /// The stores, sessions, hubs and the log are the shipped ones. What is simulated is time, the network, the
-/// applications and the misfortunes. Everything that is drawn comes from `generator`, in the order of events,
-/// so that a seed is a history.
+/// applications and the misfortunes. Everything that is drawn comes from `generator`, in the order of
+/// events, so that a seed is a history.
 ///
 /// `@unchecked Sendable`: a simulation has one thread.
 final class World: @unchecked Sendable {
@@ -76,6 +76,8 @@ final class World: @unchecked Sendable {
     var quietUntil: UInt64 = 0
     /// Whether anybody ever lost the right to write `Collections.kept`.
     var haveWritersBeenBarred = false
+    /// Documents that somebody has named to a restored log in a state that no log takes.
+    var spoilt: Set<DocumentKey> = []
     /// What the log once was: its files, and its entries.
     var logBackup: (folder: String, archive: [LogEntry])?
     /// The log's entries, also those that it has truncated.
@@ -181,7 +183,7 @@ final class World: @unchecked Sendable {
             // What a replicator does every few seconds: those that nothing concerned learn where the log is.
             for instance in instances {
                 guard let hub = instance.hub else { continue }
-                Task { await hub.tellProgress() }
+                hub.tellProgress()
             }
             Jobs.drain()
         } while !queue.isEmpty

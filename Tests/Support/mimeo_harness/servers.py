@@ -147,7 +147,8 @@ class FourProcesses(Client):
         for service in self.services:
             # One line of the template for each: what stands between them ends one and begins the next.
             addresses = [f"{host}:{port}" for host, port in self.fronts.get(service, [self.address_of(service)])]
-            names[service.upper().replace("-", "_")] = "; server ".join(addresses)
+            between = " max_fails=0; server " if service == "replicator" else "; server "
+            names[service.upper().replace("-", "_")] = between.join(addresses)
         names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"

@@ -1,0 +1,18 @@
+import Foundation
+
+/// Which databases were folded in a folder before, by an earlier run of the process.
+enum FoldedBefore {
+    /// Those of the log that have a folder there, the one that was written to last first.
+    static func databases(in folder: String, of all: [String]) -> [String] {
+        let folded = all.compactMap { database -> (database: String, written: Date)? in
+            let files = (try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\(database)")) ?? []
+            let dates = files.compactMap { file in
+                let attributes = try? FileManager.default.attributesOfItem(
+                    atPath: "\(folder)/\(database)/\(file)")
+                return attributes?[.modificationDate] as? Date
+            }
+            return dates.max().map { (database, $0) }
+        }
+        return folded.sorted { $0.written > $1.written }.map(\.database)
+    }
+}

@@ -1,0 +1,55 @@
+import NIOCore
+
+/// Stands before the frame decoder, which takes lengths that are written longer than need be: RFC 6455
+/// section 5.2 demands the shortest form. Looks at nothing but where frames begin.
+final class FrameLengthCheck: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    /// What has come of a frame's first two bytes and its longer length.
+    private var header: [UInt8] = []
+    /// How many bytes of the frame are still to come.
+    private var rest = 0
+    private var isBroken = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isBroken else { return }
+        var buffer = unwrapInboundIn(data)
+        guard let sound = soundBytes(of: buffer.readableBytesView) else {
+            return context.fireChannelRead(data)
+        }
+        isBroken = true
+        if sound > 0, let slice = buffer.readSlice(length: sound) {
+            context.fireChannelRead(wrapInboundOut(slice))
+        }
+        context.fireErrorCaught(
+            WebSocketError(.protocolViolation, "a frame's length is written longer than need be"))
+    }
+
+    /// How many bytes come before the end of a header that is not sound; nil when there is none.
+    private func soundBytes(of bytes: ByteBufferView) -> Int? {
+        var place = bytes.startIndex
+        while place < bytes.endIndex {
+            if rest > 0 {
+                let step = min(rest, bytes.endIndex - place)
+                rest -= step
+                place += step
+                continue
+            }
+            header.append(bytes[place])
+            place += 1
+            guard header.count >= 2 else { continue }
+            let short = header[1] & 0x7F
+            let width = short == 126 ? 2 : short == 127 ? 8 : 0
+            guard header.count == 2 + width else { continue }
+            let length = header.dropFirst(2).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            if width == 2, length < 126 { return place - 1 - bytes.startIndex }
+            if width == 8, length < 65_536 { return place - 1 - bytes.startIndex }
+            rest = (width == 0 ? Int(short) : Int(clamping: length)) &+ (header[1] & 0x80 == 0 ? 0 : 4)
+            // A length that no frame may have is the decoder's to refuse.
+            if rest < 0 { rest = .max }
+            header.removeAll(keepingCapacity: true)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,69 @@
+import CRDT
+import DQL
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Replica
+
+/// Stores that earlier versions have written, byte for byte, with what this module alone says of them. (What
+/// an application sees of them is in DittoSwiftTests.) A format that is released adds a folder and takes none
+/// away.
+///
+/// `store-7`: twenty documents of a kilobyte in one operation, which refers to them; others that were
+/// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut.
+@Suite("Stores of earlier versions, from within")
+struct KeptStoreTests {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("Fixtures")
+
+    private func uploads(_ replica: Replica) throws -> [[UInt8]] {
+        try replica.ownActors().flatMap { actor in
+            try replica.ownOperations(of: actor.actor, after: actor.acknowledged, maxBytes: .max).map(\.bytes)
+        }
+    }
+
+    private func referring(_ replica: Replica) throws -> Int64 {
+        try replica.read { transaction in
+            let statement = try RawStatement(
+                fresh: "SELECT COUNT(*) FROM operation WHERE refers IS NOT NULL", transaction.database)
+            return try statement.step() ? statement.int(0) : -1
+        }
+    }
+
+    /// The operations of a store, as they were when it was written: a length and a checksum a line.
+    private func wanted(_ name: String) throws -> [String] {
+        try String(contentsOf: Self.folder.appendingPathComponent("\(name).operations"), encoding: .utf8)
+            .split(separator: "\n").map(String.init)
+    }
+
+    private func described(_ operations: [[UInt8]]) -> [String] {
+        operations.map { "\($0.count) \(String(hash64($0), radix: 16))" }
+    }
+
+    @Test(
+        "operations that refer to documents are uploaded as what they were, before one changes and after",
+        arguments: ["store-7"])
+    func uploads(name: String) throws {
+        try withTemporaryDirectory { directory in
+            let copy = directory.appendingPathComponent("store")
+            try FileManager.default.copyItem(at: Self.folder.appendingPathComponent(name), to: copy)
+            let replica = try open(copy, TestEnvironment(seed: 9))
+            let wanted = try wanted(name)
+            #expect(try referring(replica) == 1)
+            #expect(try described(uploads(replica)) == wanted)
+            #expect(try replica.indexFaults() == [])
+            #expect(
+                try replica.rows("SELECT _id FROM c WHERE m.n >= 18 ORDER BY m.n")
+                    == [#"{"_id":18}"#, #"{"_id":19}"#, #"{"_id":20}"#])
+            #expect(try replica.rows("SELECT COUNT(*) AS n FROM c WHERE t LIKE 'xxx%'") == [#"{"n":20}"#])
+            #expect(
+                try replica.rows("SELECT * FROM d") == [#"{"_id":"a","color":"blue","visits":3}"#])
+            try replica.execute("UPDATE c SET m.n = 100 WHERE _id = 7")
+            #expect(try referring(replica) == 0)
+            #expect(try described(Array(uploads(replica).prefix(wanted.count))) == wanted)
+            #expect(try replica.indexFaults() == [])
+            try replica.close()
+        }
+    }
+}
