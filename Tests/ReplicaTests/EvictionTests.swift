@@ -178,6 +178,80 @@ struct EvictionTests {
         #expect(other.wanted.isEmpty)
     }
 
+    /// A page of a catch-up, or an answer, that was on its way when its receiver wrote and evicted.
+    private enum Arrival: CaseIterable { case first, page, stream, answer }
+
+    @Test(
+        "an evicted document that comes without what was written here last is asked for, once",
+        arguments: Arrival.allCases)
+    private func cameOlder(arrival: Arrival) throws {
+        try withPeer { replica, _ in
+            let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE a = 1")
+            replica.setLiveQueries([query])
+            let evicted = try key("c", 1)
+            var server = try document("a", 1, by: 5, at: 10)
+            let older = DocumentUpdate(key: evicted, content: .state(server.encoded()))
+            #expect(try replica.receive(Reception(updates: [older])) == .stored)
+            if arrival != .first { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'a': 2})") }
+            let written = try #require(try replica.execute("UPDATE c SET a = 3 WHERE _id = 1").operation)
+            let delta = try Delta(decoding: written.changes[0].delta, stamp: written.stamp)
+            #expect(server.apply(delta) == .applied)
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            #expect(try replica.wanted(limit: 10).isEmpty)
+            let told = Mutex<[DocumentKey]>([])
+            let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
+            defer { replica.removeListener(listener) }
+            switch arrival {
+            case .first, .page:
+                try replica.stage([older], for: query.canonicalKey)
+                _ = try replica.receive(Reception(publishes: query.canonicalKey))
+            case .stream: _ = try replica.receive(Reception(updates: [older]))
+            case .answer: _ = try replica.receive(Reception(updates: [older], settles: [evicted]))
+            }
+            #expect(try replica.wanted(limit: 10) == [evicted])
+            #expect(told.withLock { $0 } == [evicted])
+            // What the server has by then ends it.
+            let answer = DocumentUpdate(key: evicted, content: .state(server.encoded()))
+            _ = try replica.receive(Reception(updates: [answer], settles: [evicted]))
+            #expect(try replica.state(evicted) == server.encoded())
+            #expect(try replica.wanted(limit: 10).isEmpty)
+            #expect(told.withLock { $0 } == [evicted])
+        }
+    }
+
+    @Test(
+        "what was written as an actor before is missed too, whether it was evicted then or later",
+        arguments: [["EVICT FROM c"], ["EVICT FROM c WHERE _id = 2"]])
+    func cameOlderThanAnotherActor(evictions: [String]) throws {
+        try withPeer { replica, _ in
+            let older = DocumentUpdate(
+                key: try key("c", 1), content: .state(try document("a", 1, by: 5, at: 10).encoded()))
+            _ = try replica.receive(Reception(updates: [older]))
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            let author = replica.actor
+            try replica.execute("UPDATE c SET a = 3")
+            for eviction in evictions { try replica.execute(eviction) }
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            #expect(replica.actor != author)
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            _ = try replica.receive(Reception(updates: [older]))
+            #expect(try replica.wanted(limit: 10) == [key("c", 1)])
+        }
+    }
+
+    @Test("an evicted document that comes with what was written here is not asked for")
+    func cameWhole() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+            let state = try #require(try replica.state(key("c", 1)))
+            try replica.execute("EVICT FROM c")
+            _ = try replica.receive(
+                Reception(updates: [DocumentUpdate(key: key("c", 1), content: .state(state))]))
+            #expect(try replica.state(key("c", 1)) == state)
+            #expect(try replica.wanted(limit: 10).isEmpty)
+        }
+    }
+
     @Test("a document that is wanted counts as outdated: what was asked for before may be older")
     func wantedIsOutdated() throws {
         try withPeer { replica, _ in

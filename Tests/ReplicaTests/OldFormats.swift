@@ -17,7 +17,7 @@ extension Replica {
         let afterThird = [
             "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
             "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
-            "ALTER TABLE operation DROP COLUMN refers",
+            "ALTER TABLE operation DROP COLUMN refers", "ALTER TABLE evicted DROP COLUMN time",
         ]
         try committing { database, _ in
             let changes =

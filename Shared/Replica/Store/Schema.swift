@@ -1,14 +1,14 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 7. `PRAGMA user_version` holds the format, `application_id` says whose
+/// The store file's tables, format 8. `PRAGMA user_version` holds the format, `application_id` says whose
 /// file it is.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
 /// is the number of the commit, or in a materialization the log's offset, that last changed the document;
 /// indexed, because catch-up asks for everything behind a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 7
+    static let format: Int64 = 8
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -59,6 +59,7 @@ enum Schema {
         if found < 5 { try database.execute(sql: changesOfFormat5) }
         if found < 6 { try database.execute(sql: changesOfFormat6) }
         if found < 7 { try database.execute(sql: changesOfFormat7) }
+        if found < 8 { try database.execute(sql: changesOfFormat8) }
         if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
             // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
@@ -187,6 +188,11 @@ enum Schema {
     private static let changesOfFormat7 = """
         ALTER TABLE operation ADD COLUMN refers BLOB;
         CREATE INDEX operation_refers ON operation (position) WHERE refers IS NOT NULL;
+        """
+
+    /// When an actor had last written a document that was evicted; 0 where nobody knows (`Evicted`).
+    private static let changesOfFormat8 = """
+        ALTER TABLE evicted ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
         """
 
     private static let tablesOfFormat1 = """

@@ -35,9 +35,9 @@ struct StoreState: Sendable, Equatable {
 
     /// Takes a new actor. The one before never writes again, so what it may not write is forgotten.
     mutating func renewActor(_ environment: Environment, _ database: Database) throws {
+        try Evicted.forgetAll(but: actor, database)
         actor = ActorID(environment.random())
         sequence = 0
-        try RawStatement(cached: "DELETE FROM evicted", database).run()
         try RawStatement(cached: "DELETE FROM withheld_actor", database).run()
     }
 

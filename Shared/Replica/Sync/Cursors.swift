@@ -75,18 +75,6 @@ enum Wanted {
     }
 }
 
-/// Documents that an actor may not write again: they were evicted while their vectors held it (rule 10).
-enum Evicted {
-    static func note(_ key: DocumentKey, _ actor: ActorID, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR IGNORE INTO evicted (collection, id, actor) VALUES (?, ?, ?)", database)
-        statement.bind(1, key.collection)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: actor.rawValue)
-        try statement.run()
-    }
-}
-
 extension Replica {
     /// The stored cursor of a subscription, by its canonical key; nil when it never completed a catch-up.
     public func cursor(of key: [UInt8]) throws -> LogPosition? {

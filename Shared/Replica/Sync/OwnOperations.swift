@@ -51,6 +51,15 @@ public struct OwnOperation: Sendable, Equatable {
 }
 
 extension OwnOperations {
+    /// Those who have written anything that is remembered here.
+    static func actors(_ database: Database) throws -> Set<ActorID> {
+        let all = try RawStatement(
+            fresh: "SELECT actor FROM acknowledged UNION SELECT actor FROM operation", database)
+        var actors: Set<ActorID> = []
+        while try all.step() { actors.insert(ActorID(all.bits(0))) }
+        return actors
+    }
+
     /// Forgets the acknowledged operations of every actor.
     static func truncateAll(_ database: Database) throws {
         let all = try RawStatement(fresh: "SELECT actor, sequence FROM acknowledged", database)

@@ -90,7 +90,10 @@ extension Replica {
             }
             guard merger.missing.isEmpty else { return false }
             try merger.hide(reception.hides)
-            for key in reception.settles { try Wanted.settle(key, database) }
+            // An answer may be older than what was written here before its document was evicted.
+            for key in reception.settles where !merger.isStale.contains(key) {
+                try Wanted.settle(key, database)
+            }
             for cursor in reception.cursors where keepsCursor(of: cursor.key) {
                 let replaces = cursor.key == reception.publishes
                 try Cursors.advance(
@@ -118,8 +121,12 @@ struct Merger {
     private(set) var returning: Set<DocumentKey> = []
     /// Documents of which the server's present state is asked for.
     private(set) var wanted: [DocumentKey] = []
+    /// Those of them that have come without what was written to them here before they were evicted.
+    private(set) var isStale: Set<DocumentKey> = []
     /// The documents of own writes that the server does not have; read when it matters.
     private var pending: Set<DocumentKey>?
+    /// Whether any evicted document is remembered; nil until it is asked.
+    private var hasEvictions: Bool?
 
     init(database: Database, state: StoreState) {
         self.database = database
@@ -182,6 +189,7 @@ struct Merger {
             changed += try staged.ids(database).map {
                 DocumentKey(collection: staged.collection, id: $0)
             }
+            try askForEvicted(of: staged.collection)
         } else {
             try staged.visit(database) { id, state in
                 let key = DocumentKey(collection: staged.collection, id: id)
@@ -204,6 +212,28 @@ struct Merger {
             table, entry.key.id, live: document.isLive, position: state.head + 1, state: bytes, isNew: true,
             database)
         changed.append(entry.key)
+        try askIfEvicted(entry.key, bytes)
+    }
+
+    /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
+    /// evicted, and that comes without them, is asked for: by then the server has them.
+    private mutating func askIfEvicted(_ key: DocumentKey, _ state: [UInt8]) throws {
+        if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
+        guard hasEvictions == true else { return }
+        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+        guard try Evicted.isMissing(from: vector, of: key, database) else { return }
+        try Wanted.note(key, database)
+        wanted.append(key)
+        isStale.insert(key)
+    }
+
+    /// The same for a collection of which nothing was here.
+    private mutating func askForEvicted(of collection: String) throws {
+        guard let table = try collections.number(of: collection, database) else { return }
+        for id in try Evicted.documents(of: collection, database) {
+            guard let state = try DocumentRows.state(table, id, database) else { continue }
+            try askIfEvicted(DocumentKey(collection: collection, id: id), state)
+        }
     }
 
     /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
@@ -281,7 +311,8 @@ struct Merger {
                 table, update.key.id, position: state.head + 1, state: bytes, database) != nil
         {
             try state.observe(stamp.time)
-            return changed.append(update.key)
+            changed.append(update.key)
+            return try askIfEvicted(update.key, bytes)
         }
         let stored = try DocumentRows.state(table, update.key.id, database)
         if stored == nil, case .state(let bytes) = update.content {
@@ -331,5 +362,6 @@ struct Merger {
             table, key.id, live: isLive, position: state.head + 1, state: bytes, isNew: true,
             database)
         changed.append(key)
+        try askIfEvicted(key, bytes)
     }
 }

@@ -331,7 +331,7 @@ struct Repairer {
             let key = DocumentKey(collection: change.collection, id: change.id)
             guard held.contains(key) else {
                 _ = absent[key]?.apply(try Delta(decoding: change.delta, stamp: operation.stamp))
-                try Evicted.note(key, operation.actor, database)
+                try Evicted.note(key, operation.actor, at: operation.timestamp, database)
                 continue
             }
             let table = try collections.requireNumber(of: key.collection, database)

@@ -33,6 +33,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private var absent = AbsentDocuments()
     /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
     private var hasEvictions: Bool?
+    /// The store's own actors with anything in the log or on its way there; nil until they are asked for.
+    private var earlierActors: Set<ActorID>?
     /// The documents that are inserted.
     private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
@@ -221,9 +223,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private func noteEviction(
         of key: DocumentKey, _ document: DocumentReader, _ withheldActors: Set<ActorID>
     ) throws {
-        if try document.vector()[state.actor] != nil {
-            try Evicted.note(key, state.actor, database)
-            hasEvictions = true
+        for entry in try document.vector().entries where try isOwn(entry.actor) {
+            try Evicted.note(key, entry.actor, at: entry.time, database)
+            if entry.actor == state.actor { hasEvictions = true }
         }
         let author = withheldAuthors[key].map { [$0] } ?? []
         let own = withheldActors.union(author)
@@ -236,6 +238,12 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         guard returns else { return }
         try Wanted.note(key, database)
         wanted.append(key)
+    }
+
+    private func isOwn(_ actor: ActorID) throws -> Bool {
+        if actor == state.actor { return true }
+        if earlierActors == nil { earlierActors = try OwnOperations.actors(database) }
+        return earlierActors?.contains(actor) ?? false
     }
 
     /// What a transaction has written.
@@ -345,7 +353,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     private func checkEviction(_ key: DocumentKey) throws {
         if hasEvictions == nil {
-            hasEvictions = try RawStatement(cached: "SELECT 1 FROM evicted LIMIT 1", database).hasRow()
+            hasEvictions = try Evicted.holdsAny(database)
         }
         guard hasEvictions != false else { return }
         let statement = try RawStatement(

@@ -131,10 +131,14 @@ extension World {
     func done(_ action: Action, _ answer: Event?, _ peer: Peer) throws {
         switch action {
         case .store(let batch):
-            guard case .stored? = answer else { return }
+            let isStored = if case .stored? = answer { true } else { false }
+            // What returns is stored too, but for the documents that a repair brings in line next.
+            let isReturning = if case .returning? = answer { true } else { false }
+            guard isStored || isReturning else { return }
             for cursor in batch.cursors where peer.subscriptions[cursor.key] != nil {
                 peer.stored[cursor.key] = cursor.position
             }
+            guard isStored else { return }
             passRepair(peer)
             try observe(peer, batch)
         case .repair(let repair):

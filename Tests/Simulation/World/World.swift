@@ -76,6 +76,8 @@ final class World: @unchecked Sendable {
     var quietUntil: UInt64 = 0
     /// Whether anybody ever lost the right to write `Collections.kept`.
     var haveWritersBeenBarred = false
+    /// Documents that somebody has named to a restored log in a state that no log takes.
+    var spoilt: Set<DocumentKey> = []
     /// What the log once was: its files, and its entries.
     var logBackup: (folder: String, archive: [LogEntry])?
     /// The log's entries, also those that it has truncated.

@@ -36,7 +36,9 @@ extension World {
         let keys: [DocumentKey]
         switch action {
         case .compareHoldings(let held): keys = held.map(\.key)
-        case .admitStates(let states): keys = states.map(\.key)
+        case .admitStates(let states):
+            keys = states.map(\.key)
+            noteSpoilt(states)
         default: return
         }
         let kept = keys.filter { utf8Equal($0.collection, Collections.kept) }
@@ -44,6 +46,16 @@ extension World {
             link.peer.ungiven.subtract(kept)
         } else {
             link.peer.ungiven.formUnion(kept)
+        }
+    }
+
+    /// No log takes a state with a stamp that is too far ahead (rule 21).
+    private func noteSpoilt(_ states: [(key: DocumentKey, state: [UInt8])]) {
+        for item in states {
+            guard let latest = try? Document(decoding: item.state).vector.greatestTime,
+                HybridClock.isTooFarAhead(latest, wallMilliseconds: now)
+            else { continue }
+            spoilt.insert(item.key)
         }
     }
 
