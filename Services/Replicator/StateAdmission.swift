@@ -34,8 +34,8 @@ extension DatabaseHub {
     /// A service's actor that has written what the log has lost would go on, and then the lost stamps would
     /// count as seen: no actor with a stamp beyond the frontier is leased any more (decision 0011).
     ///
-    /// Who may only read is believed too: what it holds may be all that is left of the stamps. A stamp that no
-    /// clock has given yet is nobody's.
+    /// Who may only read is believed too: what it holds may be all that is left of the stamps. A stamp that
+    /// no clock has given yet is nobody's.
     private func retireLost(_ candidates: [Frame.Candidate]) async throws {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
@@ -46,7 +46,8 @@ extension DatabaseHub {
                 for candidate in candidates {
                     for entry in try VersionVector(decoding: candidate.vector).entries
                     where entry.time > 0
-                        && !HybridClock.isTooFarAhead(entry.time, wallMilliseconds: now, admitted: latest)
+                        && !HybridClock.isTooFarAhead(
+                            entry.time, wallMilliseconds: now, admitted: latest)
                     {
                         let known = try transaction.frontier(of: [entry.actor]).first?.timestamp ?? 0
                         if known < entry.time { lost.insert(entry.actor) }
