@@ -14,7 +14,8 @@ extension DatabaseHub {
     /// ended goes no further than the part that is being appended.
     ///
     /// `isMore`: the session has the next upload already, and brings it as soon as this is answered. Then
-    /// folding gives way to it in between too.
+    /// folding gives way to it in between too: as long as each brings something new, so that this comes to an
+    /// end (`AdmissionBounds.aheadBytes`).
     func admit(
         _ uploads: [[UInt8]], isMore: Bool = false, from session: UInt64,
         _ identity: @escaping @Sendable () -> Identity
@@ -24,11 +25,9 @@ extension DatabaseHub {
         comeFirst(session, isFirst)
         do {
             let event = try await admitNext(uploads, from: session, identity)
-            if case .appended = event {
-                comeFirst(session, isMore && isFirst)
-            } else {
-                comeFirst(session, false)
-            }
+            var isNew = false
+            if case .appended(_, let offset) = event { isNew = offset > 0 }
+            comeFirst(session, isMore && isFirst && isNew)
             return event
         } catch {
             comeFirst(session, false)

@@ -172,6 +172,27 @@ struct AdmissionTests {
         }
     }
 
+    @Test("what was judged by rights that have changed since is not appended")
+    func rightsBehindJudgement() async throws {
+        try await withHub { bench, hub, session in
+            let (all, none) = (identity(.everything), identity(.nothing))
+            let asked = Mutex(0)
+            let event = try await hub.admit(try uploads(), from: session) {
+                asked.withLock { count in
+                    count += 1
+                    return count == 1 ? all : none
+                }
+            }
+            guard case .refused(let acknowledged, let refusals, _) = event else {
+                Issue.record("\(event)")
+                return
+            }
+            #expect(acknowledged.isEmpty)
+            #expect(refusals.first?.sequence == 1)
+            #expect(Set(refusals.map(\.error.code)) == ["SYNC-0401"])
+        }
+    }
+
     @Test("a session that has ended goes no further than the part that is being appended")
     func endsBetweenParts() async throws {
         try await withHub { bench, hub, session in
@@ -191,6 +212,31 @@ struct AdmissionTests {
             }
             await #expect(throws: CancellationError.self) { try await admitting.value }
             #expect(try await bench.log.head(of: TestBench.database).offset == 2)
+        }
+    }
+
+    @Test("a part behind one that does not stand is not appended: all of it is judged again, in one piece")
+    func partThatDoesNotStand() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = ConflictingLog(
+                try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path))
+            _ = try await log.createDatabase("db")
+            var bounds = AdmissionBounds()
+            bounds.partBytes = 1
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet,
+                bounds: bounds)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            let event = try await hub.admit(try uploads(), from: session) { everything }
+            guard case .appended(let acknowledged, _) = event else {
+                Issue.record("\(event)")
+                return
+            }
+            #expect(acknowledged.map(\.sequence) == [3])
+            #expect(log.appended.withLock(\.self) == [1, 3])
+            await hub.close()
+            await log.close()
         }
     }
 
@@ -224,6 +270,21 @@ struct AdmissionTests {
             await hub.close()
             await log.close()
         }
+    }
+}
+
+/// A log that finds the condition of the first append broken.
+private final class ConflictingLog: PassingOnLog, @unchecked Sendable {
+    /// How many operations each append had.
+    let appended = Mutex<[Int]>([])
+
+    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        let isFirst = appended.withLock { appended in
+            appended.append(requests.count)
+            return appended.count == 1
+        }
+        guard !isFirst else { return requests.map { _ in .conflict(.condition(offset: 1)) } }
+        return try await super.append(requests, to: database)
     }
 }
 

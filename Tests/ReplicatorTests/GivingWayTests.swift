@@ -25,6 +25,24 @@ struct GivingWayTests {
         }
     }
 
+    /// Operations of one actor that change one document, each after the one before.
+    private func chain(_ count: Int) throws -> [[UInt8]] {
+        var document = Document()
+        return try (1...count).map { number in
+            let stamp = Stamp(time: UInt64(number) << 16, actor: ActorID(1))
+            var editor = DocumentEditor(document: document, stamp: stamp)
+            editor.create()
+            try editor.set(["n"], .int(Int64(number)))
+            document = editor.document
+            let delta = try #require(editor.pending.delta(stamp: stamp))
+            let change = CRDT.Operation.Change(
+                collection: "c", id: try DocumentID(.int(1)), delta: delta.encoded())
+            return CRDT.Operation(
+                actor: stamp.actor, sequence: UInt64(number), timestamp: stamp.time, changes: [change]
+            ).encoded()
+        }
+    }
+
     private struct Bench: Sendable {
         let hub: DatabaseHub
         let store: ServerStore
@@ -107,6 +125,33 @@ struct GivingWayTests {
         try await withHub { bench in
             try await bench.append(try uploads(1...3), isMore: true)
             #expect(try await bench.stays(at: 0))
+        }
+    }
+
+    @Test("what rests on the part before, or on an upload before, is judged without a fold")
+    func chained() async throws {
+        try await withHub { bench in
+            let all = try chain(4)
+            try await bench.append(Array(all[..<2]), isMore: true)
+            #expect(try await bench.stays(at: 0))
+            try await bench.append(Array(all[2...]), isMore: true)
+            #expect(try await bench.stays(at: 0))
+        }
+    }
+
+    @Test("nothing gives way to what is in the log already, however often it is brought")
+    func duplicates() async throws {
+        try await withHub { bench in
+            try await bench.append(try uploads(1...3), isMore: false)
+            #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 3 })
+            try await bench.append(try uploads(1...3), isMore: true)
+            _ = try await bench.store.log.append(
+                [
+                    AppendRequest(
+                        CRDT.Operation(actor: ActorID(9), sequence: 1, timestamp: 1 << 20, changes: []),
+                        authorKey: "other")
+                ], to: "db")
+            #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 4 })
         }
     }
 
