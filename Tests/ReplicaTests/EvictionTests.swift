@@ -190,6 +190,8 @@ struct EvictionTests {
             replica.setLiveQueries([query])
             let evicted = try key("c", 1)
             var server = try document("a", 1, by: 5, at: 10)
+            // More than what one insertion leaves.
+            if arrival == .answer { server.merge(try document("b", 1, by: 6, at: 11)) }
             let older = DocumentUpdate(key: evicted, content: .state(server.encoded()))
             #expect(try replica.receive(Reception(updates: [older])) == .stored)
             if arrival != .first { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'a': 2})") }
