@@ -19,6 +19,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     // Unchecked: `connection` is touched by the group committer's serial queue only.
     private let url: String
     private let logger: Logger
+    private let knownActors: Int
     private var connection: Connection?
     /// What this connection's appends have shown of databases. A server that was put back has ended all
     /// connections, so the first group of each looks whether the last entry is the one that the head names.
@@ -32,10 +33,11 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// The heads that were found after an answer was lost, for whoever is told of the next group.
     private var regained: [String: UInt64] = [:]
 
-    /// A writer to this server. Connects at its first group.
-    init(url: String, logger: Logger) {
+    /// A writer to this server, that remembers so many actors of a database. Connects at its first group.
+    init(url: String, logger: Logger, knownActors: Int = PostgresLimits.knownActors) {
         self.url = url
         self.logger = logger
+        self.knownActors = knownActors
     }
 
     /// Begins to commit a group: sends it, if it is plain and behind heads that this writer knows, or will
@@ -117,7 +119,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
         for (number, part) in group.parts.enumerated() {
             if (try? group.answer?.get()[number]) == true {
-                if known[part.database]?.isTooMuch == true { known[part.database] = nil }
+                let actors = known[part.database]?.actorCount ?? 0
+                if actors > knownActors { known[part.database] = nil }
             } else {
                 known[part.database]?.refuse(at: group.sent[number])
             }

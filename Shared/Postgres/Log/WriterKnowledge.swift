@@ -139,6 +139,6 @@ struct WriterKnowledge {
         for last in plain.lasts { actors[last.record.actor] = Standing(last) }
     }
 
-    /// Whether more is known than should be kept.
-    var isTooMuch: Bool { actors.count > PostgresLimits.knownActors }
+    /// Of how many actors it is known where they stand.
+    var actorCount: Int { actors.count }
 }
