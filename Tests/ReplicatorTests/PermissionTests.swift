@@ -127,9 +127,9 @@ struct PermissionTests {
 
     @Test("a session opens for each kind of identity as its cell says, for nobody else")
     func identities() async throws {
-        try await SystemBench.run { bench, system in
+        let elsewhere = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
+        try await SystemBench.run(besides: elsewhere.publicKey) { bench, system in
             let now = Authenticator.systemSeconds()
-            let elsewhere = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
             _ = try await bench.log.createDatabase("elsewhere")
             let key = APIKey()
             try await system.write { writer in
@@ -156,16 +156,16 @@ struct PermissionTests {
                 (
                     "revoked", bench.token(grant: .everything, tokenID: "gone"), TestBench.proven, "401"
                 ),
-                // Its key is not among those that this bench believes.
+                // It counts, for its own database; the greeting asks for this one.
                 (
                     "another database's", strangers.token(database: "elsewhere", grant: .everything),
-                    TestBench.proven, "401"
+                    TestBench.proven, "SYNC-0202"
                 ),
                 ("read only", bench.token(grant: .readOnly), TestBench.proven, "opens"),
                 ("everything", bench.token(grant: .everything), TestBench.proven, "opens"),
                 ("API key", key.text, TestBench.proven, "opens"),
                 ("another API key", APIKey().text, TestBench.proven, "401"),
-                ("admin credential", String(repeating: "A", count: 43), TestBench.proven, "401"),
+                ("admin credential", SystemBench.adminCredential, TestBench.proven, "401"),
                 ("peer key, proven", bound, TestBench.proven, "opens"),
                 ("peer key, not proven", bound, nothing, "SYNC-0505"),
             ]
@@ -267,9 +267,13 @@ extension PermissionTests {
 
 /// A replicator that follows a system database, which a test writes as the auth-gateway does.
 private enum SystemBench {
+    /// Opens the replicator's admin calls, and nothing else.
+    static let adminCredential = Base64URL.encode((0..<32).map { UInt8($0) })
+
     static func run(
         rightsLook: Duration = Replicator.Limits.rightsLook,
         nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        besides other: DatabasePublicKey? = nil,
         _ body: @escaping @Sendable (TestBench, SystemDatabase) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { folder in
@@ -278,12 +282,14 @@ private enum SystemBench {
             let key = try DatabaseSigningKey(databaseID: TestBench.database, number: 1)
             let system = SystemDatabase(
                 log: log, folder: folder.appendingPathComponent("system").path, logger: TestBench.quiet)
-            let source = InMemoryKeySource(KeySet([key.publicKey]))
+            let source = InMemoryKeySource(KeySet([key.publicKey] + [other].compactMap(\.self)))
+            let admin = folder.appendingPathComponent("admin.token")
+            try Data(adminCredential.utf8).write(to: admin)
             let part = ReplicatorPart(
                 log: log,
                 authenticator: Authenticator(source: source, system: system, nowSeconds: nowSeconds),
-                folder: folder.appendingPathComponent("replicator").path, rightsLook: rightsLook,
-                logger: TestBench.quiet)
+                folder: folder.appendingPathComponent("replicator").path,
+                admin: AdminCredential(path: admin.path), rightsLook: rightsLook, logger: TestBench.quiet)
             let parts: [any ServicePart] = [SystemDatabasePart(system), part]
             let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)
             try await host.run { address in

@@ -48,6 +48,27 @@ struct HostTests {
         #expect(events.value == ["began", "ended"])
     }
 
+    @Test("a background task that has done its work while the host drains is no failure")
+    func endingInDrain() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let ended = Box(false)
+        let part = TestPart(
+            mounting: { mount in
+                mount.background("until the drain") {
+                    for await _ in gate {}
+                    ended.change { $0 = true }
+                }
+            },
+            draining: {
+                opening.finish()
+                while !ended.value { try? await Task.sleep(for: .milliseconds(5)) }
+                // The group has time to notice.
+                try? await Task.sleep(for: .milliseconds(200))
+            })
+        try await serving([part]) { _ in }
+        #expect(ended.value)
+    }
+
     @Test("a background task that fails ends the host with its error")
     func failingBackground() async throws {
         let error = await #expect(throws: ServiceError.self) {

@@ -185,13 +185,15 @@ private struct DrainService: Service {
     }
 }
 
-/// A background task as a service: ends when it is told to, by cancellation.
+/// A background task as a service: ends when it is told to, by cancellation. One that has done its work stays
+/// until then: a group that stops takes a service that ends before its turn for a broken one.
 private struct BackgroundService: Service {
     let run: @Sendable () async throws -> Void
 
     func run() async throws {
         do {
             try await cancelWhenGracefulShutdown { try await self.run() }
+            try await gracefulShutdown()
         } catch is CancellationError {
             // The host stops; that is how a background task ends.
         }
