@@ -201,7 +201,14 @@ extension World {
             Task { [self] in
                 do {
                     let answer = try await store.perform(action)
-                    attempt { try done(action, answer, link.peer) }
+                    attempt {
+                        do {
+                            try done(action, answer, link.peer)
+                        } catch {
+                            // A power cut comes while the check reads, too.
+                            if error is Violation || !link.peer.disk.isOff { throw error }
+                        }
+                    }
                     performed(answer, link, false)
                 } catch {
                     if link.peer.disk.isOff || end.isDead { return }
