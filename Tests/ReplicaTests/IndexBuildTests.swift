@@ -37,6 +37,28 @@ struct IndexBuildTests {
         }
     }
 
+    @Test("while CREATE INDEX builds, readers begin and end, and a step's transaction holds none up")
+    func readsBesides() throws {
+        try withPeer { replica, _ in
+            try Self.fill(replica)
+            let seen = Mutex<[Int]>([])
+            let readAll: @Sendable () -> Void = {
+                let rows = try? replica.rows("SELECT _id FROM c WHERE a >= 0")
+                seen.withLock { $0.append(rows?.count ?? -1) }
+            }
+            try replica.change(.create(index("a", on: ["a"]), ifNotExists: false)) {
+                readAll()
+                return nil
+            }
+            try replica.writing { database in
+                try database.execute(sql: "UPDATE documents_1 SET state = state WHERE number = 1")
+                readAll()
+            }
+            let counts = seen.withLock { $0 }
+            #expect(counts.count >= 4 && counts.allSatisfy { $0 == Self.documents }, "\(counts)")
+        }
+    }
+
     @Test(
         "a process that ends in the midst of building goes on when the store is opened again",
         arguments: 0..<4)

@@ -25,7 +25,7 @@ extension Replica {
             let begun = try begin(index, ifNotExists: ifNotExists)
             do {
                 try build(index.collection, index.name, interruption)
-                settle()
+                if begun != nil { settle() }
             } catch {
                 // Where even that fails, the next opening goes on with it.
                 if let begun { try? takeBack(begun) }
@@ -63,9 +63,8 @@ extension Replica {
         }
     }
 
-    /// Brings what was just built into the file: what the write-ahead log has is looked up
-    /// page by page.
-    /// Waits for nobody, and is done another time where it cannot be done now.
+    /// Brings what was just built into the file: what the write-ahead log has is looked up page by page.
+    /// Waits for its turn to write and for no reader, and is done another time where it cannot be done now.
     private func settle() { try? writing { _ = try $0.checkpoint(.passive) } }
 
     private func drop(_ collection: String, _ name: String, ifExists: Bool) throws {
