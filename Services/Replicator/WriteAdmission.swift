@@ -41,17 +41,17 @@ extension DatabaseHub {
         // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
         // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
         unfolded.forget(through: await materializer.position.offset)
+        var isAdvanced = false
         if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
             try await materializer.advance(through: offset)
             unfolded.forget(through: await materializer.position.offset)
-        } else {
-            try await verifyHistory()
+            isAdvanced = true
         }
-        guard await !materializer.hasLostHistory else {
-            throw SyncError(.unavailable, "the documents of this database are built anew from its log")
-        }
-        let (done, rest) = try await admitInParts(uploads, from: session, identity)
+        // Beside judging: it is the append that waits for it.
+        let verification = Task { [isAdvanced] in try await self.verify(isAdvanced: isAdvanced) }
+        let (done, rest) = try await admitInParts(uploads, from: session, verification, identity)
         guard !rest.isEmpty else { return .appended(done.acknowledgements, offset: done.offset) }
+        try await verification.value
         for _ in 0..<Limits.admissionAttempts {
             try Task.checkCancellation()
             if let event = try await admitAsFolded(rest, behind: done, from: session, identity()) {
@@ -60,6 +60,14 @@ extension DatabaseHub {
             try await materializer.advance()
         }
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
+    }
+
+    /// Ends an upload that would be judged by what the log does not have any more.
+    private func verify(isAdvanced: Bool) async throws {
+        if !isAdvanced { try await verifyHistory() }
+        guard await !materializer.hasLostHistory else {
+            throw SyncError(.unavailable, "the documents of this database are built anew from its log")
+        }
     }
 
     /// A part that is being appended.
@@ -71,9 +79,10 @@ extension DatabaseHub {
     }
 
     /// Judges a part while the one before is appended, as long as nothing speaks against any of them: what
-    /// stands, and what is left from there on.
+    /// stands, and what is left from there on. Nothing is appended before `verification` has ended.
     private func admitInParts(
-        _ uploads: [[UInt8]], from session: UInt64, _ identity: @Sendable () -> Identity
+        _ uploads: [[UInt8]], from session: UInt64, _ verification: Task<Void, any Error>,
+        _ identity: @Sendable () -> Identity
     ) async throws -> (done: Appended, rest: ArraySlice<[UInt8]>) {
         var done = Appended()
         var rest = uploads[...]
@@ -90,6 +99,7 @@ extension DatabaseHub {
                 if let before = underWay { _ = settle(before.judgement, try await before.task.value) }
                 throw error
             }
+            if underWay == nil { try await verification.value }
             // What may be written may have changed since it was judged: then it is judged again.
             func mayStand() -> Bool {
                 !Task.isCancelled && judgement.refusals.isEmpty && identity().rights == judged.rights

@@ -18,6 +18,10 @@ public enum LogLimits {
     /// Bytes of a read without wishes: a megabyte in memory per reader.
     public static let readBytes = 1 << 20
 
+    /// Bytes of the operations that a wake-up brings along: of more, reading them again is a small part of
+    /// what folding them takes, and every reader that is behind would hold them.
+    package static let broughtBytes = 65_536
+
     /// Touches that a part of a log's index holds, of two parts for each database: some megabytes.
     static let indexedTouches = 65_536
     /// Operations that are read for a condition beyond what the index knows: some milliseconds under the

@@ -96,8 +96,9 @@ public protocol OperationLog: Sendable {
 
     /// Wake-ups for appends to a database by any process, coalesced: one may stand for many, and one may find
     /// nothing new. The first comes at once, so `for await _ in changes { read until empty }` misses nothing.
+    /// Some bring what was appended along, which is then as good as read (`LogChange`).
     /// The stream ends when the log is closed; an unknown database never wakes a second time.
-    func changes(in database: String) -> AsyncStream<Void>
+    func changes(in database: String) -> AsyncStream<LogChange>
 
     /// The place through which entries were removed; offset 0 while none were.
     func truncation(of database: String) async throws -> LogPosition

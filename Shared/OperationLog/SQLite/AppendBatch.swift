@@ -6,6 +6,8 @@ import GRDB
 struct GrownHead: Sendable {
     let database: String
     let offset: UInt64
+    /// What was appended, if it is little (`LogChange`).
+    let entries: [LogEntry]
 }
 
 /// One group inside its transaction: decides every operation's outcome and writes what is appended.
@@ -48,6 +50,9 @@ struct AppendBatch {
     private let index: TouchIndex
     /// What is appended and not written yet.
     private var rows: [Row] = []
+    /// What was appended, by database, until it is too much to be brought along.
+    private var brought: [String: [LogEntry]] = [:]
+    private var broughtBytes = 0
     private let insertOne: FastStatement
     private let insertMany: FastStatement
 
@@ -75,8 +80,14 @@ struct AppendBatch {
 
     /// The new heads of the databases that grew.
     var grownHeads: [GrownHead] {
-        changedHeads.compactMap { id in heads[id].map { GrownHead(database: id, offset: $0.offset) } }
+        changedHeads.compactMap { id in
+            heads[id].map {
+                GrownHead(database: id, offset: $0.offset, entries: bringsAlong ? brought[id] ?? [] : [])
+            }
+        }
     }
+
+    private var bringsAlong: Bool { broughtBytes <= LogLimits.broughtBytes }
 
     /// Takes one call.
     /// - Returns: its outcomes, or why the call cannot be served while the rest of the group can.
@@ -103,6 +114,11 @@ struct AppendBatch {
                 continue
             }
             let outcome = try append(operation, &head, &group)
+            if case .appended(let offset) = outcome, bringsAlong {
+                broughtBytes += operation.record.bytes.count
+                brought[call.database, default: []].append(
+                    LogEntry(offset: offset, hash: head.hash, record: operation.record))
+            }
             switch outcome {
             case .appended, .duplicate: break
             case .gap, .conflict: heldBack.insert(operation.record.actor)

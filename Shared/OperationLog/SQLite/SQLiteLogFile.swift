@@ -23,11 +23,11 @@ package struct SQLiteLogFile: Sendable {
             .mapError(\.error).get()
     }
 
-    /// Commits one group; returns after it is durable.
-    package func commit(_ calls: [AppendCall]) -> GroupOutcome {
-        let (outcome, _, note) = writer.commit(calls)
+    /// Commits one group of one database; returns after it is durable, with what a wake-up brings along.
+    package func commit(_ calls: [AppendCall]) -> (GroupOutcome, LogChange) {
+        let (outcome, grown, note) = writer.commit(calls)
         note()
-        return outcome
+        return (outcome, LogChange(entries: grown.first?.entries ?? []))
     }
 
     /// As `OperationLog.head`.

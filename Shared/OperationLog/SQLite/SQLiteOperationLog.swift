@@ -61,12 +61,15 @@ public final class SQLiteOperationLog: OperationLog {
         committer = GroupCommitter(gate: gate) { calls in
             {
                 let (outcome, grown, note) = writer.commit(calls)
+                // Who follows has more to do than who is answered, and both are told of the same commit.
+                for head in grown {
+                    hub.announce(head.database, head: head.offset, entries: head.entries)
+                }
                 return (
                     outcome,
                     {
                         note()
                         if !grown.isEmpty { wakeFile.ring() }
-                        for head in grown { hub.announce(head.database, head: head.offset) }
                     }
                 )
             }
@@ -136,7 +139,7 @@ public final class SQLiteOperationLog: OperationLog {
 
     /// Woken by this process's writer directly, by others through `WakeFile`, at the latest after
     /// `pollInterval`.
-    public func changes(in database: String) -> AsyncStream<Void> { hub.subscribe(to: database) }
+    public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// Two uncontended locks.
     public var status: LogStatus { committer.status }

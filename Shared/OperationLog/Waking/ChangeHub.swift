@@ -10,7 +10,7 @@ import Synchronization
 package final class ChangeHub: Sendable {
     private struct Topic {
         var announced: UInt64 = 0
-        var subscribers: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var subscribers: [UInt64: AsyncStream<LogChange>.Continuation] = [:]
     }
 
     private struct State {
@@ -28,8 +28,8 @@ package final class ChangeHub: Sendable {
     package var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
 
     /// A stream of wake-ups whose first comes at once.
-    package func subscribe(to database: String) -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    package func subscribe(to database: String) -> AsyncStream<LogChange> {
+        let (stream, continuation) = AsyncStream<LogChange>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state -> UInt64? in
             guard !state.isFinished else { return nil }
             state.lastSubscriber += 1
@@ -41,19 +41,20 @@ package final class ChangeHub: Sendable {
             return stream
         }
         continuation.onTermination = { [weak self] _ in self?.unsubscribe(id, from: database) }
-        continuation.yield()
+        continuation.yield(LogChange())
         return stream
     }
 
-    /// Wakes the subscribers of a database, if this head is news.
-    package func announce(_ database: String, head: UInt64) {
-        let subscribers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
+    /// Wakes the subscribers of a database, if this head is news. `entries` are those through the head, where
+    /// they are at hand.
+    package func announce(_ database: String, head: UInt64, entries: [LogEntry] = []) {
+        let subscribers = state.withLock { state -> [AsyncStream<LogChange>.Continuation] in
             guard var topic = state.topics[database], head != topic.announced else { return [] }
             topic.announced = head
             state.topics[database] = topic
             return Array(topic.subscribers.values)
         }
-        for subscriber in subscribers { subscriber.yield() }
+        for subscriber in subscribers { subscriber.yield(LogChange(entries: entries)) }
     }
 
     /// Ends all streams, and those to come.

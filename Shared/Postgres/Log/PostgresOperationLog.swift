@@ -162,7 +162,7 @@ public final class PostgresOperationLog: OperationLog {
 
     /// Woken by this process's writer directly, by others through `NOTIFY`, at the latest after
     /// `pollInterval`.
-    public func changes(in database: String) -> AsyncStream<Void> { hub.subscribe(to: database) }
+    public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// Two uncontended locks. While the server cannot be reached, that is why no append is taken.
     public var status: LogStatus {

@@ -22,13 +22,19 @@ public actor Materializer {
     /// Runs what blocks for the disk; concurrent, since readers do not wait for writers.
     public nonisolated let executor: BlockingExecutor
 
+    private struct Queued {
+        let task: Task<Void, any Error>
+        /// What is folded if nothing else has come by then; nil where it has to be all that is in the log.
+        var brought: [LogEntry]?
+    }
+
     let log: any OperationLog
     private let logger: Logger
     private let onFold: @Sendable ([FoldedOperation]) async -> Void
     /// The latest fold: running, queued, or done.
     private var folding: Task<Void, any Error>?
-    /// The fold that has not begun yet, and will see all that is in the log by now.
-    private var queued: Task<Void, any Error>?
+    /// The fold that has not begun yet.
+    private var queued: Queued?
     private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
     private nonisolated let turns = FoldTurns()
@@ -141,16 +147,18 @@ public actor Materializer {
     /// less often: no wake-up comes for operations that are in the log already. Returns as soon as
     /// `hasLostHistory`, for that no later attempt cures.
     public func run() async {
-        for await _ in log.changes(in: database) {
+        for await change in log.changes(in: database) {
             var pause = Limits.foldRetry
+            var brought: [LogEntry]? = change.entries
             while !Task.isCancelled, !isClosed {
                 do {
-                    try await begin().value
+                    try await begin(brought).value
                     break
                 } catch let error as OperationLogError where error.code == .closed {
                     return
                 } catch {
                     if hasLostHistory { return }
+                    brought = nil
                     try? await Task.sleep(for: pause)
                     pause = min(pause * 2, Limits.foldRetryLongest)
                 }
@@ -190,17 +198,22 @@ public actor Materializer {
     /// Ends one `giveWay`.
     public nonisolated func goOn() { turns.goOn() }
 
-    /// A fold up to the log's head of now: one that has not begun yet, or another.
-    private func begin() -> Task<Void, any Error> {
-        if let queued { return queued }
+    /// A fold up to the log's head of now: one that has not begun yet, or another. Whoever has been brought
+    /// what is new is content with a fold of that.
+    private func begin(_ brought: [LogEntry]? = nil) -> Task<Void, any Error> {
+        if let queued {
+            self.queued?.brought = nil
+            return queued.task
+        }
         let previous = folding
         let task = Task {
             _ = try? await previous?.value
             // The head is read from here on: who comes later needs a fold of its own.
+            let brought = self.queued?.brought
             self.queued = nil
-            try await self.fold()
+            try await self.fold(brought ?? [])
         }
-        queued = task
+        queued = Queued(task: task, brought: brought)
         folding = task
         return task
     }
@@ -248,8 +261,12 @@ public actor Materializer {
         waiters.remove(at: index).continuation.resume(returning: false)
     }
 
-    private func fold() async throws {
+    private func fold(_ brought: [LogEntry]) async throws {
         do {
+            if try await foldBrought(brought) {
+                failure = nil
+                return
+            }
             // Up to the head of this moment, or it would not end while the log grows faster than it is
             // folded.
             let head = try await log.head(of: database)
@@ -287,15 +304,37 @@ public actor Materializer {
             database: database, offset: position.offset)
     }
 
+    /// Folds what a wake-up has brought along, as good as a read of it; false where it does not follow on
+    /// what is folded, and the log has to be asked.
+    private func foldBrought(_ entries: [LogEntry]) async throws -> Bool {
+        guard let first = entries.first, follows(first) else { return false }
+        await turns.rest()
+        guard !isClosed else { return false }
+        try await fold(entries: entries)
+        return true
+    }
+
     /// Folds one read's worth; false at the head.
     private func foldNext() async throws -> Bool {
         let entries = try await log.read(database, after: position.offset)
         guard let first = entries.first else { return false }
         // The log verifies its own chain; this is that it is still the one that is folded here.
+        guard follows(first) else { throw loseHistory() }
+        try await fold(entries: entries)
+        return true
+    }
+
+    /// Whether an entry is the next one of the history that is folded here.
+    private func follows(_ entry: LogEntry) -> Bool {
         let digest = ChainHash.digest(
-            actor: first.actor, sequence: first.sequence, timestamp: first.timestamp,
-            contentHash: ChainHash.content(first.bytes))
-        guard first.hash == ChainHash.next(after: position.hash, digest: digest) else { throw loseHistory() }
+            actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
+            contentHash: ChainHash.content(entry.bytes))
+        return entry.offset == position.offset + 1
+            && entry.hash == ChainHash.next(after: position.hash, digest: digest)
+    }
+
+    /// Folds entries that follow on what is folded.
+    private func fold(entries: [LogEntry]) async throws {
         let logID = position.logID
         let items = entries.map {
             Replica.LogItem(
@@ -313,7 +352,6 @@ public actor Materializer {
             waiters.removeAll { $0.offset <= last.position.offset }
             for waiter in reached { waiter.continuation.resume(returning: true) }
         }
-        return true
     }
 }
 

@@ -9,9 +9,17 @@ public protocol SessionLine: Sendable {
     /// Sends one frame behind those before, without waiting; says whether it has left, when that is known.
     func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void)
 
+    /// Does a short piece of work where posting costs least: here and now, or soon on the thread that sends.
+    func nearby(_ work: @escaping @Sendable () -> Void)
+
     /// Lets what was posted leave, but no longer than a stuck receiver deserves, and closes with a code of
     /// RFC 6455 section 7.4 and a reason. Nothing arrives any more.
     func end(code: UInt16, reason: String) async
+}
+
+extension SessionLine {
+    /// Here and now.
+    public func nearby(_ work: @escaping @Sendable () -> Void) { work() }
 }
 
 /// What arrives on a line.

@@ -123,6 +123,13 @@ public final class SessionPump: Sendable {
         if let course { Task { await work(course) } }
     }
 
+    /// Hands the session an event of the live stream, which nothing waits for but its line's other side.
+    private func tell(_ event: Event, _ line: any SessionLine) {
+        let isIdle = state.withLock { !$0.isOver && !$0.isRunning && $0.inbox.isEmpty }
+        guard isIdle else { return deliver(event) }
+        line.nearby { self.deliverNow(event) }
+    }
+
     /// Hands the session an event here and now, unless another one is before it.
     private func deliverNow(_ event: Event) {
         let course = state.withLock { state -> Course? in
@@ -212,7 +219,7 @@ public final class SessionPump: Sendable {
             case .send(let frame): send(frame, course)
             case .close(let error): end = error
             case .awaitOperations(let offset):
-                let isFollowing = store.follow(after: offset) { self.deliverNow($0) }
+                let isFollowing = store.follow(after: offset) { self.tell($0, course.line) }
                 if !isFollowing { perform(action) }
             default: perform(action)
             }

@@ -378,6 +378,10 @@ extension WebSocketConnection: SessionLine {
         }
     }
 
+    /// On the event loop: what is posted there is written without another hop, and the loops share the work
+    /// for many sessions that are told of one thing.
+    public func nearby(_ work: @escaping @Sendable () -> Void) { channel.eventLoop.execute(work) }
+
     /// See `SessionLine`.
     public func end(code: UInt16, reason: String) async {
         let patience = TimeAmount(Limits.lastFramesTimeout)

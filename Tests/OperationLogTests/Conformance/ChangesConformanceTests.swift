@@ -65,7 +65,7 @@ private func follow(_ log: any OperationLog, until last: UInt64) async throws ->
     return offsets
 }
 
-private func drain(_ changes: AsyncStream<Void>) async -> Int {
+private func drain(_ changes: AsyncStream<LogChange>) async -> Int {
     var count = 0
     for await _ in changes { count += 1 }
     return count

@@ -94,6 +94,8 @@ struct Profile {
     var timeToLive: Int
     /// How uploads are divided: in half of the worlds into parts of few operations, with folding far behind.
     var bounds = AdmissionBounds()
+    /// Whether who follows the log is brought what was appended: in half of the worlds.
+    var bringsEntries: Bool
 
     /// As the seed says, except for what was asked for.
     init(_ generator: inout SplitMix64, seed: UInt64, _ options: Options) {
@@ -114,6 +116,8 @@ struct Profile {
             bounds.aheadBytes = parts.below(4_000)
             bounds.unfoldedBytes = bounds.aheadBytes + parts.below(4_000)
         }
+        var brought = SplitMix64(seed: seed ^ 0x62_726F_7567)
+        bringsEntries = brought.chance(50)
         let days = 86_400_000
         timeToLive = faults.contains(.reaping) ? later.pick([4_000, 15_000, 7 * days]) : 7 * days
     }

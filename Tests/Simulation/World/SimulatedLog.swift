@@ -21,7 +21,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     let folder: String
     let disk: Machine
     private var pending: [Pending] = []
-    private var followers: [Int: AsyncStream<Void>.Continuation] = [:]
+    private var followers: [Int: AsyncStream<LogChange>.Continuation] = [:]
     private var nextFollower = 0
     private var isCommitting = false
     /// Tells calls of before a restart from later ones.
@@ -92,7 +92,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         isCommitting = false
         let group = Array(pending.prefix(1 + world.generator.below(pending.count)))
         pending.removeFirst(group.count)
-        switch file.commit(group.map(\.call)) {
+        let (outcome, change) = file.commit(group.map(\.call))
+        switch outcome {
         case .committed(let results):
             try world.committed()
             for (item, result) in zip(group, results) {
@@ -100,7 +101,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
                     .appended(item.continuation, result, lifetime), in: world.delay(0, 5, slow: 100))
             }
             for id in followers.keys.sorted() {
-                world.schedule(.wake(id, lifetime), in: world.delay(1, 40, slow: 3_000))
+                let told = world.profile.bringsEntries ? change : LogChange()
+                world.schedule(.wake(id, told, lifetime), in: world.delay(1, 40, slow: 3_000))
             }
         case .refused(let error), .poisoned(let error):
             for item in group { item.continuation.resume(throwing: error) }
@@ -151,17 +153,17 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         guard before == lifetime, !isClosed else { throw closed }
     }
 
-    func changes(in database: String) -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    func changes(in database: String) -> AsyncStream<LogChange> {
+        let (stream, continuation) = AsyncStream<LogChange>.makeStream(bufferingPolicy: .bufferingNewest(1))
         nextFollower += 1
         followers[nextFollower] = continuation
-        continuation.yield()
+        continuation.yield(LogChange())
         return stream
     }
 
-    func wake(_ follower: Int, _ since: Int) {
+    func wake(_ follower: Int, _ change: LogChange, _ since: Int) {
         guard since == lifetime else { return }
-        followers[follower]?.yield()
+        followers[follower]?.yield(change)
     }
 
     // MARK: What nobody asks of a simulated log

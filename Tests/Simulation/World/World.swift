@@ -35,7 +35,7 @@ enum Happening {
     /// A read of the log goes on.
     case resume(CheckedContinuation<Void, Never>)
     /// A follower of the log hears of appends.
-    case wake(Int, Int)
+    case wake(Int, LogChange, Int)
 }
 
 /// Peers, replicators and one log in virtual time: chaos from a seed, then healing, then everything must
@@ -232,7 +232,7 @@ final class World: @unchecked Sendable {
         case .appended(let continuation, let result, let lifetime):
             log.answer(continuation, result, lifetime)
         case .resume(let continuation): continuation.resume()
-        case .wake(let follower, let lifetime): log.wake(follower, lifetime)
+        case .wake(let follower, let change, let lifetime): log.wake(follower, change, lifetime)
         }
     }
 

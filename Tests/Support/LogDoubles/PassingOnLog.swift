@@ -54,7 +54,7 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func changes(in database: String) -> AsyncStream<Void> { log.changes(in: database) }
+    open func changes(in database: String) -> AsyncStream<LogChange> { log.changes(in: database) }
 
     /// Passed on.
     open var status: LogStatus { log.status }
