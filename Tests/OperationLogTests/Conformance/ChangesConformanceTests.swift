@@ -1,3 +1,4 @@
+import CRDT
 import Testing
 
 @testable import OperationLog
@@ -29,6 +30,36 @@ struct ChangesConformanceTests {
             }
             #expect(try await offsets == Array(1...30))
             await other.close()
+        }
+    }
+
+    @Test("what a wake-up brings along is what a read gives", arguments: LogDriver.allCases)
+    func brought(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            var changes = log.changes(in: "db").makeAsyncIterator()
+            #expect(await changes.next()?.entries == [])
+            var isEverBrought = false
+            for round in 0..<10 as Range<UInt64> {
+                let before = try await log.head(of: "db").offset
+                _ = try await log.append(requests(1, 3 * round + 1...3 * round + 3), to: "db")
+                let entries = try #require(await changes.next()).entries
+                isEverBrought = isEverBrought || !entries.isEmpty
+                if !entries.isEmpty { #expect(try await log.read("db", after: before) == entries) }
+            }
+            #expect(isEverBrought == (driver == .sqlite))
+        }
+    }
+
+    @Test("what is much is not brought along")
+    func tooMuch() async throws {
+        try await LogDriver.sqlite.withLog { log, _ in
+            var changes = log.changes(in: "db").makeAsyncIterator()
+            #expect(await changes.next()?.entries == [])
+            let record = OperationRecord(
+                actor: ActorID(1), sequence: 1, timestamp: 1,
+                bytes: [UInt8](repeating: 7, count: LogLimits.broughtBytes + 1))
+            _ = try await log.append([AppendRequest(record: record, authorKey: "key", touches: [])], to: "db")
+            #expect(await changes.next()?.entries == [])
         }
     }
 

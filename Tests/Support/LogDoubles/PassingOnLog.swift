@@ -53,8 +53,17 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
         try await log.read(database, after: offset, limit: limit)
     }
 
-    /// Passed on.
-    open func changes(in database: String) -> AsyncStream<LogChange> { log.changes(in: database) }
+    /// The wake-ups are passed on, not what they bring along: what is read is for `read` to say.
+    open func changes(in database: String) -> AsyncStream<LogChange> {
+        let changes = log.changes(in: database)
+        return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let passing = Task {
+                for await _ in changes { continuation.yield(LogChange()) }
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in passing.cancel() }
+        }
+    }
 
     /// Passed on.
     open var status: LogStatus { log.status }
