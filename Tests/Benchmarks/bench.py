@@ -33,7 +33,7 @@ def documents(count):
         yield {
             "_id": f"sensor-{number:08d}", "city": f"c{number % 40}", "reading": number * 7919 % 1000,
             "unit": "celsius", "place": {"row": number % 97, "shelf": number % 13, "label": f"place {number}"},
-            "tags": ["indoor", "calibrated", f"batch-{number // 500}"], "note": "x" * 80,
+            "tags": ["indoor", "calibrated", f"batch-{number // 500}"], "note": "x" * 108,
         }
 
 
@@ -99,6 +99,7 @@ class Round:
         self.query(a)
         self.write(a)
         self.note("upload to the server, durable", seconds(lambda: self.upload(a)), bulk)
+        self.await_folded(server)
         b = harness.Peer(self.workspace, "b", server, subscribe=[SUBSCRIPTION], offline=True)
         self.note("a new peer receives everything", seconds(lambda: self.receive(b)), bulk)
         self.over_http(server)
@@ -123,6 +124,13 @@ class Round:
     def upload(self, peer):
         peer.start_sync()
         peer.wait_for_commit(peer.execute(".status")["commitID"], 600)
+
+    def await_folded(self, server):
+        """What is acknowledged is in the log; somebody who comes now would wait for its fold, too."""
+        last = f"SELECT * FROM sensors WHERE _id = '{self.all[-1]['_id']}'"
+        witness = harness.Peer(self.workspace, "witness", server, subscribe=[last])
+        harness.until(lambda: witness.count("sensors") == 1, 600, "the last document to be folded")
+        witness.stop()
 
     def receive(self, peer):
         peer.start_sync()

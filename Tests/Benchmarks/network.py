@@ -341,13 +341,15 @@ def observer(workspace, rounds):
     server = harness.OneProcess(workspace).start()
     a = harness.Peer(workspace, "a", server, ["SELECT * FROM cars"])
     b = harness.Peer(workspace, "b", server, ["SELECT * FROM cars"])
-    b.execute(".observe SELECT * FROM cars ORDER BY n DESC LIMIT 1")
+    a.execute("INSERT INTO cars DOCUMENTS ({'_id': 'seen', 'n': -1})")
+    b.execute(".observe SELECT * FROM cars WHERE _id = 'seen'")
+    b.await_event(lambda event: "'n': -1" in str(event), 20)
     taken, probes = [], []
     for number in range(rounds):
         probes.append(fsync(workspace.directory, 3))
         started = time.perf_counter()
-        a.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': 'obs-{number}', 'n': {number}}})")
-        b.await_event(lambda event: f"obs-{number}" in str(event), 20)
+        a.execute(f"UPDATE cars SET n = {number} WHERE _id = 'seen'")
+        b.await_event(lambda event: f"'n': {number}}}" in str(event), 20)
         taken.append(time.perf_counter() - started)
         b.events.clear()
         time.sleep(0.02)
