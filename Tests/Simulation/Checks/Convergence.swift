@@ -36,7 +36,7 @@ extension World {
         let states = try glance(peer.replica)
         let guarded = peer.subscriptions.values.contains { $0.query.collection == Collections.guarded }
         for (key, state) in states {
-            if guarded { try checkHidden(peer, key) }
+            if guarded { try checkHidden(peer, key, state) }
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }

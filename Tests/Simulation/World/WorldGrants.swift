@@ -59,9 +59,12 @@ extension World {
         }
     }
 
-    /// What a peer may not read any more it does not show, but for what it wrote itself.
-    func checkHidden(_ peer: Peer, _ key: DocumentKey) throws {
-        guard !peer.rights.mayRead(key), !peer.isForgetful, !peer.written.contains(key) else { return }
+    /// What a peer may not read any more it does not show, but for what it wrote itself. What was deleted
+    /// before shows nothing.
+    func checkHidden(_ peer: Peer, _ key: DocumentKey, _ state: [UInt8]) throws {
+        guard !peer.rights.mayRead(key), !peer.isForgetful, !peer.written.contains(key),
+            try Document(decoding: state).isLive
+        else { return }
         throw Violation("peer \(peer.number) shows \(key.words), which it may not read any more")
     }
 }
