@@ -38,8 +38,9 @@ extension DatabaseHub {
     private func admitNext(
         _ uploads: [[UInt8]], from session: UInt64, _ identity: @escaping @Sendable () -> Identity
     ) async throws -> Event {
-        // Nothing is judged by a fold of what the log does not have any more. Folding goes on behind: what
-        // an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not fall back.
+        // Nothing is appended that was judged by a fold of what the log does not have any more. Folding goes
+        // on behind: what an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not
+        // fall back.
         unfolded.forget(through: await materializer.position.offset)
         var isAdvanced = false
         if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
@@ -49,7 +50,16 @@ extension DatabaseHub {
         }
         // Beside judging: it is the append that waits for it.
         let verification = Task { [isAdvanced] in try await self.verify(isAdvanced: isAdvanced) }
-        let (done, rest) = try await admitInParts(uploads, from: session, verification, identity)
+        let done: Appended
+        let rest: ArraySlice<[UInt8]>
+        do {
+            (done, rest) = try await admitInParts(uploads, from: session, verification, identity)
+        } catch {
+            // It does not outlive the action that a session waits for when it ends.
+            verification.cancel()
+            _ = await verification.result
+            throw error
+        }
         guard !rest.isEmpty else { return .appended(done.acknowledgements, offset: done.offset) }
         try await verification.value
         for _ in 0..<Limits.admissionAttempts {

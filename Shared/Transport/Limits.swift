@@ -10,6 +10,10 @@ public enum Limits {
     /// The most bytes of frames that may wait to leave: credit bounds data, this bounds all else towards a
     /// side that asks and does not read. Room for the states of one read, each at the hard limit.
     public static let unsentBytes = 128 * 1_048_576
+    /// Documents' changes of the live stream that a session handles on its event loop, which others share.
+    static let shortChanges = 16
+    /// Bytes of their states: what is encoded in some tens of microseconds.
+    static let shortBytes = 65_536
     /// Messages that wait to be taken before the socket is read no further: enough that the next is there
     /// when the one before is handled.
     static let unreadMessages = 8

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Synchronization
 import Testing
@@ -57,6 +58,58 @@ struct ChangeHubTests {
         hub.finish()
         await counting.value
         #expect(woken.withLock { $0 } == 4)
+    }
+}
+
+@Suite("What wake-ups bring along")
+struct BroughtAlongTests {
+    private func entry(_ offset: UInt64) -> LogEntry {
+        let record = OperationRecord(actor: ActorID(1), sequence: offset, timestamp: offset, bytes: [1])
+        return LogEntry(offset: offset, hash: offset, record: record)
+    }
+
+    @Test("one that takes the place of another brings nothing: they may have overtaken each other")
+    func overtaken() async {
+        let hub = ChangeHub()
+        var changes = hub.subscribe(to: "db").makeAsyncIterator()
+        #expect(await changes.next()?.entries == [])
+        hub.announce("db", head: 5, entries: [entry(5)])
+        #expect(await changes.next()?.entries.map(\.offset) == [5])
+        // Another process's commit is seen before this one's is announced.
+        hub.announce("db", head: 7)
+        hub.announce("db", head: 6, entries: [entry(6)])
+        #expect(await changes.next()?.entries == [])
+        hub.announce("db", head: 8, entries: [entry(8)])
+        hub.announce("db", head: 9, entries: [entry(9)])
+        #expect(await changes.next()?.entries == [])
+        hub.announce("db", head: 10, entries: [entry(10)])
+        #expect(await changes.next()?.entries.map(\.offset) == [10])
+    }
+
+    @Test("of a group they bring what was appended, of each database its own, until it is too much")
+    func groups() async throws {
+        try await withTemporaryPath { path in
+            let file = try SQLiteLogFile(path: path, now: { 0 }, random: { 7 })
+            for name in ["db", "other"] { try file.createDatabase(name, id: .random()) }
+            func call(_ requests: [AppendRequest], _ database: String = "db") throws -> AppendCall {
+                try AppendCall(requests, database: database)
+            }
+            // A duplicate, a gap and what rests on it are not there.
+            let (_, first) = file.commit([
+                try call(requests(1, 1...2)),
+                try call([request(1, 2), request(1, 3), request(2, 2), request(2, 1), request(3, 1)]),
+            ])
+            #expect(first.entries == (try file.read("db", after: 0, limit: .standard)))
+            #expect(first.entries.map(\.actor.rawValue) == [1, 1, 1, 3])
+            let half = OperationRecord(
+                actor: ActorID(4), sequence: 1, timestamp: 1,
+                bytes: [UInt8](repeating: 1, count: LogLimits.broughtBytes))
+            let large = AppendRequest(record: half, authorKey: "key", touches: [])
+            let (_, much) = file.commit([try call([large]), try call([request(1, 4)])])
+            #expect(much.entries == [])
+            #expect(try file.head(of: "db").offset == 6)
+            try file.close()
+        }
     }
 }
 

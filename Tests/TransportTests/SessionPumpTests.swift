@@ -1,6 +1,8 @@
 import CRDT
+import Glibc
 import Logging
 import Sync
+import Synchronization
 import Testing
 
 @testable import Transport
@@ -22,7 +24,7 @@ struct SessionPumpTests {
             }
         }
 
-        private func position() throws -> LogPosition {
+        func position() throws -> LogPosition {
             guard let log = LogID(bytes: [UInt8](repeating: 1, count: LogID.byteCount)) else {
                 throw CancellationError()
             }
@@ -137,7 +139,17 @@ struct SessionPumpTests {
 
         init() { (asked, asking) = AsyncStream.makeStream(of: (@Sendable (Event) -> Void).self) }
 
-        func perform(_ action: Action) async throws -> Event? { try await greeting.perform(action) }
+        func perform(_ action: Action) async throws -> Event? {
+            switch action {
+            case .readStates(let keys): return .states(keys.map { ($0, [7]) }, at: nil)
+            case .readPage(let id, _, _, _, _):
+                let head = try greeting.position()
+                return .page(
+                    subscription: id,
+                    CatchUpPage(documents: [], candidates: [], offset: head.offset, head: head))
+            default: return try await greeting.perform(action)
+            }
+        }
 
         func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
             asking.yield(deliver)
@@ -162,6 +174,111 @@ struct SessionPumpTests {
         // One that is told when it is over hears nothing.
         let last = try #require(await asked.next())
         last(.lagging(try position(8)))
+    }
+
+    /// A line as an event loop is one: what is posted from elsewhere waits for its turn there, what is posted
+    /// there is written at once.
+    private final class LoopLine: SessionLine {
+        private struct State {
+            var turns: [@Sendable () -> Void] = []
+            var near = 0
+            var loop: pthread_t?
+            var written: [[UInt8]] = []
+            var arrived: (@Sendable (SessionArrival) -> Void)?
+        }
+
+        private let state = Mutex(State())
+
+        var waiting: Int { state.withLock { $0.turns.count } }
+        /// How often something was to be done near it.
+        var near: Int { state.withLock { $0.near } }
+        var written: [[UInt8]] { state.withLock { $0.written } }
+
+        func arrive(_ arrival: SessionArrival) { state.withLock { $0.arrived }?(arrival) }
+
+        /// Does what waits by now, in order.
+        func turn() {
+            let turns = state.withLock { state in
+                state.loop = pthread_self()
+                defer { state.turns = [] }
+                return state.turns
+            }
+            for turn in turns { turn() }
+            state.withLock { $0.loop = nil }
+        }
+
+        func begin(_ arrived: @escaping @Sendable (SessionArrival) -> Void) {
+            state.withLock { $0.arrived = arrived }
+        }
+
+        func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
+            let write: @Sendable () -> Void = {
+                self.state.withLock { $0.written.append(frame) }
+                whenSent(true)
+            }
+            let isHere = state.withLock { state in
+                if state.loop != pthread_self() { state.turns.append(write) }
+                return state.loop == pthread_self()
+            }
+            if isHere { write() }
+        }
+
+        func nearby(_ work: @escaping @Sendable () -> Void) {
+            state.withLock { state in
+                state.turns.append(work)
+                state.near += 1
+            }
+        }
+
+        func end(code: UInt16, reason: String) async {}
+    }
+
+    @Test("what is told near the line does not overtake what was to leave before")
+    func order() async throws {
+        let line = LoopLine()
+        let store = FollowedStore()
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let pump = SessionPump(store: store, logger: logger)
+        pump.begin(LiveSession(server()), over: line) { _ in end.finish() }
+        line.arrive(.frame(hello, taken: {}))
+        try await until({ !line.written.isEmpty }, line.turn)
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
+        line.arrive(.frame(Frame.subscribe(subscribe).encoded(), taken: {}))
+        try await until({ line.written.count > 1 }, line.turn)
+        var asked = store.asked.makeAsyncIterator()
+        var round: UInt64 = 0
+        while line.near < 20 {
+            round += 1
+            let tell = try #require(await asked.next())
+            try await until({ pump.unsentBytes == 0 }, line.turn)
+            let (before, near) = (line.written.count, line.near)
+            tell(.operations([], through: try position(round)))
+            // While somebody still runs the session it is handled there.
+            guard line.near > near else { continue }
+            // It is told, and has not had its turn when an answer to something else is to leave.
+            line.arrive(.frame(try want(Int64(round)..<Int64(round) + 1), taken: {}))
+            try await until({ line.waiting > 1 })
+            try await until(
+                {
+                    line.written.count > before + 1 && line.written.contains { isProgress($0, round) }
+                }, line.turn)
+            #expect(line.written.last.map { isProgress($0, round) } == true)
+        }
+        line.arrive(.ended)
+        for await _ in ended {}
+    }
+
+    private func until(_ condition: () -> Bool, _ work: () -> Void = {}) async throws {
+        while !condition() {
+            work()
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
+    private func isProgress(_ bytes: [UInt8], _ offset: UInt64) -> Bool {
+        guard case .progress(let position, _)? = try? Frame(decoding: bytes) else { return false }
+        return position.offset == offset
     }
 
     private func position(_ offset: UInt64) throws -> LogPosition {

@@ -6,7 +6,9 @@ import Synchronization
 /// another process's. Announcing the head that was announced last wakes nobody, so the two may overlap. A
 /// lower one wakes: the log went back, or a hint was late, which costs a look.
 ///
-/// `state` guards everything. A stream buffers one wake-up, which is what coalesces them.
+/// `state` guards everything. A stream buffers one wake-up, which is what coalesces them: one that takes the
+/// place of another says no more than that something has changed, since announcements may overtake each
+/// other.
 package final class ChangeHub: Sendable {
     private struct Topic {
         var announced: UInt64 = 0
@@ -54,7 +56,7 @@ package final class ChangeHub: Sendable {
             state.topics[database] = topic
             return Array(topic.subscribers.values)
         }
-        for subscriber in subscribers { subscriber.yield(LogChange(entries: entries)) }
+        for subscriber in subscribers { subscriber.wake(LogChange(entries: entries)) }
     }
 
     /// Ends all streams, and those to come.

@@ -24,7 +24,7 @@ import Synchronization
 /// the next group is half of them: one half comes back while the other one is committed. Where two groups may
 /// be under way, many callers take turns in any case, and each half is on its way when the other one is done.
 package final class GroupCommitter: Sendable {
-    /// Commits a group that was begun; `announce` tells readers of it, after its callers.
+    /// Commits a group that was begun; `announce` does what can wait until its callers were told.
     package typealias Finish = () -> (outcome: GroupOutcome, announce: () -> Void)
     /// Begins to commit a group, without waiting for what becomes of it.
     package typealias Begin = @Sendable ([AppendCall]) -> Finish

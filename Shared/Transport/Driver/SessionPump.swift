@@ -23,7 +23,8 @@ public final class LiveSession: @unchecked Sendable {
 ///
 /// It has no task while nothing happens: who brings the first event that waits has a task begun that hands
 /// the session one event after the other until none is left. So an idle session costs what it knows, and
-/// an event of the live stream is handled where it is told (`SessionStore.follow`).
+/// an event of the live stream is handled where it is told (`SessionStore.follow`), or where frames are
+/// written, if that is short (decision 0036).
 ///
 /// Invariants: events reach the session one at a time, in the order in which they were delivered; frames
 /// leave in the order the session gave them; the next frame is taken only after the one before was
@@ -123,17 +124,19 @@ public final class SessionPump: Sendable {
         if let course { Task { await work(course) } }
     }
 
-    /// Hands the session an event of the live stream, which nothing waits for but its line's other side.
+    /// Hands the session an event of the live stream: near the line, if it is soon handled.
     private func tell(_ event: Event, _ line: any SessionLine) {
+        guard event.isShort else { return deliverNow(event) }
         let isIdle = state.withLock { !$0.isOver && !$0.isRunning && $0.inbox.isEmpty }
         guard isIdle else { return deliver(event) }
         line.nearby { self.deliverNow(event) }
     }
 
-    /// Hands the session an event here and now, unless another one is before it.
+    /// Hands the session an event here and now, unless another one is before it, or a frame has not left:
+    /// what is posted where frames are written would overtake it.
     private func deliverNow(_ event: Event) {
         let course = state.withLock { state -> Course? in
-            guard !state.isOver, !state.isRunning, state.inbox.isEmpty else { return nil }
+            guard !state.isOver, !state.isRunning, state.inbox.isEmpty, unsentBytes == 0 else { return nil }
             state.isRunning = state.course != nil
             return state.course
         }
@@ -219,7 +222,9 @@ public final class SessionPump: Sendable {
             case .send(let frame): send(frame, course)
             case .close(let error): end = error
             case .awaitOperations(let offset):
-                let isFollowing = store.follow(after: offset) { self.tell($0, course.line) }
+                let isFollowing = store.follow(after: offset) { [line = course.line] in
+                    self.tell($0, line)
+                }
                 if !isFollowing { perform(action) }
             default: perform(action)
             }
@@ -266,6 +271,22 @@ public final class SessionPump: Sendable {
             logger.error("a session's action failed", metadata: ["error": "\(error)"])
             deliver(.failed("\(error)"))
         }
+    }
+}
+
+extension Event {
+    /// Whether a session handles this in some microseconds: little to send, nothing to evaluate.
+    fileprivate var isShort: Bool {
+        guard case .operations(let operations, _) = self else { return true }
+        var bytes = 0
+        var changes = 0
+        for change in operations.lazy.flatMap(\.changes) {
+            guard let matches = change.matches, matches.undecided.isEmpty else { return false }
+            bytes += change.after.count
+            changes += 1
+            guard bytes <= Limits.shortBytes, changes <= Limits.shortChanges else { return false }
+        }
+        return true
     }
 }
 

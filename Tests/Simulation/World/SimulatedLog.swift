@@ -163,7 +163,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     func wake(_ follower: Int, _ change: LogChange, _ since: Int) {
         guard since == lifetime else { return }
-        followers[follower]?.yield(change)
+        followers[follower]?.wake(change)
     }
 
     // MARK: What nobody asks of a simulated log
