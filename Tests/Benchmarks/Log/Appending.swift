@@ -7,8 +7,8 @@ import OperationLog
 /// Bytes of an operation and of a row of the bare loop.
 let operationBytes = 300
 
-/// Rows of the bare loop before those that count: its connection is a new one.
-private let uncountedRows = 100
+/// Rows of the bare loop before those that count: its connection is a new one, and had nothing to do.
+private let uncountedRows = 400
 
 /// A request as a small write makes it: one document of one collection.
 func request(_ actor: UInt64, _ sequence: UInt64) throws -> AppendRequest {
