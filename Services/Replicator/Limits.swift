@@ -19,7 +19,8 @@ public enum Limits {
     /// Databases that are opened at the start because they were folded here before, the latest first: an
     /// open one has some connections to its file. The others are opened when their first peer comes.
     static let foldedAtStart = 64
-    /// Sessions that one task tells of an operation, one after the other: some hundred microseconds' worth.
+    /// Sessions that one task tells of an operation, one after the other: some hundred microseconds' worth
+    /// where each handles it at once.
     static let toldAtATime = 32
     /// How often queries are evaluated for one operation in the index, under its lock: some tens of
     /// milliseconds. The rest is left to the sessions that follow them.
