@@ -271,6 +271,34 @@ struct AdmissionTests {
             await log.close()
         }
     }
+
+    @Test("nothing is appended that was judged by a fold of what the log does not have any more")
+    func judgedByALostFold() async throws {
+        try await withTemporaryDirectory { folder in
+            let first = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            let other = try SQLiteOperationLog(path: folder.appendingPathComponent("other.sqlite").path)
+            for log in [first, other] { _ = try await log.createDatabase("db") }
+            let log = PassingOnLog(first)
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            let uploads = try (1...2 as ClosedRange<UInt64>).map { actor in
+                let delta = try edit(Document(), by: actor, 1, "f").delta
+                return try operation(by: actor, 1, 1, [("\(actor)", delta)])
+            }
+            _ = try await hub.admit([uploads[0]], from: session) { everything }
+            try await hub.materializer.advance()
+            log.failOver(to: other)
+            await #expect(throws: (any Error).self) {
+                _ = try await hub.admit([uploads[1]], from: session) { everything }
+            }
+            #expect(try await other.head(of: "db").offset == 0)
+            await hub.close()
+            await first.close()
+            await other.close()
+        }
+    }
 }
 
 /// A log that finds the condition of the first append broken.
