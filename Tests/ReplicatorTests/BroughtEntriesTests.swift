@@ -47,7 +47,7 @@ struct BroughtEntriesTests {
         /// Appends so many operations, each of a document of its own, and returns them as the log has them.
         func append(_ sequences: ClosedRange<UInt64>) async throws -> [LogEntry] {
             let before = try await log.head(of: TestBench.database).offset
-            let requests = try sequences.map { AppendRequest(try operation($0), authorKey: "key") }
+            let requests = try sequences.map { AppendRequest(try TestBench.insertion($0), authorKey: "key") }
             _ = try await log.append(requests, to: TestBench.database)
             return try await log.read(TestBench.database, after: before)
         }
@@ -117,7 +117,8 @@ struct BroughtEntriesTests {
         try await following { bench in
             let entries = try await bench.append(1...1)
             let other = OperationRecord(
-                actor: ActorID(1), sequence: 1, timestamp: 1 << 16, bytes: try operation(9).encoded())
+                actor: ActorID(1), sequence: 1, timestamp: 1 << 16,
+                bytes: try TestBench.insertion(9).encoded())
             bench.told.tell([LogEntry(offset: 1, hash: entries[0].hash, record: other)])
             #expect(await bench.reaches(1))
             #expect(try await bench.isRight())
@@ -136,16 +137,4 @@ struct BroughtEntriesTests {
             #expect(try await bench.isRight())
         }
     }
-}
-
-/// An operation that inserts a document of its own.
-private func operation(_ number: UInt64) throws -> CRDT.Operation {
-    let stamp = Stamp(time: number << 16, actor: ActorID(1))
-    var editor = DocumentEditor(document: Document(), stamp: stamp)
-    editor.create()
-    try editor.set(["n"], .int(Int64(number)))
-    let delta = try #require(editor.pending.delta(stamp: stamp))
-    let change = CRDT.Operation.Change(
-        collection: "c", id: try DocumentID(.int(Int64(number))), delta: delta.encoded())
-    return CRDT.Operation(actor: stamp.actor, sequence: number, timestamp: stamp.time, changes: [change])
 }

@@ -11,18 +11,7 @@ import Testing
 struct GivingWayTests {
     /// Operations of one actor, each of which inserts a document.
     private func uploads(_ sequences: ClosedRange<UInt64>) throws -> [[UInt8]] {
-        try sequences.map { number in
-            let stamp = Stamp(time: number << 16, actor: ActorID(1))
-            var editor = DocumentEditor(document: Document(), stamp: stamp)
-            editor.create()
-            try editor.set(["n"], .int(Int64(number)))
-            let delta = try #require(editor.pending.delta(stamp: stamp))
-            let change = CRDT.Operation.Change(
-                collection: "c", id: try DocumentID(.int(Int64(number))), delta: delta.encoded())
-            return CRDT.Operation(
-                actor: stamp.actor, sequence: number, timestamp: stamp.time, changes: [change]
-            ).encoded()
-        }
+        try sequences.map { try TestBench.insertion($0).encoded() }
     }
 
     /// Operations of one actor that change one document, each after the one before.

@@ -10,6 +10,7 @@ import ServiceKit
 import Sync
 import Synchronization
 import TestSupport
+import Testing
 import Transport
 
 /// A replicator on a free loopback port over a log in a temporary folder, and peers that sync with it.
@@ -133,4 +134,18 @@ func eventually(
         try await Task.sleep(for: .milliseconds(20))
     }
     return try await condition()
+}
+
+extension TestBench {
+    /// An operation of actor 1 that inserts a document of its own into `c`.
+    static func insertion(_ number: UInt64) throws -> CRDT.Operation {
+        let stamp = Stamp(time: number << 16, actor: ActorID(1))
+        var editor = DocumentEditor(document: Document(), stamp: stamp)
+        editor.create()
+        try editor.set(["n"], .int(Int64(number)))
+        let delta = try #require(editor.pending.delta(stamp: stamp))
+        let change = CRDT.Operation.Change(
+            collection: "c", id: try DocumentID(.int(Int64(number))), delta: delta.encoded())
+        return CRDT.Operation(actor: stamp.actor, sequence: number, timestamp: stamp.time, changes: [change])
+    }
 }
