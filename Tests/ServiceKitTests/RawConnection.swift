@@ -10,9 +10,11 @@ enum RawConnection {
         String(decoding: try await exchange(address, steps: [Array(text.utf8)], pause: .zero), as: UTF8.self)
     }
 
-    /// The same for several pieces with a pause after each, so that they arrive one by one.
-    static func exchange(_ address: ListenAddress, steps: [[UInt8]], pause: Duration) async throws -> [UInt8]
-    {
+    /// The same for several pieces with a pause after each, so that they arrive one by one. The last is sent
+    /// when what has come back ends with `answered`.
+    static func exchange(
+        _ address: ListenAddress, steps: [[UInt8]], pause: Duration, answered: [UInt8] = []
+    ) async throws -> [UInt8] {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: address.host, port: address.port) { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -27,6 +29,11 @@ enum RawConnection {
             var iterator = inbound.makeAsyncIterator()
             do {
                 for (number, step) in steps.enumerated() {
+                    while number == steps.count - 1, !received.suffix(answered.count).elementsEqual(answered),
+                        let part = try await iterator.next()
+                    {
+                        received += part.readableBytesView
+                    }
                     try await outbound.write(ByteBuffer(bytes: step))
                     try await Task.sleep(for: pause)
                     // As every client does, the frames wait for the answer to the upgrade.

@@ -10,13 +10,16 @@ import Transport
 /// Frames that no client of ours would send, written by hand.
 @Suite("WebSocket frames")
 struct WebSocketFrameTests {
-    /// Upgrades by hand, sends frames, returns the frames that come back.
-    private static func exchange(_ address: ListenAddress, _ frames: [[UInt8]]) async throws -> [UInt8] {
+    /// Upgrades by hand, sends frames, returns the frames that come back. Whoever closes need not answer what
+    /// came before, so the last frame is sent when `answered` has come.
+    private static func exchange(
+        _ address: ListenAddress, _ frames: [[UInt8]], answered: [UInt8] = []
+    ) async throws -> [UInt8] {
         let upgrade =
             "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
         let answer = try await RawConnection.exchange(
-            address, steps: [Array(upgrade.utf8)] + frames, pause: .milliseconds(50))
+            address, steps: [Array(upgrade.utf8)] + frames, pause: .milliseconds(50), answered: answered)
         let end = Array("\r\n\r\n".utf8)
         let start = answer.indices.first { answer[$0...].starts(with: end) }
         return start.map { Array(answer[($0 + end.count)...]) } ?? []
@@ -53,7 +56,7 @@ struct WebSocketFrameTests {
                 [
                     Self.frame(0x02, [1, 2]), Self.frame(0x89, [9]), Self.frame(0x00, [3]),
                     Self.frame(0x80, [4]), Self.frame(0x88, []),
-                ])
+                ], answered: [0x82, 4, 1, 2, 3, 4])
             #expect(answer == [0x8A, 1, 9, 0x82, 4, 1, 2, 3, 4, 0x88, 0])
         }
     }
@@ -111,7 +114,8 @@ struct WebSocketFrameTests {
             }
         } _: { address async throws in
             let answer = try await Self.exchange(address, [])
-            #expect(answer == [0x89, 0, 0x89, 0])
+            let reason = Array("WS-0202: pings were not answered".utf8)
+            #expect(answer == [0x89, 0, 0x89, 0, 0x88, UInt8(2 + reason.count), 0x03, 0xEA] + reason)
             while outcome.value == nil { try await Task.sleep(for: .milliseconds(5)) }
         }
         #expect(outcome.value == .connectionLost)

@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import Identity
 import NIOCore
+import NIOPosix
 import NIOWebSocket
 import ServiceKit
 import Testing
@@ -118,6 +119,30 @@ struct WebSocketTests {
             #expect(raw.hasPrefix("HTTP/1.1 400"))
             #expect(raw.contains("SRV-0400"))
         }
+    }
+
+    @Test("what the server says at once counts, also where it comes in one read with the upgrade")
+    func saidAtOnce() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        try await serving { mount in
+            mount.webSocket(
+                "/hello",
+                // Until all of it has come the client's loop does not read.
+                authorize: { _ in group.any().execute { Thread.sleep(forTimeInterval: 0.3) } }
+            ) { channel, _, _ in
+                try? await WebSocketConnection.run(over: channel, role: .server) {
+                    try await $0.send([1, 2, 3])
+                }
+            }
+        } _: { address async throws in
+            let url = try #require(URL(string: "\(address.origin)/hello"))
+            let client = WebSocketClient(address: try WebSocketAddress(url), group: group)
+            try await client.run { connection async throws in
+                #expect(try await connection.receive() == [1, 2, 3])
+                #expect(try await connection.receive() == nil)
+            }
+        }
+        try await group.shutdownGracefully()
     }
 
     @Test("a server that is not there, and one that does not answer, are different errors")

@@ -262,7 +262,7 @@ public final class PeerSync: Sendable {
             let (error, isLost) = try await socket.run { [token] connection, answer in
                 let proof = answer[Self.challengeHeader].flatMap { self.configuration.proof($0, token) }
                 let error = try await self.converse(connection, proof) { opened.withLock { $0 = true } }
-                return (error, error == SessionPump.lost && connection.receivedClose == nil)
+                return (error, error == SessionPump.lost && connection.isLost)
             }
             tellUnauthorized(error, token)
             let lasted = ContinuousClock.now - started

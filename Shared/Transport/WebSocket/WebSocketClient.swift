@@ -134,8 +134,11 @@ public struct WebSocketClient: Sendable {
                     .refused(try NIOAsyncChannel(wrappingChannelSynchronously: channel))
                 }
             })
+        var pipeline = NIOUpgradableHTTPClientPipelineConfiguration(upgradeConfiguration: upgrade)
+        // What the server says at once may come in one segment with its answer to the upgrade.
+        pipeline.leftOverBytesStrategy = .forwardBytes
         let result = try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
-            configuration: NIOUpgradableHTTPClientPipelineConfiguration(upgradeConfiguration: upgrade))
+            configuration: pipeline)
         let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.connectTimeout)) {
             deadline.pass()
             channel.close(promise: nil)

@@ -96,6 +96,9 @@ public final class WebSocketConnection: Sendable {
     /// Why the peer closed, once it has.
     public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
 
+    /// Whether the peer has said nothing at its end, or only that the link was too long without an answer.
+    var isLost: Bool { receivedClose.map { $0 == .unanswered } ?? true }
+
     // MARK: Receiving
 
     /// The next message, or nil when the peer, or this side, has closed.
@@ -240,6 +243,13 @@ public final class WebSocketConnection: Sendable {
         default: close(.protocolError)
         }
         hand()
+    }
+
+    /// The peer has not answered for too long. It is told so without waiting, should it still listen.
+    func unanswered() {
+        incoming.withLock { $0.end = $0.end ?? .failed(Self.lost) }
+        close(.unanswered)
+        channel.close(promise: nil)
     }
 
     /// The channel is no more.

@@ -10,7 +10,8 @@ public enum WebSocketErrorCode: String, Sendable, CaseIterable {
     case upgradeRefused = "WS-0104"
     /// The connection is closed, by either side; nothing more can be sent.
     case closed = "WS-0201"
-    /// The connection ended without a close frame, or the peer stopped answering.
+    /// The connection ended without a close frame, or the peer stopped answering (closed with
+    /// 1002, in case that it still listens).
     case connectionLost = "WS-0202"
     /// A message is larger than the limit, to be sent (nothing was sent) or received (closed with 1009).
     case messageTooLarge = "WS-0203"

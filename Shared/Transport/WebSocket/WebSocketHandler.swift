@@ -187,7 +187,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         guard context.channel.isActive else { return }
         if connection.isUnread { missed = 0 } else { missed += 1 }
         if missed > missedBeforeDead {
-            context.close(promise: nil)
+            connection.unanswered()
         } else if context.channel.isWritable {
             send(WebSocketFrame(fin: true, opcode: .ping, maskKey: mask, data: ByteBuffer()), context)
         }
