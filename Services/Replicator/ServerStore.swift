@@ -66,16 +66,7 @@ package struct ServerStore: SessionStore {
             return .compared(subscription: subscription, try await compare(query, access, page))
         case .append(let operations, let isMore):
             return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
-        case .readStates(let keys):
-            // The asker's own writes are in the log; a state without them would be its last word on them.
-            try await hub.materializer.advance()
-            let replica = hub.materializer.replica
-            let (states, position) = try await hub.materializer.executor.run {
-                try replica.read { transaction in
-                    (try keys.map { ($0, try transaction.state(of: $0)) }, try transaction.logPosition())
-                }
-            }
-            return .states(states, at: position)
+        case .readStates(let keys, let held): return try await states(keys, held)
         case .compareHoldings(let candidates):
             return .lacking(try await hub.lacking(candidates, identity))
         case .admitStates(let states):
@@ -174,6 +165,23 @@ package struct ServerStore: SessionStore {
         if await hub.materializer.position.offset < place.offset { try await hub.materializer.advance() }
         guard try place.offset >= hub.materializer.replica.reapFloor() else { return false }
         return try await log.position(at: place.offset, in: database) == place
+    }
+
+    /// Reads states, and what is gone of those that the asker holds.
+    private func states(_ keys: [DocumentKey], _ held: [Frame.Candidate]) async throws -> Event {
+        // The asker's own writes are in the log; a state without them would be its last word on them.
+        try await hub.materializer.advance()
+        let replica = hub.materializer.replica
+        let rules = identity.rights.write
+        return try await hub.materializer.executor.run {
+            let vectors = try held.map { ($0.key, try VersionVector(decoding: $0.vector)) }
+            return try replica.read { transaction in
+                let gone = try transaction.gone(of: vectors, mayWrite: { rules.allows($0) })
+                return .states(
+                    try keys.map { ($0, try transaction.state(of: $0)) }, at: try transaction.logPosition(),
+                    gone: gone.map { Frame.Candidate(key: $0.key, vector: $0.vector.encoded()) })
+            }
+        }
     }
 
     /// Compares a page of what a subscriber holds with the fold of everything in the log (rule 14).

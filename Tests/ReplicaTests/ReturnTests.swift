@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -88,6 +89,42 @@ struct ReturnTests {
             let expected = isStillHere ? listed : latest
             #expect(try replica.state(one) == expected.encoded())
             #expect(try replica.wanted(limit: 9) == (isStillHere ? [one] : []))
+        }
+    }
+
+    @Test(
+        "a state that lacks what is held of a document that nobody followed is asked about, and what is gone goes",
+        arguments: [nil, "SELECT * FROM c WHERE a > 5", "SELECT * FROM c"])
+    func lacking(_ followed: String?) throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            replica.setLiveQueries(try followed.map { [try SubscriptionQuery(statement: $0)] } ?? [])
+            func state(_ document: Document) -> DocumentUpdate {
+                DocumentUpdate(key: one, content: .state(document.encoded()))
+            }
+            // Deleted and reaped at the server, and written anew.
+            let (old, anew) = (try document("a", 1, by: 5, at: 10), try document("b", 2, by: 6, at: 20))
+            _ = try replica.receive(Reception(updates: [state(old)]))
+            let told = Mutex<[DocumentKey]>([])
+            let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
+            defer { replica.removeListener(listener) }
+            let isAsked = followed != "SELECT * FROM c"
+            #expect(try replica.receive(Reception(updates: [state(anew)])) == .stored)
+            #expect(try replica.wanted(limit: 9) == (isAsked ? [one] : []))
+            #expect(told.withLock { $0 } == (isAsked ? [one] : []))
+            let held = try #require(try replica.vectors(of: [one, try key("c", 2)]).first)
+            #expect(held.key == one && held.vector == old.vector.union(anew.vector))
+            // An answer that says nothing of it stands, and is not asked about again.
+            var later = try document("d", 3, by: 7, at: 30)
+            later.merge(anew)
+            var answer = Reception(updates: [state(later)])
+            answer.settles = [one]
+            _ = try replica.receive(answer)
+            #expect(try replica.wanted(limit: 9).isEmpty)
+            #expect(try replica.rows("SELECT a, b, d FROM c") == ["{\"a\":1,\"b\":2,\"d\":3}"])
+            answer.updates.insert(gone(one, held.vector.union(later.vector)), at: 0)
+            _ = try replica.receive(answer)
+            #expect(try replica.state(one) == later.encoded())
         }
     }
 
@@ -255,8 +292,16 @@ struct HeldTests {
             after: try after.map { try DocumentID($0) },
             isLast: isLast, bytes: 1_000_000, rows: rows)
         let query = try SubscriptionQuery(statement: "SELECT * FROM c WHERE n > 0")
-        return try fold.read {
-            try $0.compare(range, of: query, mayWrite: { _ in mayWrite }, mayRead: mayRead)
+        return try fold.read { transaction in
+            let found = try transaction.compare(
+                range, of: query, mayWrite: { _ in mayWrite }, mayRead: mayRead)
+            // Asked for one by one, the same is gone of them.
+            let readable = range.documents.map { (DocumentKey(collection: "c", id: $0.id), $0.vector) }
+                .filter { item in mayRead(item.0) && (found.through.map { item.0.id <= $0 } ?? true) }
+            let gone = try transaction.gone(of: readable) { _ in mayWrite }
+            #expect(gone.map(\.key.id).sorted() == found.gone.map(\.id))
+            #expect(gone.sorted { $0.key.id < $1.key.id }.map(\.vector) == found.gone.map(\.vector))
+            return found
         }
     }
 

@@ -253,9 +253,9 @@ struct BoundTests {
         #expect(server.publisher.wants.isEmpty)
 
         var peer = SessionTests.openPeer()
-        #expect(SessionTests.sent(peer.receive(.wanted(keys))) == [.want(keys)])
+        #expect(SessionTests.asked(&peer, .wanted(keys)) == [.want(keys)])
         let part = Frame.states([(key: keys[0], state: nil)], at: nil, isPart: true)
-        let again = SessionTests.sent(peer.receive(.frame(part.encoded())))
+        let again = SessionTests.asked(&peer, .frame(part.encoded()))
         #expect(again == [.want(Array(keys.dropFirst()).sorted { $0.id < $1.id })])
     }
 
@@ -263,7 +263,7 @@ struct BoundTests {
     func endlessAnswer() {
         var peer = SessionTests.openPeer()
         let keys = (0..<100).map { Exemplars.key($0) }
-        _ = peer.receive(.wanted(keys))
+        _ = SessionTests.asked(&peer, .wanted(keys))
         let state = [UInt8](repeating: 7, count: 1_000_000)
         let codes = keys.compactMap { key in
             SessionTests.code(

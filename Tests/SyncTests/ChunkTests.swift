@@ -148,9 +148,9 @@ struct ChunkTests {
                 server.receive(.states([(keys[0], [1]), (keys[1], large), (keys[2], [2])], at: position)))
         }
         let first = try answer(nil, at: 9)
-        guard case .states(let before, let position, _)? = first.first,
+        guard case .states(let before, let position, _, _)? = first.first,
             case .chunk(_, let piece, let name?, 0)? = first.dropFirst().first,
-            case .states(let behind, _, _)? = first.last
+            case .states(let behind, _, _, _)? = first.last
         else {
             Issue.record("\(first.map(\.name))")
             return

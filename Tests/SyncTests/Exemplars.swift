@@ -44,6 +44,13 @@ enum Exemplars {
                     Frame.Candidate(key: key(4), vector: vector, isUnmatched: true),
                 ], isLast: true)
         ),
+        ("want-held", .want([key(1), key(4)], held: [Frame.Candidate(key: key(4), vector: vector)])),
+        (
+            "states-gone",
+            .states(
+                [(key: key(4), state: [9])], at: position,
+                gone: [Frame.Candidate(key: key(4), vector: vector)])
+        ),
     ]
 
     /// What the second version added.

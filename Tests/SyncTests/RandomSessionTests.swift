@@ -32,7 +32,7 @@ struct RandomSessionTests {
         case 16, 17: return .stored
         case 18: return .wanting([key])
         case 19: return .outdated(generator.chance(50) ? [key] : [])
-        case 20: return .wanted([key])
+        case 20: return generator.chance(50) ? .wanted([key]) : .vectors([])
         case 21: return .frontier([], head: position, isBehind: generator.chance(50))
         case 22:
             let page = CatchUpPage(

@@ -75,6 +75,11 @@ struct SessionTests {
         actions.lazy.compactMap { if case .close(let error) = $0 { error.code } else { nil } }.first
     }
 
+    /// What is sent after an event for which documents are asked for, of which the store holds none.
+    static func asked(_ session: inout Session, _ event: Event, held: [Frame.Candidate] = []) -> [Frame] {
+        sent(session.receive(event)) + sent(session.receive(.vectors(held)))
+    }
+
     static func sent(_ actions: [Action]) -> [Frame] {
         actions.compactMap { if case .send(let bytes) = $0 { try? Frame(decoding: bytes) } else { nil } }
     }
@@ -228,13 +233,53 @@ struct SessionTests {
         #expect(Self.code(peer.receive(.stored)) == nil)
     }
 
+    @Test("what is held is named with a want, and what of it is gone goes before its state, in one step")
+    func gone() {
+        var peer = Self.openPeer()
+        let (key, other) = (Exemplars.gone.key, Exemplars.key(1))
+        let held = [Frame.Candidate(key: key, vector: Exemplars.vector)]
+        #expect(Self.asked(&peer, .wanted([key, other]), held: held) == [.want([key, other], held: held)])
+        // A large state comes in a message of its own, behind what is gone of it.
+        #expect(
+            peer.receive(.frame(Frame.states([(key: other, state: nil)], gone: held).encoded())).count == 1)
+        let stored = peer.receive(.frame(Frame.states([(key: key, state: [1])]).encoded()))
+        let updates = stored.compactMap { if case .store(let batch) = $0 { batch.updates } else { nil } }
+        #expect(updates == [[Exemplars.gone, DocumentUpdate(key: key, content: .state([1]))]])
+        #expect(Self.code(peer.receive(.frame(Frame.states([], gone: held).encoded()))) == "SYNC-0104")
+    }
+
+    @Test("what is gone is told before the state, of what may be read")
+    func tellsGone() {
+        let held = [3, 4].map { Frame.Candidate(key: Exemplars.key($0), vector: Exemplars.vector) }
+        for size in [1, Limits.firstBurstBytes + 1] {
+            var server = Self.openServer()
+            let want = Frame.want(held.map(\.key), held: held)
+            let reads = server.receive(.frame(want.encoded())).compactMap {
+                if case .readStates(let keys, let named) = $0 { (keys, named) } else { nil }
+            }
+            #expect(reads.count == 1 && reads[0] == (held.map(\.key), held))
+            let states = held.map { (key: $0.key, state: Optional([UInt8](repeating: 1, count: size))) }
+            var told: Set<DocumentKey> = []
+            for frame in Self.sent(server.receive(.states(states, at: Exemplars.position, gone: held))) {
+                guard case .states(let states, _, _, let gone) = frame else { continue }
+                told.formUnion(gone.map(\.key))
+                #expect(told.isSuperset(of: states.map(\.key)))
+            }
+            #expect(told == Set(held.map(\.key)))
+        }
+        var server = Self.openServer()
+        let broken = [Frame.Candidate(key: Exemplars.key(3), vector: [0xFF])]
+        let want = Frame.want(broken.map(\.key), held: broken)
+        #expect(Self.code(server.receive(.frame(want.encoded()))) == "SYNC-0101")
+    }
+
     @Test("a base that its own fetched state does not cover closes the session instead of asking for ever")
     func endlessWanting() {
         var peer = Self.openPeer()
         let operations = Frame.operations(
             Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta]))
         _ = peer.receive(.frame(operations.encoded()))
-        #expect(Self.sent(peer.receive(.wanting([Exemplars.key(2)]))) == [.want([Exemplars.key(2)])])
+        #expect(Self.asked(&peer, .wanting([Exemplars.key(2)])) == [.want([Exemplars.key(2)])])
         let states = Frame.states([(key: Exemplars.key(2), state: nil)])
         _ = peer.receive(.frame(states.encoded()))
         #expect(Self.code(peer.receive(.wanting([Exemplars.key(2)]))) == "SYNC-0405")
@@ -295,7 +340,6 @@ struct SessionTests {
         #expect(Self.sent(upload).map(\.name) == ["upload"])
         #expect(Self.sent(peer.receive(.ownOperations(actor: Exemplars.actor, []))).isEmpty)
         let acknowledged = Frame.acknowledged([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
-        #expect(
-            Self.sent(peer.receive(.frame(acknowledged.encoded()))) == [.want([Exemplars.key(1)])])
+        #expect(Self.asked(&peer, .frame(acknowledged.encoded())) == [.want([Exemplars.key(1)])])
     }
 }

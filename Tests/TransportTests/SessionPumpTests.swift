@@ -16,7 +16,7 @@ struct SessionPumpTests {
         func perform(_ action: Action) async throws -> Event? {
             switch action {
             case .readFrontier: return .frontier([], head: try position(), isBehind: false)
-            case .readStates(let keys):
+            case .readStates(let keys, _):
                 willRead()
                 let state = [UInt8](repeating: 7, count: 4 << 20)
                 return .states(keys.map { (key: $0, state: state) }, at: nil)
@@ -141,7 +141,7 @@ struct SessionPumpTests {
 
         func perform(_ action: Action) async throws -> Event? {
             switch action {
-            case .readStates(let keys): return .states(keys.map { ($0, [7]) }, at: nil)
+            case .readStates(let keys, _): return .states(keys.map { ($0, [7]) }, at: nil)
             case .readPage(let id, _, _, _, _):
                 let head = try greeting.position()
                 return .page(

@@ -81,23 +81,90 @@ extension ReadTransaction {
     }
 }
 
+extension ReadTransaction {
+    /// What is gone of documents that a subscriber holds with these vectors: for each of which something is,
+    /// a vector that covers it (see `compare`).
+    public func gone(
+        of held: [(key: DocumentKey, vector: VersionVector)], mayWrite: @escaping (DocumentKey) -> Bool
+    ) throws -> [(key: DocumentKey, vector: VersionVector)] {
+        var removals = Removals(self, mayWrite)
+        return try held.compactMap { item in
+            let gone: VersionVector?
+            if let state = try state(of: item.key) {
+                gone = try state.withUnsafeBytes {
+                    try removals.gone(of: item.key, item.vector, here: try DocumentReader($0))
+                }
+            } else {
+                gone = try removals.gone(of: item.key, item.vector)
+            }
+            return gone.map { (item.key, $0) }
+        }
+    }
+}
+
+/// Tells what of a subscriber's copy was removed, and its tombstone reaped.
+private struct Removals {
+    private let transaction: ReadTransaction
+    private let mayWrite: (DocumentKey) -> Bool
+    private var frontier: [ActorID: Timestamp?] = [:]
+
+    init(_ transaction: ReadTransaction, _ mayWrite: @escaping (DocumentKey) -> Bool) {
+        self.transaction = transaction
+        self.mayWrite = mayWrite
+    }
+
+    /// Of a document that is not here: a vector that covers what is gone; nil where nothing is.
+    mutating func gone(of key: DocumentKey, _ theirs: VersionVector) throws -> VersionVector? {
+        let seen = mayWrite(key) ? try covered(theirs) : theirs
+        return theirs.coversAny(of: seen) ? seen : nil
+    }
+
+    /// Of one that is here. What they have beyond its state although its writer's operations are folded was
+    /// reaped. (Or the log has lost it, and they may not give it back.)
+    mutating func gone(
+        of key: DocumentKey, _ theirs: VersionVector, here document: DocumentReader
+    ) throws -> VersionVector? {
+        let ours = try document.vector()
+        let extra = VersionVector(
+            theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) })
+        if let seen = try gone(of: key, extra) { return seen.union(ours) }
+        // They name what they show, so of these seeds they hold the living ones.
+        return try document.isRestOfSeeds() ? ours : nil
+    }
+
+    /// The frontier of a vector's actors.
+    private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
+        var result = VersionVector()
+        for entry in vector.entries {
+            // No actor wrote the seeds (rule 7); what is left of a reaped document tells of them.
+            if frontier[entry.actor] == nil {
+                let progress = try transaction.frontier(of: [entry.actor]).first
+                frontier[entry.actor] = .some(progress?.timestamp)
+            }
+            if let time = frontier[entry.actor] ?? nil {
+                result.insert(Stamp(time: time, actor: entry.actor))
+            }
+        }
+        return result
+    }
+}
+
 /// One walk over the ids held and the ids here, which both ascend.
 private struct HeldComparer {
     private let transaction: ReadTransaction
     private let query: SubscriptionQuery
     private let held: HeldRange
-    private let mayWrite: (DocumentKey) -> Bool
+    private var removals: Removals
     private(set) var result = HeldComparison()
     private var next = 0
     private var bytes = 0
     private var rows = 0
-    private var frontier: [ActorID: Timestamp?] = [:]
 
     init(
         _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange,
         mayWrite: @escaping (DocumentKey) -> Bool
     ) {
-        self.mayWrite = mayWrite
+        removals = Removals(transaction, mayWrite)
         self.transaction = transaction
         self.query = query
         self.held = held
@@ -129,8 +196,7 @@ private struct HeldComparer {
                 result.hidden.append(item.id)
                 continue
             }
-            let seen = mayWrite(key) ? try covered(item.vector) : item.vector
-            if item.vector.coversAny(of: seen) { result.gone.append((item.id, seen)) }
+            if let gone = try removals.gone(of: key, item.vector) { result.gone.append((item.id, gone)) }
         }
     }
 
@@ -156,39 +222,19 @@ private struct HeldComparer {
             if isItsConcern { add(id, state) }
             return
         }
-        // What they have beyond the state here although its writer's operations are folded: it was reaped.
-        // (Or the log has lost it, and they may not give it back.)
-        let extra = theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
-        let seen = mayWrite(key) ? try covered(VersionVector(extra)) : VersionVector(extra)
-        if VersionVector(extra).coversAny(of: seen) {
-            result.gone.append((id, seen.union(ours)))
-            if isItsConcern { add(id, state) }
+        if let gone = try removals.gone(of: key, theirs, here: document) {
+            result.gone.append((id, gone))
+            // Of seeds alone nothing is left.
+            let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
+            if isItsConcern, !isRest { add(id, state) }
             return
         }
-        // They name what they show, so of these seeds they hold the living ones.
-        if try document.isRestOfSeeds() { return result.gone.append((id, ours)) }
         if isItsConcern, !theirs.covers(ours) { add(id, state) }
     }
 
     private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
         result.documents.append((id, [UInt8](state)))
         bytes += state.count
-    }
-
-    /// The frontier of a vector's actors.
-    private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
-        var result = VersionVector()
-        for entry in vector.entries {
-            // No actor wrote the seeds (rule 7); what is left of a reaped document tells of them.
-            if frontier[entry.actor] == nil {
-                let progress = try transaction.frontier(of: [entry.actor]).first
-                frontier[entry.actor] = .some(progress?.timestamp)
-            }
-            if let time = frontier[entry.actor] ?? nil {
-                result.insert(Stamp(time: time, actor: entry.actor))
-            }
-        }
-        return result
     }
 }
 
@@ -200,6 +246,22 @@ extension VersionVector {
 }
 
 extension Replica {
+    /// The vectors of those of these documents that are shown here; without what is withheld from the server,
+    /// as in `held`.
+    public func vectors(of keys: [DocumentKey]) throws -> [(key: DocumentKey, vector: VersionVector)] {
+        try read { transaction in
+            try keys.compactMap { key in
+                guard let state = try transaction.state(of: key) else { return nil }
+                let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
+                let (vector, isLive) = try state.withUnsafeBytes { bytes in
+                    let document = try DocumentReader(bytes)
+                    return (try document.vector().without(own), document.isLive)
+                }
+                return isLive && !vector.isEmpty ? (key, vector) : nil
+            }
+        }
+    }
+
     /// A document as a subscriber names it, and whether it matches the subscription.
     public typealias HeldDocument = (id: DocumentID, vector: VersionVector, matches: Bool)
 

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import GRDB
 
 /// What a peer stores in one transaction when the server has told it something: documents, and how far that
@@ -61,7 +62,7 @@ extension Replica {
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
-            var merger = Merger(database: database, state: state)
+            var merger = Merger(database: database, state: state, liveQueries: liveQueries)
             try take(reception, &merger, database)
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }
@@ -85,8 +86,10 @@ extension Replica {
     func take(_ reception: Reception, _ merger: inout Merger, _ database: Database) throws {
         try database.inPart {
             if let key = reception.publishes { try merger.mergeStaged(key) }
+            let answered = Set(reception.settles)
             for update in reception.updates {
-                try merger.merge(update, presumesHeld: reception.presumesHeld)
+                try merger.merge(
+                    update, presumesHeld: reception.presumesHeld, isAnswer: answered.contains(update.key))
             }
             guard merger.missing.isEmpty else { return false }
             try merger.hide(reception.hides)
@@ -128,9 +131,13 @@ struct Merger {
     /// Whether any evicted document is remembered; nil until it is asked.
     private var hasEvictions: Bool?
 
-    init(database: Database, state: StoreState) {
+    /// What is subscribed to: what is held of it the server follows.
+    private let liveQueries: [SubscriptionQuery]
+
+    init(database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = []) {
         self.database = database
         self.state = state
+        self.liveQueries = liveQueries
     }
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
@@ -227,6 +234,26 @@ struct Merger {
         isStale.insert(key)
     }
 
+    /// A state does not say what is gone. Where it lacks something that is shown here, and that nobody has
+    /// told of what became of it because it matched nothing here, the document may have been deleted and
+    /// reaped meanwhile, and written anew (rule 14): the server is asked. It need not be where own writes to
+    /// it are pending and all that is lacking is this actor's.
+    private mutating func askIfLacking(
+        _ incoming: VersionVector, _ key: DocumentKey, _ document: Document, _ stored: [UInt8]
+    ) throws {
+        let lacking = document.vector.entries.filter {
+            !incoming.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
+        guard document.isLive, !lacking.isEmpty else { return }
+        let isFollowed = try stored.withUnsafeBytes {
+            try liveQueries.match(key, try DocumentReader($0))
+        }
+        guard !isFollowed else { return }
+        if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
+        try Wanted.note(key, database)
+        wanted.append(key)
+    }
+
     /// The same for a collection of which nothing was here.
     private mutating func askForEvicted(of collection: String) throws {
         guard let table = try collections.number(of: collection, database) else { return }
@@ -302,7 +329,10 @@ struct Merger {
         return keys
     }
 
-    mutating func merge(_ update: DocumentUpdate, presumesHeld: Bool = false) throws {
+    /// - Parameter isAnswer: whether the server was asked for it, and has told what is gone.
+    mutating func merge(
+        _ update: DocumentUpdate, presumesHeld: Bool = false, isAnswer: Bool = false
+    ) throws {
         if case .gone(let vector) = update.content { return try forget(update.key, vector) }
         let table = try collections.requireNumber(of: update.key.collection, database)
         // Mostly a state is of a document that is not here: then nothing is looked up before.
@@ -322,12 +352,15 @@ struct Merger {
         switch update.content {
         case .state(let bytes):
             let incoming = try Document(decoding: bytes)
-            if document.vector.covers(incoming.vector) {
-                // A seed that was reaped elsewhere is gone here too, though the vectors are equal (rule 7).
-                guard incoming.vector == document.vector, incoming.vector.holdsSeed, incoming != document
-                else { return }
+            let isKnown = document.vector.covers(incoming.vector)
+            if isKnown, !incoming.vector.holdsSeed { return }
+            if !isKnown, !isAnswer, let stored {
+                try askIfLacking(incoming.vector, update.key, document, stored)
             }
+            let before = document
             document.merge(incoming)
+            // A seed that was reaped elsewhere is gone here too, though no vector says so (rule 7).
+            if isKnown, document == before { return }
         case .delta(let stamp, let bytes):
             // What was evicted unnoticed is not here, and a delta that rests on nothing would be all of it.
             let delta = try Delta(decoding: bytes, stamp: stamp)
@@ -363,5 +396,13 @@ struct Merger {
             database)
         changed.append(key)
         try askIfEvicted(key, bytes)
+    }
+}
+
+extension [SubscriptionQuery] {
+    /// Whether a document matches one of them.
+    func match(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
+        let record = DocumentRecord(id: key.id, document: document)
+        return try contains { try utf8Equal($0.collection, key.collection) && $0.matches(record) }
     }
 }

@@ -127,7 +127,7 @@ extension Replica {
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
             var changed = repairer.changed
-            var merger = Merger(database: database, state: state)
+            var merger = Merger(database: database, state: state, liveQueries: liveQueries)
             var isFollowed = false
             if let following = request.following {
                 try take(following, &merger, database)
@@ -354,12 +354,7 @@ struct Repairer {
         let all = absent.sorted { ($0.key.collection, $0.key.id) < ($1.key.collection, $1.key.id) }
         for (key, document) in all where document.isLive {
             let state = document.encoded()
-            let matches = try state.withUnsafeBytes { bytes in
-                let record = DocumentRecord(id: key.id, document: try DocumentReader(bytes))
-                return try liveQueries.contains {
-                    try utf8Equal($0.collection, key.collection) && $0.matches(record)
-                }
-            }
+            let matches = try state.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
             guard matches else { continue }
             try Wanted.note(key, database)
             wanted.append(key)

@@ -231,11 +231,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         let own = withheldActors.union(author)
         let isKnown = try own.isEmpty || !document.vector().without(own).isEmpty
         guard document.isLive, isKnown else { return }
-        let record = DocumentRecord(id: key.id, document: document)
-        let returns = try liveQueries.contains { query in
-            try utf8Equal(query.collection, key.collection) && query.matches(record)
-        }
-        guard returns else { return }
+        guard try liveQueries.match(key, document) else { return }
         try Wanted.note(key, database)
         wanted.append(key)
     }

@@ -42,8 +42,11 @@ public enum Event: Sendable {
     case wanting([DocumentKey])
     /// The answer to `findOutdated`: of the candidates those that this store must fetch.
     case outdated([DocumentKey])
-    /// Documents the store wants from earlier on or after an eviction.
+    /// Documents the store wants from earlier on, after an eviction, or because a state that has come lacks
+    /// something that is held.
     case wanted([DocumentKey])
+    /// The answer to `readVectors`.
+    case vectors([Frame.Candidate])
     /// The application has a newer access token: the server is sent it, as soon as it takes one.
     case renew(token: String)
 
@@ -78,8 +81,8 @@ public enum Event: Sendable {
     /// The answer to `append`: what was admitted, and per actor the first operation that was not; behind it
     /// those that would not be either, as far as that is known.
     case refused([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64 = 0)
-    /// The answer to `readStates`.
-    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?)
+    /// The answer to `readStates`; `gone` says what of the documents named as held is gone.
+    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?, gone: [Frame.Candidate] = [])
 
     /// An action failed in a way that is not the other side's fault; the session ends as `unavailable`.
     case failed(String)
@@ -138,6 +141,9 @@ public enum Action: Sendable {
     /// The server's log is known up to here; `replaces` when what was seen before is no longer in it ->
     /// `seenNoted`.
     case noteSeen(LogPosition, replaces: Bool)
+    /// Tell the vectors of those of these documents that the store shows, without what it withholds ->
+    /// `vectors`.
+    case readVectors([DocumentKey])
     /// The server has none of these; stop wanting them; no answer.
     case settle([DocumentKey])
     /// Something for the application to know; no answer.
@@ -162,8 +168,8 @@ public enum Action: Sendable {
     /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: others have come
     /// that follow at once.
     case append([[UInt8]], isMore: Bool)
-    /// Read full states -> `states`.
-    case readStates([DocumentKey])
+    /// Read full states; of some the other side has said which vector it holds them with -> `states`.
+    case readStates([DocumentKey], held: [Frame.Candidate])
     /// Check a newer access token of the other side, and let the session go on under it -> `renewed` or
     /// `finish`.
     case checkToken(String)

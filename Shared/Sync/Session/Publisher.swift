@@ -27,6 +27,13 @@ struct Publisher: Sendable {
         var followed: (any FollowedQuery)?
     }
 
+    /// Documents whose states were asked for and not read, and what the asker holds of them.
+    struct Want: Sendable {
+        var keys: [DocumentKey]
+        let held: [Frame.Candidate]
+        let heldBytes: Int
+    }
+
     var subscriptions: [Subscription] = []
     /// The position up to which the live stream was sent.
     var head: LogPosition?
@@ -43,10 +50,10 @@ struct Publisher: Sendable {
     var isWaiting = true
     /// Whether a page is being read; one at a time, so that a page's size is all that may wait for credit.
     var isReadingPage = false
-    /// Documents whose states were asked for and not read, in order; their number is bounded.
+    /// Whether states are being read.
     var isReadingStates = false
-    /// One entry for each `want`: the answer to each is bounded.
-    var wants: [[DocumentKey]] = []
+    /// One entry for each `want`, in order; their number is bounded, and so is the answer to each.
+    var wants: [Want] = []
     /// Bytes of the answer to the first one so far.
     var answeredBytes = 0
     /// The greatest subscription id so far.

@@ -177,6 +177,7 @@ public struct Session: Sendable {
         case .wanting(let keys): try wanting(keys)
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
+        case .vectors(let candidates): ask(candidates)
         case .lacking(let keys): lacking(keys)
         case .statesAdmitted(let position): statesAdmitted(position)
         case .frontier(let heads, let head, let isBehind, let hashes):
@@ -187,7 +188,7 @@ public struct Session: Sendable {
         case .appended(let acknowledgements, let offset): try appended(acknowledgements, offset)
         case .refused(let acknowledgements, let refusals, let offset):
             try refused(acknowledgements, refusals, offset)
-        case .states(let states, let position): answerStates(states, at: position)
+        case .states(let states, let position, let gone): answerStates(states, at: position, gone)
         case .failed(let reason): throw SyncError(.unavailable, reason)
         case .finish(let error): throw error
         case .disconnected: phase = .closed
@@ -228,8 +229,8 @@ public struct Session: Sendable {
         case (.operations(let operations), .peer, .open): received(.operations(operations), size)
         case (.progress(let position, let skipped), .peer, .open):
             received(skipped ? .skipped(position) : .progress(position), size)
-        case (.states(let states, let position, let isPart), .peer, .open):
-            try receivedStates(states, at: position, isPart: isPart, size)
+        case (.states(let states, let position, let isPart, let gone), .peer, .open):
+            try receivedStates(states, at: position, isPart: isPart, gone: gone, size)
         case (.acknowledged(let acknowledgements, let offset), .peer, .open):
             acknowledged(acknowledgements, offset)
         case (.refused(let refusal), .peer, .open): try writeRefused(refusal)
@@ -241,11 +242,11 @@ public struct Session: Sendable {
         case (.subscribe(let request), .server, .open): try serve(request, size)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)
-        case (.want(let keys), .server, .open): try serveStates(keys)
-        case (.want(let keys), .peer, .open) where reconciler.isActive: try serveStates(keys)
+        case (.want(let keys, let held), .server, .open): try serveStates(keys, held)
+        case (.want(let keys, _), .peer, .open) where reconciler.isActive: try serveStates(keys, [])
         case (.holdings(let candidates, let isLast), .server, .open):
             try receivedHoldings(candidates, isLast: isLast, size)
-        case (.states(let states, _, let isPart), .server, .open):
+        case (.states(let states, _, let isPart, _), .server, .open):
             try receivedHeld(states, isPart: isPart)
         case (.held(let id, let candidates, let isLast), .server, .open):
             try received(HeldPage(candidates: candidates, isLast: isLast), for: id, size)

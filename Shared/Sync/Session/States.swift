@@ -5,31 +5,43 @@ import CRDT
 // for what does not fit its receiver asks again.
 
 extension Session {
-    mutating func serveStates(_ keys: [DocumentKey]) throws(SyncError) {
-        guard keys.count <= Limits.wantedDocuments else {
+    mutating func serveStates(_ keys: [DocumentKey], _ held: [Frame.Candidate]) throws(SyncError) {
+        guard keys.count <= Limits.wantedDocuments, held.count <= keys.count else {
             throw SyncError(.malformedFrame, "more than \(Limits.wantedDocuments) documents wanted at once")
         }
-        let waiting = publisher.wants.reduce(0) { $0 + $1.count }
+        guard held.allSatisfy({ (try? VersionVector(decoding: $0.vector)) != nil }) else {
+            throw SyncError(.malformedFrame, "the vector of a document does not decode")
+        }
+        let waiting = publisher.wants.reduce(0) { $0 + $1.keys.count }
         guard waiting + keys.count <= Limits.wantedWaitingDocuments else {
             throw SyncError(.creditExceeded, "too many documents wanted before any was answered")
         }
+        let size = held.reduce(0) { $0 + $1.vector.count }
+        guard publisher.wants.reduce(size, { $0 + $1.heldBytes }) <= Limits.messageBytes else {
+            throw SyncError(.creditExceeded, "too much is said of documents before any was answered")
+        }
         guard !keys.isEmpty else { return }
-        publisher.wants.append(keys)
+        publisher.wants.append(Publisher.Want(keys: keys, held: held, heldBytes: size))
         readNextStates()
     }
 
     mutating func readNextStates() {
         guard !publisher.isReadingStates, let first = publisher.wants.first else { return }
         publisher.isReadingStates = true
-        actions.append(.readStates(Array(first.prefix(Limits.statesPerRead))))
+        let keys = Array(first.keys.prefix(Limits.statesPerRead))
+        let named = first.held.isEmpty ? [] : Set(keys)
+        actions.append(.readStates(keys, held: first.held.filter { named.contains($0.key) }))
     }
 
     mutating func answerStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?,
+        _ gone: [Frame.Candidate]
     ) {
         guard publisher.isReadingStates else { return }
         publisher.isReadingStates = false
+        let gone = Dictionary(gone.map { ($0.key, $0) }) { _, later in later }
         var batch: [(key: DocumentKey, state: [UInt8]?)] = []
+        var told: [Frame.Candidate] = []
         var size = 0
         var count = 0
         // What is read beyond the bound is asked for again.
@@ -42,31 +54,36 @@ extension Session {
             // One that a later session may go on with is a message without anything that may be another
             // then: where the log was read is told before it.
             let isAlone = version >= 3 && (state?.count ?? 0) > Limits.firstBurstBytes
-            if isAlone, !batch.isEmpty || position != nil { send(.states(batch, at: position)) }
-            if isAlone { batch = [] }
+            if mayRead, let item = gone[item.key] { told.append(item) }
+            if isAlone, !batch.isEmpty || !told.isEmpty || position != nil {
+                send(.states(batch, at: position, gone: told))
+            }
+            if isAlone { (batch, told) = ([], []) }
             batch.append((item.key, state))
             size += state?.count ?? 0
             guard isAlone || size >= configuration.batchBytes else { continue }
-            send(.states(batch, at: isAlone ? nil : position))
-            batch = []
+            send(.states(batch, at: isAlone ? nil : position, gone: told))
+            (batch, told) = ([], [])
             publisher.answeredBytes += size
             size = 0
         }
-        finishAnswer(batch, size, count, position)
+        publisher.answeredBytes += size
+        finishAnswer(batch, told, count, position)
         readNextStates()
     }
 
     /// Sends the rest of what was read, and goes on to the next want when this one is answered as far as it
     /// may be.
     private mutating func finishAnswer(
-        _ batch: [(key: DocumentKey, state: [UInt8]?)], _ size: Int, _ count: Int, _ position: LogPosition?
+        _ batch: [(key: DocumentKey, state: [UInt8]?)], _ gone: [Frame.Candidate], _ count: Int,
+        _ position: LogPosition?
     ) {
-        publisher.answeredBytes += size
         guard !publisher.wants.isEmpty else { return }
-        publisher.wants[0].removeFirst(min(count, publisher.wants[0].count))
-        let isPart = !publisher.wants[0].isEmpty && publisher.answeredBytes >= Limits.answerBytes
-        if !batch.isEmpty || isPart { send(.states(batch, at: position, isPart: isPart)) }
-        guard isPart || publisher.wants[0].isEmpty else { return }
+        publisher.wants[0].keys.removeFirst(min(count, publisher.wants[0].keys.count))
+        let isLast = publisher.wants[0].keys.isEmpty
+        let isPart = !isLast && publisher.answeredBytes >= Limits.answerBytes
+        if !batch.isEmpty || isPart { send(.states(batch, at: position, isPart: isPart, gone: gone)) }
+        guard isPart || isLast else { return }
         publisher.wants.removeFirst()
         publisher.answeredBytes = 0
     }

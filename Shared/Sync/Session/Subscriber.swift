@@ -78,6 +78,10 @@ struct Subscriber: Sendable {
     var asked: Set<DocumentKey> = []
     /// Those of them whose answer may be older than the head of the queue, which asks for them again.
     var stale: Set<DocumentKey> = []
+    /// What is gone of documents whose states are still to come.
+    var gone: [DocumentKey: [UInt8]] = [:]
+    /// What is about to be asked for, while the store tells what it holds of it.
+    var asking: [DocumentKey] = []
     /// Bytes that have come for the request under way.
     var answerBytes = 0
     /// What the server asks this side to list, in order, and from which id on; which one is being read.
@@ -226,7 +230,17 @@ extension Session {
         guard !keys.isEmpty else { return }
         subscriber.asked = Set(keys)
         subscriber.answerBytes = 0
-        send(.want(keys))
+        // The states for a repair take the place of what is held.
+        if uploader.repair.isAsking { return send(.want(keys)) }
+        subscriber.asking = keys
+        actions.append(.readVectors(keys))
+    }
+
+    /// Asks, now that it is known what is held of it.
+    mutating func ask(_ held: [Frame.Candidate]) {
+        guard phase == .open, !subscriber.asking.isEmpty else { return }
+        send(.want(subscriber.asking, held: held))
+        subscriber.asking = []
     }
 
     mutating func received(_ work: Subscriber.Work, _ size: Int) {
@@ -243,8 +257,17 @@ extension Session {
     }
 
     mutating func receivedStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?, isPart: Bool, _ size: Int
+        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?, isPart: Bool,
+        gone: [Frame.Candidate], _ size: Int
     ) throws(SyncError) {
+        for item in gone {
+            guard subscriber.asked.contains(item.key) else {
+                throw unexpected("what is gone of a document that was not asked for")
+            }
+            guard (try? VersionVector(decoding: item.vector)) != nil else {
+                throw SyncError(.malformedFrame, "the vector of what is gone does not decode")
+            }
+        }
         for item in states where subscriber.asked.remove(item.key) == nil {
             throw unexpected("a state that was not asked for")
         }
@@ -256,19 +279,21 @@ extension Session {
         guard !uploader.repair.isAsking else { return receivedForRepair(states, at: position) }
         subscriber.fetchedAt = position ?? subscriber.fetchedAt
         defer { askNext() }
-        let absent = states.filter { $0.state == nil }.map(\.key)
+        for item in gone { subscriber.gone[item.key] = item.vector }
+        let absent = states.filter { $0.state == nil && subscriber.gone[$0.key] == nil }.map(\.key)
         if !absent.isEmpty { actions.append(.settle(absent)) }
         var others: [DocumentUpdate] = []
         for item in states {
             let isStale = subscriber.stale.remove(item.key) != nil
             let isAnswer = !isStale && subscriber.missing.remove(item.key) != nil
             if isAnswer { subscriber.answered.insert(item.key) }
-            guard let state = item.state else {
-                if isAnswer { dropDeltas(of: item.key) }
-                continue
-            }
-            let update = DocumentUpdate(key: item.key, content: .state(state))
-            if isAnswer { subscriber.fetched.append(update) } else { others.append(update) }
+            if isAnswer, item.state == nil { dropDeltas(of: item.key) }
+            let contents = [
+                subscriber.gone.removeValue(forKey: item.key).map(DocumentUpdate.Content.gone),
+                item.state.map(DocumentUpdate.Content.state),
+            ]
+            let updates = contents.compactMap { $0 }.map { DocumentUpdate(key: item.key, content: $0) }
+            if isAnswer { subscriber.fetched += updates } else { others += updates }
         }
         if !others.isEmpty { subscriber.queue.append((.states(others), 0)) }
         if subscriber.step == .waiting, subscriber.missing.isEmpty {

@@ -26,12 +26,15 @@ public enum Frame: Sendable, Equatable {
     /// Own operations that are durable in the log, not behind an offset of it: per actor the greatest
     /// sequence.
     case acknowledged([Acknowledgement], offset: UInt64 = 0)
-    /// Asks for the full states of documents.
-    case want([DocumentKey])
+    /// Asks for the full states of documents. A peer names those of them that it holds, with their vectors:
+    /// what of these is gone a state alone does not say.
+    case want([DocumentKey], held: [Candidate] = [])
     /// Full states; nil for a document that the sender does not have.
     /// A server says as of which position of its log, and whether it is a part of what was asked for only:
-    /// for the rest the receiver asks again.
-    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false)
+    /// for the rest the receiver asks again. What the vectors in `gone` cover goes before the states.
+    case states(
+        [(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false,
+        gone: [Candidate] = [])
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
     /// A part of a message that is larger than a frame. Since version 3 with the message's checksum and the

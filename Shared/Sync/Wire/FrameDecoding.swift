@@ -77,7 +77,7 @@ private struct FrameFields {
         case (.refused, 1), (.chunk, 3): numbers[key] = try decoder.fixed64()
         case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8):
             binaries[key] = try decoder.token()
-        case (.catchUp, 5): gone = try decoder.list { try $0.candidate() }
+        case (.catchUp, 5), (.states, 4): gone = try decoder.list { try $0.candidate() }
         case (.catchUp, 6): keys = try decoder.list { try $0.listedKey() }
         case (.subscribe, 6), (.subscriptionRefused, 4), (.progress, 2), (.states, 3), (.held, 3):
             second = try decoder.bool()
@@ -93,7 +93,7 @@ private struct FrameFields {
         case (.want, 1): keys = try decoder.list { try $0.listedKey() }
         case (.states, 1): states = try decoder.list { try $0.stateItem() }
         case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
-        case (.holdings, 1), (.held, 2): candidates = try decoder.list { try $0.candidate() }
+        case (.holdings, 1), (.held, 2), (.want, 2): candidates = try decoder.list { try $0.candidate() }
         case (.held, 4): places = try decoder.list { try $0.unsigned() }
         case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
         case (.chunk, 2), (.list, 2), (.hello, 12): binaries[key] = try decoder.binary()
@@ -119,8 +119,10 @@ private struct FrameFields {
         case .upload: return .upload(try required(uploads))
         case .acknowledged:
             return .acknowledged(try required(acknowledgements), offset: numbers[2] ?? 0)
-        case .want: return .want(try required(keys))
-        case .states: return .states(try required(states), at: positions[2], isPart: second ?? false)
+        case .want: return .want(try required(keys), held: candidates ?? [])
+        case .states:
+            return .states(
+                try required(states), at: positions[2], isPart: second ?? false, gone: gone ?? [])
         case .credit: return .credit(try required(numbers[1]))
         case .chunk:
             return .chunk(

@@ -74,11 +74,13 @@ extension Frame {
 
     private func encodeRest(_ writer: inout CBORWriter) {
         switch self {
-        case .want(let keys):
-            writer.begin(.want, fields: 1)
+        case .want(let keys, let held):
+            writer.begin(.want, fields: held.isEmpty ? 1 : 2)
             writer.keys(keys, at: 1)
-        case .states(let states, let position, let isPart):
-            writer.begin(.states, fields: 1 + (position == nil ? 0 : 1) + (isPart ? 1 : 0))
+            writer.candidates(held, at: 2)
+        case .states(let states, let position, let isPart, let gone):
+            let optional = [position != nil, isPart, !gone.isEmpty]
+            writer.begin(.states, fields: 1 + optional.count { $0 })
             writer.field(1) {
                 $0.list(states) { writer, item in
                     writer.array(count: 3)
@@ -88,6 +90,7 @@ extension Frame {
             }
             if let position { writer.field(2) { $0.position(position) } }
             if isPart { writer.field(3) { $0.bool(true) } }
+            writer.candidates(gone, at: 4)
         case .credit(let bytes):
             writer.begin(.credit, fields: 1)
             writer.field(1) { $0.unsigned(bytes) }
@@ -169,6 +172,11 @@ extension CBORWriter {
     fileprivate mutating func key(_ key: DocumentKey) {
         text(key.collection)
         binary(key.id.bytes)
+    }
+
+    /// A field that is left out where there is nothing to name.
+    fileprivate mutating func candidates(_ candidates: [Frame.Candidate], at number: UInt64) {
+        if !candidates.isEmpty { field(number) { $0.list(candidates) { $0.candidate($1) } } }
     }
 
     fileprivate mutating func keys(_ keys: [DocumentKey], at number: UInt64) {

@@ -77,6 +77,13 @@ package struct PeerStore: SessionStore {
         case .askForAnswers(let offset):
             let wanted = try await executor.run { try replica.wantUnanswered(through: offset) }
             return wanted.isEmpty ? nil : .wanted(wanted)
+        case .readVectors(let keys):
+            return .vectors(
+                try await executor.run {
+                    try replica.vectors(of: keys).map {
+                        Frame.Candidate(key: $0.key, vector: $0.vector.encoded())
+                    }
+                })
         case .settle(let keys):
             try await executor.run { try replica.settle(keys) }
             return nil
@@ -100,7 +107,7 @@ package struct PeerStore: SessionStore {
             let page = try await executor.run { try replica.holdings(after: last) }
             return .holdings(
                 page.documents.map { Frame.Candidate(key: $0.key, vector: $0.vector) }, isLast: page.isLast)
-        case .readStates(let keys):
+        case .readStates(let keys, _):
             return .states(
                 try await executor.run {
                     try replica.openStates(of: keys)

@@ -165,7 +165,7 @@ private struct EventSource {
         case 14...17: return .stored
         case 18: return .wanting([key()])
         case 19: return .outdated(flag() ? [key()] : [])
-        case 20: return .wanted([key(), key()])
+        case 20: return flag() ? .vectors([candidate()]) : .wanted([key(), key()])
         case 21: return .returning([key()])
         case 22: return .held(key: [byte() % 3], [candidate()], isLast: flag())
         case 23: return .repairNeeds(flag() ? [key()] : [])
@@ -207,7 +207,10 @@ private struct EventSource {
                 actor: actor(), sequence: UInt64(byte() % 4) + 1,
                 error: SyncError(codes[Int(byte()) % codes.count], "fuzzed"))
             return .refused([], [refusal])
-        case 9: return .states([(key: key(), state: flag() ? run() : nil)], at: flag() ? position() : nil)
+        case 9:
+            return .states(
+                [(key: key(), state: flag() ? run() : nil)], at: flag() ? position() : nil,
+                gone: flag() ? [candidate()] : [])
         case 10: return .lacking(flag() ? [key()] : [])
         case 11: return .statesAdmitted(position())
         case 12: return .failed("fuzzed")

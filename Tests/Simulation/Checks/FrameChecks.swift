@@ -16,8 +16,9 @@ extension World {
             }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
-        case .states(let states, _, _):
+        case .states(let states, _, _, let gone):
             for item in states where item.state != nil { try checkGrant(item.key, link) }
+            for item in gone { try checkGrant(item.key, link) }
         case .acknowledged(let acknowledgements, _):
             for item in acknowledgements {
                 guard reference.frontier[item.actor] ?? 0 >= item.sequence else {

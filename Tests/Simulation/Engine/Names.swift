@@ -38,10 +38,11 @@ extension Frame {
             return "upload \(headers.map { "\($0.actor):\($0.sequence)" })"
         case .acknowledged(let all, let offset):
             return "acknowledged \(all.map { "\($0.actor):\($0.sequence)" }) to \(offset)"
-        case .want(let keys): return "want \(keys.map(\.words))"
-        case .states(let states, let position, _):
-            return "states \(states.map { $0.key.words + ($0.state == nil ? " (none)" : "") }) "
-                + "at \(position?.offset ?? 0)"
+        case .want(let keys, let held):
+            return "want \(keys.map(\.words)), held \(held.map(\.key.words))"
+        case .states(let states, let position, _, let gone):
+            return "states \(states.map { $0.key.words + ($0.state == nil ? " (none)" : "") }), "
+                + "gone \(gone.map(\.key.words)) at \(position?.offset ?? 0)"
         case .refused(let refusal):
             return "refused \(refusal.actor):\(refusal.sequence) \(refusal.error.code)"
         case .close(let error): return "close \(error)"

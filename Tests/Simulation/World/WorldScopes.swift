@@ -42,7 +42,9 @@ extension World {
             }
         case .holdings(let candidates, _), .held(_, let candidates, _):
             for candidate in candidates { try check(candidate.vector, candidate.key) }
-        case .states(let states, _, _):
+        case .want(_, let held):
+            for candidate in held { try check(candidate.vector, candidate.key) }
+        case .states(let states, _, _, _):
             for (key, state) in states {
                 guard let state else { continue }
                 try check(state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }, key)

@@ -75,7 +75,7 @@ extension Session {
     func check() {
         precondition(actions.isEmpty, "actions were left behind")
         precondition(subscriber.asked.count <= Limits.wantedDocuments, "too many documents asked for")
-        let waiting = publisher.wants.reduce(0) { $0 + $1.count }
+        let waiting = publisher.wants.reduce(0) { $0 + $1.keys.count }
         precondition(waiting <= Limits.wantedWaitingDocuments, "too many documents wait")
         precondition(subscriber.step != .storing || !subscriber.queue.isEmpty, "storing nothing")
     }

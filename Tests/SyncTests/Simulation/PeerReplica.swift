@@ -151,6 +151,12 @@ struct PeerReplica {
         case .acknowledge(let actor, let sequence, let offset):
             return try acknowledged(actor, sequence, offset)
         case .askForAnswers(let offset): return wantUnanswered(through: offset)
+        case .readVectors(let keys):
+            return .vectors(
+                keys.compactMap { key in
+                    guard let document = documents[key], document.isLive else { return nil }
+                    return Frame.Candidate(key: key, vector: document.vector.encoded())
+                })
         case .settle(let keys):
             wanted.removeAll { keys.contains($0) }
             return nil
@@ -172,7 +178,7 @@ struct PeerReplica {
             }
             return .repairStaged
         case .readHoldings(let last): return holdings(after: last)
-        case .readStates(let keys): return .states(keys.map { ($0, documents[$0]?.encoded()) }, at: nil)
+        case .readStates(let keys, _): return .states(keys.map { ($0, documents[$0]?.encoded()) }, at: nil)
         case .noteSeen(let position, let replaces):
             if replaces {
                 seen = position

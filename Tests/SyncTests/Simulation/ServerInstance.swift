@@ -144,25 +144,26 @@ struct ServerInstance {
                 if theirs != nil { answer.hidden.append(key) }
                 continue
             }
-            let seen = VersionVector(
-                (theirs?.entries ?? []).compactMap { entry in
-                    frontier[entry.actor].map { .init(actor: entry.actor, time: $0) }
-                })
-            let lacks = (theirs?.entries ?? []).filter {
-                ours?.vector.covers(Stamp(time: $0.time, actor: $0.actor)) != true
-            }
-            let isGone = lacks.contains { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }
-            if isGone {
-                let vector = seen.union(ours?.vector ?? VersionVector())
-                answer.gone.append(Frame.Candidate(key: key, vector: vector.encoded()))
-            }
+            let gone = theirs.flatMap { removed(of: key, $0) }
+            if let gone { answer.gone.append(Frame.Candidate(key: key, vector: gone.encoded())) }
             guard let ours else { continue }
             let isNew = try theirs.map { !$0.covers(ours.vector) } ?? query.covers(key, ours)
-            if isGone || isNew {
+            if gone != nil || isNew {
                 answer.documents.append(DocumentUpdate(key: key, content: .state(ours.encoded())))
             }
         }
         return answer
+    }
+
+    /// A vector that covers what was reaped of a document that a peer holds; nil where nothing was.
+    func removed(of key: DocumentKey, _ theirs: VersionVector) -> VersionVector? {
+        let ours = vector(of: key)
+        let seen = VersionVector(
+            theirs.entries.compactMap { entry in
+                frontier[entry.actor].map { .init(actor: entry.actor, time: $0) }
+            })
+        let stamps = theirs.entries.map { Stamp(time: $0.time, actor: $0.actor) }
+        return stamps.contains { !ours.covers($0) && seen.covers($0) } ? seen.union(ours) : nil
     }
 
     /// What was seen of a document, as far as a vector names its writers.

@@ -18,8 +18,9 @@ extension World {
             for candidate in page.candidates { try checkGrant(candidate.key, link) }
         case .operations(let operations):
             for update in operations.updates { try checkUpdate(update, link) }
-        case .states(let states, _, _):
+        case .states(let states, _, _, let gone):
             for item in states where item.state != nil { try checkGrant(item.key, link) }
+            for item in gone { try checkGrant(item.key, link) }
         default: return
         }
     }

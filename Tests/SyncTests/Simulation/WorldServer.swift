@@ -34,10 +34,17 @@ extension World {
         case .awaitOperations(let offset):
             return instances[index].operations(after: offset, atMost: 1 + generator.below(4))
         case .append(let operations, _): return try admit(operations, link)
-        case .readStates(let keys):
+        case .readStates(let keys, let held):
             try fold(index, count: .max)
+            let gone = try held.compactMap { item in
+                let vector = try VersionVector(decoding: item.vector)
+                return instances[index].removed(of: item.key, vector).map {
+                    Frame.Candidate(key: item.key, vector: $0.encoded())
+                }
+            }
             return .states(
-                keys.map { ($0, instances[index].documents[$0]?.encoded()) }, at: instances[index].position)
+                keys.map { ($0, instances[index].documents[$0]?.encoded()) }, at: instances[index].position,
+                gone: gone)
         case .compareHoldings(let candidates):
             try fold(index, count: .max)
             return .lacking(
