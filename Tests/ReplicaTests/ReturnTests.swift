@@ -93,7 +93,7 @@ struct ReturnTests {
     }
 
     @Test(
-        "a state that lacks what is held of a document that nobody followed is asked about, and what is gone goes",
+        "a state that lacks what is held and nobody followed is asked about, and what is gone goes",
         arguments: [nil, "SELECT * FROM c WHERE a > 5", "SELECT * FROM c"])
     func lacking(_ followed: String?) throws {
         try withPeer { replica, _ in

@@ -64,6 +64,21 @@ struct FollowingTests {
                 returning: returning))
     }
 
+    @Test("no repair begins while an upload is under way: no state that is fetched would have it")
+    func waitsForAnswers() {
+        var peer = SessionTests.openPeer()
+        _ = peer.receive(.ownOperationAdded(Self.own.actor))
+        _ = peer.receive(.ownOperations(actor: Self.own.actor, [(sequence: 5, bytes: [1])]))
+        let operations = Self.operations(301)
+        _ = peer.receive(operations)
+        #expect(Self.repairs(peer.receive(.returning([Exemplars.key(301)]))).isEmpty)
+        _ = peer.receive(.ownOperations(actor: Self.own.actor, []))
+        #expect(peer.uploader.repair.isDue)
+        let all = [Frame.Acknowledgement(actor: Self.own.actor, sequence: 5)]
+        let begun = Self.repairs(peer.receive(.frame(Frame.acknowledged(all).encoded())))
+        #expect(begun.map(\.gone) == [[Exemplars.key(301)]])
+    }
+
     @Test("the repair waits until the stream is where its states are, and takes it along")
     func waits() throws {
         var (session, actions) = Self.staged()

@@ -2,8 +2,9 @@ import CRDT
 
 /// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
 ///
-/// Flow: wait until nothing is being stored (and nothing is under way to the server: one actor's operations
-/// are sent at a time, and what it had sent before a refusal is answered before that); ask the
+/// Flow: wait until nothing is being stored and nothing is under way to the server: it would be in no state
+/// that the server sends, and be acknowledged before the states stand here. (What an actor had sent before a
+/// refusal is answered before that; where documents are gone, its last upload may be on its way.) Ask the
 /// server for the states of all documents that are concerned; then one transaction of the store replaces
 /// these documents, sets the refused operations aside and moves what the server can not take as it is to a
 /// new actor (decision 0009). Everything else is uploaded as it was written.
@@ -72,7 +73,7 @@ extension Session {
     mutating func repairIfDue() {
         goOnFollowing()
         guard uploader.repair.isDue, uploader.repair.step == .idle, phase == .open, !uploader.isReading,
-            !reconciler.isActive, subscriber.step == .idle
+            !reconciler.isActive, subscriber.step == .idle, uploader.isAllAnswered
         else { return }
         decide()
     }

@@ -81,6 +81,9 @@ struct Uploader: Sendable {
     /// Whether the server has everything durably that was sent of an actor.
     func isAnswered(_ actor: ActorID) -> Bool { sent[actor] ?? 0 <= acknowledged[actor] ?? 0 }
 
+    /// The same of everything that was sent of actors of which the server takes more.
+    var isAllAnswered: Bool { sent.keys.allSatisfy { stopped.contains($0) || isAnswered($0) } }
+
     func isReached(_ barrier: Barrier) -> Bool {
         barrier.unread.isEmpty && barrier.targets.allSatisfy { $0.value <= acknowledged[$0.key] ?? 0 }
     }

@@ -43,8 +43,8 @@ public struct WebSocketClose: Sendable, Equatable {
     public static let goingAway = WebSocketClose(code: 1001, reason: "going away")
     /// The peer broke the protocol.
     public static let protocolError = WebSocketClose(code: 1002, reason: "WS-0205: protocol error")
-    /// The peer has answered no ping for too long, as it must (RFC 6455 section 5.5.2): most often the network
-    /// between has failed, and this is for the case that it did so in one direction only.
+    /// The peer has answered no ping for too long, as it must (RFC 6455 section 5.5.2). Most often the
+    /// network between has failed; this is for the case that it did so in one direction only.
     public static let unanswered = WebSocketClose(code: 1002, reason: "WS-0202: pings were not answered")
     /// Text was sent; only binary messages are spoken.
     public static let unacceptableData = WebSocketClose(code: 1003, reason: "WS-0204: only binary messages")

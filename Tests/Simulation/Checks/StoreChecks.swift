@@ -127,6 +127,17 @@ extension World {
         peer.stored = peer.stored.filter { live.contains($0.key) && $0.key != hidden }
     }
 
+    /// The end of a catch-up takes a cursor back where a restored log is shorter; the power may go when that
+    /// is durable, and before it is told.
+    func mayGoBack(_ peer: Peer, _ batch: Batch) {
+        for cursor in batch.cursors where cursor.key == batch.publishes {
+            guard let stored = peer.stored[cursor.key], cursor.position.offset < stored.offset else {
+                continue
+            }
+            peer.stored[cursor.key] = cursor.position
+        }
+    }
+
     /// A peer's store has done something.
     func done(_ action: Action, _ answer: Event?, _ peer: Peer) throws {
         switch action {

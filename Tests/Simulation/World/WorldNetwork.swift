@@ -197,6 +197,7 @@ extension World {
             guard !end.isDead else { return }
             note(6, link, false) { "does \(action.name)" }
             if case .hide(_, let subscription) = action { willForget(link.peer, but: subscription) }
+            if case .store(let batch) = action { mayGoBack(link.peer, batch) }
             let store = link.peerStore
             Task { [self] in
                 do {
