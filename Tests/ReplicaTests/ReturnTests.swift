@@ -128,6 +128,34 @@ struct ReturnTests {
         }
     }
 
+    @Test("an answer that is older than what has come since takes its place, and is asked for again")
+    func answeredLate() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            var (here, anew) = (try document("a", 1, by: 5, at: 10), try document("b", 2, by: 6, at: 20))
+            here.merge(anew)
+            var editor = DocumentEditor(document: anew, stamp: Stamp(time: 30, actor: ActorID(6)))
+            try editor.set(["d"], .int(3))
+            here.merge(editor.document)
+            let update = DocumentUpdate(key: one, content: .state(here.encoded()))
+            _ = try replica.receive(Reception(updates: [update]))
+            func answer(_ state: Document) throws -> [DocumentKey] {
+                let gone = gone(one, VersionVector([.init(actor: ActorID(5), time: 99)]).union(state.vector))
+                let state = DocumentUpdate(key: one, content: .state(state.encoded()))
+                _ = try replica.receive(Reception(updates: [gone, state], settles: [one]))
+                return try replica.wanted(limit: 9)
+            }
+            #expect(try answer(anew) == [one])
+            #expect(try replica.state(one) == anew.encoded())
+            anew = editor.document
+            #expect(try answer(anew).isEmpty)
+            #expect(try replica.state(one) == anew.encoded())
+            // Where nothing is there any more, the answer is of one part.
+            _ = try replica.receive(Reception(updates: [gone(one, anew.vector)], settles: [one]))
+            #expect(try replica.state(one) == nil)
+        }
+    }
+
     @Test("a document with writes that the server does not have waits for them to be moved")
     func returning() throws {
         try withPeer { replica, _ in

@@ -88,9 +88,13 @@ extension Replica {
             if let key = reception.publishes { try merger.mergeStaged(key) }
             let answered = Set(reception.settles)
             for update in reception.updates {
-                try merger.merge(
-                    update, presumesHeld: reception.presumesHeld, isAnswer: answered.contains(update.key))
+                if answered.contains(update.key) {
+                    try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)
+                } else {
+                    try merger.merge(update, presumesHeld: reception.presumesHeld)
+                }
             }
+            try merger.forgetTold()
             guard merger.missing.isEmpty else { return false }
             try merger.hide(reception.hides)
             // An answer may be older than what was written here before its document was evicted.
@@ -124,8 +128,12 @@ struct Merger {
     private(set) var returning: Set<DocumentKey> = []
     /// Documents of which the server's present state is asked for.
     private(set) var wanted: [DocumentKey] = []
-    /// Those of them that have come without what was written to them here before they were evicted.
+    /// Those of them that have come without what was written to them here before they were evicted, or in an
+    /// older state than was here.
     private(set) var isStale: Set<DocumentKey> = []
+    /// What is gone of documents, until their states come behind it.
+    private var told: [DocumentKey: [UInt8]] = [:]
+    private var toldOrder: [DocumentKey] = []
     /// The documents of own writes that the server does not have; read when it matters.
     private var pending: Set<DocumentKey>?
     /// Whether any evicted document is remembered; nil until it is asked.
@@ -142,23 +150,47 @@ struct Merger {
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
         try publish(subscription)
-        // What is gone of a document, until its state comes behind it.
-        var gone: [DocumentKey: [UInt8]] = [:]
-        var order: [DocumentKey] = []
         try StagedPages.visit(subscription, database) { entry in
             if entry.isGone {
-                gone[entry.key] = [UInt8](entry.content)
-                order.append(entry.key)
-            } else if let told = gone.removeValue(forKey: entry.key) {
-                try replace(entry, under: told)
+                tell(entry.key, [UInt8](entry.content))
+            } else if let gone = told.removeValue(forKey: entry.key) {
+                try replace(entry, under: gone)
             } else {
                 try mergeStaged(entry)
             }
         }
-        for key in order {
-            if let told = gone[key] { try forget(key, told) }
-        }
+        try forgetTold()
         try Staged.discard(subscription, database)
+    }
+
+    /// What the server was asked for: the state of a document comes behind what is gone of it.
+    mutating func mergeAnswer(_ update: DocumentUpdate, presumesHeld: Bool) throws {
+        switch update.content {
+        case .gone(let vector): tell(update.key, vector)
+        case .state(let bytes):
+            guard let gone = told.removeValue(forKey: update.key) else {
+                return try merge(update, isAnswer: true)
+            }
+            if let latest = try Document(decoding: bytes).vector.greatestTime { try state.observe(latest) }
+            try bytes.withUnsafeBytes {
+                let entry = StagedPages.Entry(key: update.key, content: $0, isGone: false)
+                try replace(entry, under: gone)
+            }
+        case .delta: try merge(update, presumesHeld: presumesHeld)
+        }
+    }
+
+    private mutating func tell(_ key: DocumentKey, _ vector: [UInt8]) {
+        if told.updateValue(vector, forKey: key) == nil { toldOrder.append(key) }
+    }
+
+    /// Drops what is gone of documents of which no state came behind it.
+    mutating func forgetTold() throws {
+        for key in toldOrder {
+            if let vector = told[key] { try forget(key, vector) }
+        }
+        told = [:]
+        toldOrder = []
     }
 
     /// The server's state of a document of which something was told that it will never have, a refused write
@@ -182,6 +214,7 @@ struct Merger {
             if !told.covers(held) {
                 try Wanted.note(entry.key, database)
                 wanted.append(entry.key)
+                isStale.insert(entry.key)
             }
         }
         try mergeStaged(entry)
