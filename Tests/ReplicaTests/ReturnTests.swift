@@ -364,7 +364,8 @@ struct HeldTests {
             var log = TestLog()
             let seed = "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'n': 1})"
             log.append(try #require(try writer.execute(seed).operation))
-            let living = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
+            let seeded = try Document(decoding: try #require(try writer.state(key("c", 1))))
+            let living = seeded.vector
             log.append(try #require(try writer.execute("DELETE FROM c").operation))
             let deleted = try Document(decoding: try #require(try writer.state(key("c", 1)))).vector
             log.append(
@@ -380,6 +381,21 @@ struct HeldTests {
             #expect(found.gone.map(\.id) == [try DocumentID(.int(1))])
             #expect(found.gone.map(\.vector) == [living])
             #expect(found.documents.isEmpty)
+            // A write onto living seeds makes what is left of them a document again, of an equal vector.
+            let stamp = Stamp(time: 1 << 61, actor: ActorID(8))
+            var editor = DocumentEditor(document: seeded, stamp: stamp)
+            try editor.set(["b"], .int(2))
+            let change = Operation.Change(
+                collection: "c", id: try key("c", 1).id,
+                delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
+            log.append(
+                Operation(actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: [change]))
+            let later = try open(folder.appendingPathComponent("later"), role: .materialization)
+            _ = try later.fold(log.items())
+            let again = try compare(later, [(.int(1), editor.document.vector)])
+            #expect(again.gone.isEmpty)
+            #expect(again.documents.map(\.id) == [try DocumentID(.int(1))])
+            #expect(try Document(decoding: again.documents[0].state).vector == editor.document.vector)
         }
     }
 

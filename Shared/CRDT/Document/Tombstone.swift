@@ -30,6 +30,13 @@ extension Document {
         return seeds.isEmpty ? nil : Document(vector: VersionVector(ascending: seeds), root: MapNode())
     }
 
+    /// Whether the vector names seeds of which nothing is here: overwritten, deleted, or reaped before the
+    /// rest was written. Where it is so, an equal vector does not mean equal content (rule 7).
+    public var hasLostSeeds: Bool {
+        let seeds = VersionVector(ascending: vector.entries.filter { $0.time == 0 })
+        return !seeds.isEmpty && MapNode.join(root, vector, MapNode(), seeds) == root
+    }
+
     /// What a store keeps of a document that was reaped elsewhere while it was away: what the frontier covers
     /// is dropped, everything else survives as a delete against a concurrent update leaves it (rules 13, 14).
     ///

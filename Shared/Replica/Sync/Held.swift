@@ -229,7 +229,10 @@ private struct HeldComparer {
             if isItsConcern, !isRest { add(id, state) }
             return
         }
-        if isItsConcern, !theirs.covers(ours) { add(id, state) }
+        guard isItsConcern else { return }
+        if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
+            add(id, state)
+        }
     }
 
     private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
