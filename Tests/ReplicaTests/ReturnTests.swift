@@ -395,7 +395,8 @@ struct HeldTests {
             let again = try compare(later, [(.int(1), editor.document.vector)])
             #expect(again.gone.isEmpty)
             #expect(again.documents.map(\.id) == [try DocumentID(.int(1))])
-            #expect(try Document(decoding: again.documents[0].state).vector == editor.document.vector)
+            let sent = try #require(again.documents.first)
+            #expect(try Document(decoding: sent.state).vector == editor.document.vector)
         }
     }
 
