@@ -37,6 +37,9 @@ public struct VersionVector: Hashable, Sendable {
     /// Whether it covers what a seed wrote (rule 7).
     public var holdsSeed: Bool { entries.contains { $0.time == 0 } }
 
+    /// The entries of seeds.
+    var seeds: VersionVector { VersionVector(ascending: entries.filter { $0.time == 0 }) }
+
     /// The greatest timestamp of an actor, nil when none of its stamps is covered.
     public subscript(actor: ActorID) -> Timestamp? {
         let place = position(of: actor)

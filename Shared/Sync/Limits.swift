@@ -36,6 +36,11 @@ public enum Limits {
     public static let subscriptionBytes = messageBytes
     /// Documents one `want` may name.
     public static let wantedDocuments = 1_024
+    /// About half of the bytes that a `want` names documents with, and their vectors: what a link of 20 KB/s
+    /// carries in some seconds, since nothing of it takes credit.
+    public static let wantBytes = 65_536
+    /// The most bytes of that which may wait for an answer.
+    public static let wantedWaitingBytes = 2 * 1_048_576
     /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
     public static let wantedWaitingDocuments = 4_096
     /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page and

@@ -51,6 +51,23 @@ struct TombstoneTests {
         #expect(gone.reaped() == gone)
     }
 
+    @Test(
+        "seeds that were reaped under an earlier write are gone in every join, whatever is joined with what")
+    func reapedUnderWrites() throws {
+        let seeded = try edited(at: 10, by: 1) { _ = try $0.seed(object(["a": 1])) }
+        let earlier = try edited(seeded, at: 11, by: 1) { try $0.set(["b"], 2) }
+        let later = try edited(earlier, at: 12, by: 1) { try $0.set(["c"], 3) }
+        var rest = try #require(Document(restOf: seeded.vector))
+        rest.merge(earlier)
+        #expect(rest.vector == earlier.vector && Value.object(rest.value) == ["b": 2])
+        for (first, second) in [(later, rest), (rest, later)] {
+            var joined = first
+            joined.merge(second)
+            #expect(joined.vector == later.vector && Value.object(joined.value) == ["b": 2, "c": 3])
+        }
+        #expect(try Document(restOf: start().vector) == nil)
+    }
+
     // MARK: Return
 
     @Test("what the frontier covers is dropped, a store's unseen writes survive as against a deletion")
@@ -85,6 +102,20 @@ struct TombstoneTests {
         let returned = mine.gone(frontier: log.union(left.vector), replaying: [])
         #expect(!returned.isLive)
         #expect(try edited(returned, at: 30, by: 1) { _ = try $0.seed(content) } == returned)
+    }
+
+    @Test("what somebody alone knows of a document is left without the rest, which may come back")
+    func only() throws {
+        let known = try start()
+        let own = try delta(on: known, at: 20, by: 3) {
+            try $0.set(["b"], 2)
+            try $0.increment(["n"], by: 2)
+        }
+        var left = known.applied(own).only(of: [ActorID(3)], replaying: [own])
+        #expect(left.vector == VersionVector([.init(actor: ActorID(3), time: 20)]))
+        #expect(Value.object(left.value) == ["b": 2, "n": 2])
+        left.merge(known)
+        #expect(left == known.applied(own))
     }
 
     @Test("what the frontier covers whole leaves an empty document, and a second time nothing changes")

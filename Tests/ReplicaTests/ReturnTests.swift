@@ -94,11 +94,22 @@ struct ReturnTests {
 
     @Test(
         "a state that lacks what is held and nobody followed is asked about, and what is gone goes",
-        arguments: [nil, "SELECT * FROM c WHERE a > 5", "SELECT * FROM c"])
-    func lacking(_ followed: String?) throws {
+        arguments: [
+            (nil, false), ("SELECT * FROM c WHERE a > 5", true), ("SELECT * FROM c", true),
+            ("SELECT * FROM c", false),
+        ])
+    func lacking(_ subscribed: String?, _ hasBegun: Bool) throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)
-            replica.setLiveQueries(try followed.map { [try SubscriptionQuery(statement: $0)] } ?? [])
+            let queries = try subscribed.map { [try SubscriptionQuery(statement: $0)] } ?? []
+            replica.setLiveQueries(queries)
+            // One that the server has not answered yet, or does not take, says nothing.
+            let position = LogPosition(
+                logID: try #require(LogID(bytes: .init(repeating: 1, count: 16))), offset: 1, hash: 1)
+            if hasBegun {
+                let cursors = queries.map { (key: $0.canonicalKey, position: position) }
+                _ = try replica.receive(Reception(cursors: cursors))
+            }
             func state(_ document: Document) -> DocumentUpdate {
                 DocumentUpdate(key: one, content: .state(document.encoded()))
             }
@@ -108,7 +119,7 @@ struct ReturnTests {
             let told = Mutex<[DocumentKey]>([])
             let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
             defer { replica.removeListener(listener) }
-            let isAsked = followed != "SELECT * FROM c"
+            let isAsked = subscribed != "SELECT * FROM c" || !hasBegun
             #expect(try replica.receive(Reception(updates: [state(anew)])) == .stored)
             #expect(try replica.wanted(limit: 9) == (isAsked ? [one] : []))
             #expect(told.withLock { $0 } == (isAsked ? [one] : []))
@@ -167,6 +178,7 @@ struct ReturnTests {
             let reception = Reception(updates: [gone(one, old)])
             #expect(try replica.receive(reception) == .returning([one]))
             #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
+            #expect(try replica.wanted(limit: 9) == [one])
             // The repair, with a server that has nothing of the document.
             let request = RepairRequest(admitted: [replica.actor: 1], refused: [], gone: [one], seen: nil)
             guard case .needs([one]) = try replica.repair(request) else {
@@ -186,7 +198,99 @@ struct ReturnTests {
         }
     }
 
-    @Test("a seed that was reaped elsewhere is gone with a state of an equal vector")
+    @Test("what is gone goes too where the writes were acknowledged before a repair could move them")
+    func returningTooLate() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+            let foreign = try document("b", 2, by: 5, at: 10)
+            let update = DocumentUpdate(key: one, content: .state(foreign.encoded()))
+            _ = try replica.receive(Reception(updates: [update]))
+            let told = Mutex<[DocumentKey]>([])
+            let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
+            defer { replica.removeListener(listener) }
+            let gone = gone(one, foreign.vector)
+            #expect(try replica.receive(Reception(updates: [gone], settles: [one])) == .returning([one]))
+            #expect(told.withLock { $0 } == [one])
+            #expect(try replica.acknowledge(replica.actor, through: 1).isEmpty)
+            #expect(try replica.wanted(limit: 9) == [one])
+            // The answer that it is asked for once more.
+            #expect(try replica.receive(Reception(updates: [gone], settles: [one])) == .stored)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1}"])
+            #expect(try replica.wanted(limit: 9).isEmpty)
+        }
+    }
+
+    @Test("a document of seeds that is gone does not come back with the next launch")
+    func goneSeeds() throws {
+        try withPeer { replica, _ in
+            let (one, launch) = (try key("c", 1), "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
+            try replica.execute(launch)
+            let seeds = try vector(one, replica)
+            try replica.execute("UPDATE c SET a = 2")
+            try replica.acknowledge(replica.actor, through: 2)
+            let actor = replica.actor
+            let gone = gone(one, try vector(one, replica))
+            #expect(try replica.receive(Reception(updates: [gone])) == .stored)
+            #expect(try replica.rows("SELECT * FROM c").isEmpty)
+            #expect(try vector(one, replica) == seeds)
+            let head = try replica.read { try $0.head() }
+            #expect(try replica.receive(Reception(updates: [gone])) == .stored)
+            #expect(try replica.read { try $0.head() } == head)
+            try replica.execute(launch)
+            #expect(try replica.rows("SELECT * FROM c").isEmpty)
+            // Its actor is remembered: it does not write there again (rule 10).
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 3})")
+            #expect(replica.actor != actor)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":3}"])
+        }
+    }
+
+    @Test("a document that is named as changed is asked for where its seeds live here: they may be reaped")
+    func outdatedSeeds() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
+            let named = try vector(one, replica)
+            #expect(try replica.outdated([(one, named)]) == [one])
+            try replica.execute("UPDATE c SET b = 2")
+            let held = try vector(one, replica)
+            #expect(try replica.outdated([(one, held)]) == [one])
+            // What comes for that: they are.
+            let written = try Document(decoding: try #require(try replica.state(one)))
+            let state = joined(try #require(Document(restOf: named)), written)
+            let update = DocumentUpdate(key: one, content: .state(state.encoded()))
+            #expect(try replica.receive(Reception(updates: [update], settles: [one])) == .stored)
+            #expect(try replica.outdated([(one, held)]).isEmpty)
+        }
+    }
+
+    @Test(
+        "what is withheld from the server stays where the document it was written to is gone and there anew")
+    func withheldOnGone() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            let (old, anew) = (try document("a", 1, by: 5, at: 10), try document("b", 2, by: 6, at: 20))
+            func state(_ document: Document) -> DocumentUpdate {
+                DocumentUpdate(key: one, content: .state(document.encoded()))
+            }
+            _ = try replica.receive(Reception(updates: [state(old)]))
+            replica.withhold(["c"])
+            try replica.execute("UPDATE c SET mine = 3")
+            try replica.execute("UPDATE c APPLY mine_too PN_INCREMENT BY 4")
+            let answer = Reception(
+                updates: [gone(one, old.vector.union(anew.vector)), state(anew)], settles: [one])
+            for _ in 0..<2 {
+                #expect(try replica.receive(answer) == .stored)
+                let shown = try replica.rows("SELECT a, b, mine, mine_too FROM c")
+                #expect(shown == ["{\"b\":2,\"mine\":3,\"mine_too\":4}"])
+                #expect(try replica.vectors(of: [one]).map(\.vector) == [anew.vector])
+                #expect(try replica.wanted(limit: 9).isEmpty)
+            }
+        }
+    }
+
+    @Test("a seed that was reaped elsewhere is gone with a state of an equal vector, or an earlier one")
     func reapedSeed() throws {
         try withPeer { replica, _ in
             try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
@@ -207,6 +311,28 @@ struct ReturnTests {
             #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
             #expect(try replica.read { try $0.state(of: one) } == rest.encoded())
         }
+    }
+
+    @Test("an answer to the first of two writes onto living seeds takes them away, though there is a second")
+    func reapedSeedEarlier() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
+            let one = try key("c", 1)
+            let rest = try #require(Document(restOf: try vector(one, replica)))
+            try replica.execute("UPDATE c SET b = 2")
+            let first = try Document(decoding: try #require(try replica.state(one)))
+            try replica.execute("UPDATE c SET d = 3")
+            let joined = joined(rest, first)
+            let answer = DocumentUpdate(key: one, content: .state(joined.encoded()))
+            #expect(try replica.receive(Reception(updates: [answer])) == .stored)
+            #expect(try replica.rows("SELECT a, b, d FROM c") == ["{\"b\":2,\"d\":3}"])
+        }
+    }
+
+    private func joined(_ rest: Document, _ written: Document) -> Document {
+        var rest = rest
+        rest.merge(written)
+        return rest
     }
 
     @Test("staged pages stay for a later session only with a token, and only while somebody asks for them")

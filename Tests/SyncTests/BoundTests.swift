@@ -259,6 +259,51 @@ struct BoundTests {
         #expect(again == [.want(Array(keys.dropFirst()).sorted { $0.id < $1.id })])
     }
 
+    /// A vector of so many bytes, about.
+    private static func vector(bytes: Int) -> [UInt8] {
+        let actors = (1...UInt64(bytes / 10)).map {
+            VersionVector.Entry(actor: ActorID($0 << 40), time: 1 << 8)
+        }
+        return VersionVector(actors).encoded()
+    }
+
+    @Test("a want names about so many bytes of vectors, and the rest is asked for behind it")
+    func largeWants() {
+        let held = (1...40).map {
+            Frame.Candidate(key: Exemplars.key($0), vector: Self.vector(bytes: $0 == 7 ? 100_000 : 8_000))
+        }
+        var peer = SessionTests.openPeer()
+        var asked: [DocumentKey] = []
+        var sent = SessionTests.asked(&peer, .wanted(held.map(\.key)), held: held)
+        while case .want(let keys, let named)? = sent.first {
+            asked += keys
+            #expect(named == held.filter { $0.key != Exemplars.key(7) && keys.contains($0.key) })
+            #expect(named.reduce(0) { $0 + $1.vector.count } <= 2 * Limits.wantBytes)
+            let answer = Frame.states(keys.map { (key: $0, state: nil) })
+            sent = SessionTests.asked(&peer, .frame(answer.encoded()), held: held)
+        }
+        #expect(asked == held.map(\.key))
+
+        var server = SessionTests.openServer()
+        let large = Frame.Candidate(key: Exemplars.key(7), vector: Self.vector(bytes: 600_000))
+        let want = Event.frame(Frame.want([large.key], held: [large]).encoded())
+        for _ in 0..<Limits.wantedWaitingBytes / large.vector.count {
+            #expect(SessionTests.code(server.receive(want)) == nil)
+        }
+        #expect(SessionTests.code(server.receive(want)) == "SYNC-0105")
+    }
+
+    @Test("what has come without credit is stored before more of it is asked for")
+    func storedFirst() {
+        var peer = SessionTests.openPeer()
+        let (first, second) = (Exemplars.key(1), Exemplars.key(2))
+        #expect(SessionTests.asked(&peer, .wanted([first])) == [.want([first])])
+        #expect(SessionTests.asked(&peer, .wanted([second])).isEmpty)
+        let answer = Frame.states([(key: first, state: [1])])
+        #expect(SessionTests.asked(&peer, .frame(answer.encoded())).isEmpty)
+        #expect(SessionTests.asked(&peer, .stored) == [.want([second])])
+    }
+
     @Test("an answer beyond any bound closes the session")
     func endlessAnswer() {
         var peer = SessionTests.openPeer()

@@ -60,8 +60,12 @@ public struct Document: Sendable, Equatable {
     }
 
     /// Joins another state of the same document. Commutes, associates, is idempotent.
+    ///
+    /// An earlier state has nothing to say, unless its vector names seeds: they may have been reaped there,
+    /// and no vector tells of that (rule 7).
     public mutating func merge(_ other: Document) {
-        if vector.covers(other.vector) && !other.vector.covers(vector) { return }
+        let isEarlier = vector.covers(other.vector) && !other.vector.covers(vector)
+        if isEarlier, !other.vector.holdsSeed { return }
         root = MapNode.join(root, vector, other.root, other.vector)
         vector.formUnion(other.vector)
     }

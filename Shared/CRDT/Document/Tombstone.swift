@@ -26,14 +26,20 @@ extension Document {
     /// would be taken from a total that began anew.
     public func reaped() -> Document? {
         precondition(!isLive, "only tombstones are reaped")
-        let seeds = vector.entries.filter { $0.time == 0 }
-        return seeds.isEmpty ? nil : Document(vector: VersionVector(ascending: seeds), root: MapNode())
+        return Document(restOf: vector)
+    }
+
+    /// The rest of seeds that a vector names, of a document that is gone; nil where it names none.
+    public init?(restOf vector: VersionVector) {
+        let seeds = vector.seeds
+        guard !seeds.isEmpty else { return nil }
+        self.init(vector: seeds, root: MapNode())
     }
 
     /// Whether the vector names seeds of which nothing is here: overwritten, deleted, or reaped before the
     /// rest was written. Where it is so, an equal vector does not mean equal content (rule 7).
     public var hasLostSeeds: Bool {
-        let seeds = VersionVector(ascending: vector.entries.filter { $0.time == 0 })
+        let seeds = vector.seeds
         return !seeds.isEmpty && MapNode.join(root, vector, MapNode(), seeds) == root
     }
 
@@ -53,6 +59,15 @@ extension Document {
         var tree = MapNode.join(root, vector, MapNode(), frontier)
         tree.restartCounters(back, back.replay(until: .max), [])
         return Document(vector: vector.union(frontier), root: tree)
+    }
+
+    /// What is left where all goes but what these actors wrote, whose deltas of this document `own` are, in
+    /// their order. Of the rest nothing is remembered: it may come back.
+    public func only(of actors: Set<ActorID>, replaying own: [Delta]) -> Document {
+        let others = VersionVector(vector.entries.filter { !actors.contains($0.actor) })
+        return Document(
+            vector: VersionVector(vector.entries.filter { actors.contains($0.actor) }),
+            root: gone(frontier: others, replaying: own).root)
     }
 }
 

@@ -42,6 +42,13 @@ extension Cursors {
         for key in doomed { try forget(key, database) }
     }
 
+    /// Whether a subscription has a cursor: it has completed a catch-up.
+    static func holds(_ key: [UInt8], _ database: Database) throws -> Bool {
+        let statement = try RawStatement(cached: "SELECT 1 FROM subscription WHERE key = ?", database)
+        statement.bind(1, key)
+        return try statement.step()
+    }
+
     static func forget(_ key: [UInt8], _ database: Database) throws {
         let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
         statement.bind(1, key)
@@ -156,9 +163,9 @@ extension Replica {
     }
 
     /// Of documents the server could send because they changed and may have left a subscription: those this
-    /// store holds and whose vector does not cover the server's, those it does not show yet and has staged
-    /// for the subscription in such a state, and those that are wanted: what was asked for before may be on
-    /// its way in an older state.
+    /// store holds and whose vector does not cover the server's, or names seeds that live here and may have
+    /// been reaped there, those it does not show yet and has staged for the subscription in such a state, and
+    /// those that are wanted: what was asked for before may be on its way in an older state.
     public func outdated(
         _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
@@ -166,9 +173,9 @@ extension Replica {
             let staged = try transaction.withDatabase { try StagedPages.Lookup(subscription, $0) }
             return try candidates.filter { candidate in
                 if let bytes = try transaction.state(of: candidate.key) {
-                    return try bytes.withUnsafeBytes {
-                        try !DocumentReader($0).vector().covers(candidate.vector)
-                    }
+                    let held = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+                    guard held.covers(candidate.vector) else { return true }
+                    return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
                 }
                 if try staged.lacks(candidate.vector, of: candidate.key) { return true }
                 return try transaction.withDatabase { try Wanted.holds(candidate.key, $0) }

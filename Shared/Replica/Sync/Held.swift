@@ -132,7 +132,7 @@ private struct Removals {
         return try document.isRestOfSeeds() ? ours : nil
     }
 
-    /// The frontier of a vector's actors.
+    /// The frontier of a vector's actors, as far as the vector goes.
     private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
         var result = VersionVector()
         for entry in vector.entries {
@@ -142,7 +142,8 @@ private struct Removals {
                 frontier[entry.actor] = .some(progress?.timestamp)
             }
             if let time = frontier[entry.actor] ?? nil {
-                result.insert(Stamp(time: time, actor: entry.actor))
+                // No later than named: when an actor wrote last, elsewhere, is nobody's concern here.
+                result.insert(Stamp(time: min(time, entry.time), actor: entry.actor))
             }
         }
         return result

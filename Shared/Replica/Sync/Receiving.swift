@@ -72,7 +72,7 @@ extension Replica {
             let outcome =
                 merger.returning.isEmpty
                 ? ReceptionOutcome.stored : .returning(Array(merger.returning))
-            guard !merger.changed.isEmpty else { return (outcome, nil) }
+            guard !merger.changed.isEmpty || !merger.wanted.isEmpty else { return (outcome, nil) }
             state.head += 1
             let commit = Commit(
                 number: state.head, documents: merger.changed, actor: nil, wanted: merger.wanted)
@@ -124,12 +124,13 @@ struct Merger {
     /// Documents with a delta whose base is not covered, each once.
     private(set) var missing: [DocumentKey] = []
     private var isMissing: Set<DocumentKey> = []
-    /// Documents that are gone, with own writes that the server does not have.
+    /// Documents that are gone, with own writes that the server does not have. They are asked for too: those
+    /// may be acknowledged before a repair begins, or in a later session, and then it has nothing to move.
     private(set) var returning: Set<DocumentKey> = []
     /// Documents of which the server's present state is asked for.
     private(set) var wanted: [DocumentKey] = []
-    /// Those of them that have come without what was written to them here before they were evicted, or in an
-    /// older state than was here.
+    /// Those of them that have come without what was written to them here, or in an older state than was
+    /// here.
     private(set) var isStale: Set<DocumentKey> = []
     /// What is gone of documents, until their states come behind it.
     private var told: [DocumentKey: [UInt8]] = [:]
@@ -139,8 +140,10 @@ struct Merger {
     /// Whether any evicted document is remembered; nil until it is asked.
     private var hasEvictions: Bool?
 
-    /// What is subscribed to: what is held of it the server follows.
+    /// What is subscribed to.
     private let liveQueries: [SubscriptionQuery]
+    /// The subscription whose catch-up is published.
+    private var published: [UInt8]?
 
     init(database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = []) {
         self.database = database
@@ -149,6 +152,7 @@ struct Merger {
     }
 
     mutating func mergeStaged(_ subscription: [UInt8]) throws {
+        published = subscription
         try publish(subscription)
         try StagedPages.visit(subscription, database) { entry in
             if entry.isGone {
@@ -207,17 +211,45 @@ struct Merger {
         let isHere = held.entries.contains { item in
             item.time > known[item.actor] ?? 0 && item.time <= told[item.actor] ?? 0
         }
+        let withheld = try Withheld.actors(of: entry.key.collection, database)
+        let isCovered = told.covers(held.without(withheld))
         if try pendingKeys().contains(entry.key) {
-            returning.insert(entry.key)
-        } else if isHere || told.covers(held) {
+            try awaitRepair(entry.key)
+        } else if isHere || isCovered {
             try drop(entry.key, table, held)
-            if !told.covers(held) {
-                try Wanted.note(entry.key, database)
-                wanted.append(entry.key)
-                isStale.insert(entry.key)
-            }
+            if !isCovered { try askAnew(entry.key) }
+            let document = try Document(decoding: stored)
+            try keepWithheld(withheld, of: document, entry.key, table)
         }
         try mergeStaged(entry)
+    }
+
+    /// Shows again what nobody else knows of a document that was dropped.
+    private mutating func keepWithheld(
+        _ actors: Set<ActorID>, of document: Document, _ key: DocumentKey, _ table: DocumentTable
+    ) throws {
+        guard document.vector.entries.contains(where: { actors.contains($0.actor) }) else { return }
+        let own = try Withheld.operations(of: key.collection, database).flatMap { item in
+            let operation = try Operation(decoding: item.bytes)
+            return try operation.changes.filter { $0.id == key.id }.map {
+                try Delta(decoding: $0.delta, stamp: operation.stamp)
+            }
+        }
+        let kept = document.only(of: actors, replaying: own)
+        try DocumentRows.put(
+            table, key.id, live: kept.isLive, position: state.head + 1, state: kept.encoded(), database)
+    }
+
+    private mutating func awaitRepair(_ key: DocumentKey) throws {
+        guard returning.insert(key).inserted else { return }
+        try askAnew(key)
+    }
+
+    /// Asks for a document of which what has come is not the last word.
+    private mutating func askAnew(_ key: DocumentKey) throws {
+        try Wanted.note(key, database)
+        wanted.append(key)
+        isStale.insert(key)
     }
 
     /// Shows what is staged where it will stay. Only where the collection has got documents, or an index, in
@@ -261,10 +293,7 @@ struct Merger {
         if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
         guard hasEvictions == true else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
-        guard try Evicted.isMissing(from: vector, of: key, database) else { return }
-        try Wanted.note(key, database)
-        wanted.append(key)
-        isStale.insert(key)
+        if try Evicted.isMissing(from: vector, of: key, database) { try askAnew(key) }
     }
 
     /// A state does not say what is gone. Where it lacks something that is shown here, and that nobody has
@@ -278,13 +307,25 @@ struct Merger {
             !incoming.covers(Stamp(time: $0.time, actor: $0.actor))
         }
         guard document.isLive, !lacking.isEmpty else { return }
-        let isFollowed = try stored.withUnsafeBytes {
-            try liveQueries.match(key, try DocumentReader($0))
-        }
+        let withheld = try Withheld.actors(of: key.collection, database)
+        if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
+        let isFollowed = try stored.withUnsafeBytes { try self.isFollowed(key, try DocumentReader($0)) }
         guard !isFollowed else { return }
         if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
         try Wanted.note(key, database)
         wanted.append(key)
+    }
+
+    /// Whether the server tells every change of a document as it is here: it matches a subscription that has
+    /// completed a catch-up, or does with this.
+    private func isFollowed(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
+        let record = DocumentRecord(id: key.id, document: document)
+        return try liveQueries.contains { query in
+            guard try utf8Equal(query.collection, key.collection) && query.matches(record) else {
+                return false
+            }
+            return try query.canonicalKey == published || Cursors.holds(query.canonicalKey, database)
+        }
     }
 
     /// The same for a collection of which nothing was here.
@@ -335,12 +376,12 @@ struct Merger {
                     VersionVector.Entry(actor: entry.actor, time: min($0, entry.time))
                 }
             })
-        guard try !pendingKeys().contains(key) else {
-            returning.insert(key)
-            return
-        }
-        guard !frontier.covers(document.vector) else { return try drop(key, table, document.vector) }
-        let rest = document.gone(frontier: frontier, replaying: [])
+        guard try !pendingKeys().contains(key) else { return try awaitRepair(key) }
+        let rest =
+            frontier.covers(document.vector)
+            ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])
+        guard rest != document else { return }
+        guard let rest else { return try drop(key, table, document.vector) }
         try leave(key, document.vector)
         try DocumentRows.put(
             table, key.id, live: rest.isLive, position: state.head + 1, state: rest.encoded(), database)

@@ -16,8 +16,8 @@ extension Session {
         guard waiting + keys.count <= Limits.wantedWaitingDocuments else {
             throw SyncError(.creditExceeded, "too many documents wanted before any was answered")
         }
-        let size = held.reduce(0) { $0 + $1.vector.count }
-        guard publisher.wants.reduce(size, { $0 + $1.heldBytes }) <= Limits.messageBytes else {
+        let size = held.reduce(0) { $0 + $1.size }
+        guard publisher.wants.reduce(size, { $0 + $1.heldBytes }) <= Limits.wantedWaitingBytes else {
             throw SyncError(.creditExceeded, "too much is said of documents before any was answered")
         }
         guard !keys.isEmpty else { return }

@@ -222,7 +222,8 @@ extension Session {
         } else if !subscriber.urgent.isEmpty {
             keys = Array(subscriber.urgent.prefix(Limits.wantedDocuments))
             subscriber.urgent.removeFirst(keys.count)
-        } else if !subscriber.wanted.isEmpty {
+        } else if !subscriber.wanted.isEmpty, !subscriber.queue.items.contains(where: \.work.isAnswer) {
+            // What has come is stored before more comes: it takes no credit.
             keys = Array(subscriber.wanted.prefix(Limits.wantedDocuments))
             subscriber.wanted.removeFirst(keys.count)
             subscriber.isWanted.subtract(keys)
@@ -236,11 +237,21 @@ extension Session {
         actions.append(.readVectors(keys))
     }
 
-    /// Asks, now that it is known what is held of it.
+    /// Asks, now that it is known what is held of it: for some, where that is much.
     mutating func ask(_ held: [Frame.Candidate]) {
         guard phase == .open, !subscriber.asking.isEmpty else { return }
-        send(.want(subscriber.asking, held: held))
+        // One that would take a want for itself is asked for as if it were not here.
+        let named = Dictionary(held.map { ($0.key, $0) }) { $1 }.filter { $0.value.size <= Limits.wantBytes }
+        var size = 0
+        let now = subscriber.asking.prefix { key in
+            size += key.size + (named[key]?.vector.count ?? 0)
+            return size <= 2 * Limits.wantBytes
+        }
+        let later = subscriber.asking.dropFirst(now.count)
         subscriber.asking = []
+        subscriber.asked.subtract(later)
+        askLater(Array(later))
+        send(.want(Array(now), held: now.compactMap { named[$0] }))
     }
 
     mutating func received(_ work: Subscriber.Work, _ size: Int) {
@@ -319,7 +330,11 @@ extension Session {
         let rest = subscriber.asked.sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
         subscriber.asked = []
         guard !uploader.repair.isAsking else { return uploader.repair.needed += rest }
-        for key in rest {
+        askLater(rest)
+    }
+
+    private mutating func askLater(_ keys: [DocumentKey]) {
+        for key in keys {
             // What the head of the queue waits for is asked for again by itself when it is stale.
             if subscriber.stale.remove(key) != nil { continue }
             if subscriber.missing.contains(key) {
@@ -499,6 +514,7 @@ extension Session {
             subscriber.subscriptions[index].liveFrom = end.offset
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
+        if head.work.isAnswer { askNext() }
         storeNext()
     }
 
@@ -508,6 +524,13 @@ extension Session {
         uploader.repair.gone.formUnion(keys)
         uploader.repair.isDue = true
         stored()
+    }
+}
+
+extension Subscriber.Work {
+    /// Whether it is what was asked for outside of the stream.
+    fileprivate var isAnswer: Bool {
+        if case .states = self { true } else { false }
     }
 }
 
