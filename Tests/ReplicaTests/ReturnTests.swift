@@ -618,6 +618,16 @@ struct HeldTests {
         }
     }
 
+    @Test("nobody is told when an actor wrote last: only that what was named is gone")
+    func noLaterThanNamed() throws {
+        try withTemporaryDirectory { folder in
+            let (fold, writer) = try fold(folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})"])
+            let named = VersionVector([.init(actor: writer.actor, time: 7)])
+            let found = try compare(fold, [(.int(2), named)])
+            #expect(found.gone.map(\.vector) == [named])
+        }
+    }
+
     @Test("ids that may not be read are named back to who holds them, and to nobody else")
     func hidden() throws {
         try withTemporaryDirectory { folder in
