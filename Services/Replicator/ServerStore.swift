@@ -115,12 +115,12 @@ package struct ServerStore: SessionStore {
     private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
         let floor = try hub.materializer.replica.reapFloor()
         let logID = await hub.materializer.position.logID
-        // Behind the reap floor the log need not remember; but a log that has a later position was not put
-        // back to before this one.
-        if let seen = hello.head, seen.offset >= floor || seen.logID != logID,
-            try await log.position(at: seen.offset, in: database) != seen
-        {
-            return true
+        if let seen = hello.head {
+            let here = try await log.position(at: seen.offset, in: database)
+            // Behind the reap floor the log need not remember; but where it does, and has another history there,
+            // it was put back. (What was reaped is not given back: the frontier covers it.)
+            let isForgotten = here == nil && seen.offset < floor && seen.logID == logID
+            if here != seen, !isForgotten { return true }
         }
         return hello.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }

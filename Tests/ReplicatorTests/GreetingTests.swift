@@ -22,14 +22,14 @@ struct GreetingTests {
 
     private func greet(
         _ hub: DatabaseHub, _ log: SQLiteOperationLog, as key: String?, naming actors: [UInt64],
-        acknowledged: UInt64
+        acknowledged: UInt64 = 0, seen: LogPosition? = nil
     ) async throws -> (told: [UInt64], isBehind: Bool, hashes: Int) {
         let identity = Identity(
             userID: "u", databaseID: "db", peerKey: key, grant: .everything, expiresAtSeconds: .max)
         let store = ServerStore(hub: hub, log: log, database: "db", session: 1, identity: identity)
         var hello = Frame.Hello(
             version: 2, databaseID: "db", peerKey: key ?? "", wallMilliseconds: 9, credit: 1,
-            actors: actors.map { Frame.ActorHead(actor: ActorID($0), sequence: 9, hash: 1) }, head: nil)
+            actors: actors.map { Frame.ActorHead(actor: ActorID($0), sequence: 9, hash: 1) }, head: seen)
         hello.acknowledged = actors.map {
             Frame.Acknowledgement(actor: ActorID($0), sequence: acknowledged)
         }
@@ -64,6 +64,45 @@ struct GreetingTests {
             #expect(try await !greet(hub, log, as: "mine", naming: [1], acknowledged: 2).isBehind)
             #expect(try await greet(hub, log, as: "mine", naming: [1], acknowledged: 3).isBehind)
             #expect(try await greet(hub, log, as: "mine", naming: [9], acknowledged: 1).isBehind)
+            await hub.close()
+            await log.close()
+        }
+    }
+
+    /// The reaping of a document of which a vector is the last that was written.
+    private func reaping(of document: Document, id: DocumentID, by actor: UInt64) -> CRDT.Operation {
+        CRDT.Operation(
+            actor: ActorID(actor), sequence: 1, timestamp: 1 << 40,
+            changes: [.init(collection: "c", id: id, delta: ReapingChange.encode(at: document.vector))])
+    }
+
+    @Test("a log with another history was put back, though something was reaped behind what the peer has seen")
+    func putBackBehindReaping() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            try await log.createDatabase("db")
+            let insert = try operation(1, 1)
+            let stamp = Stamp(time: 9 << 16, actor: ActorID(1))
+            var document = Document()
+            _ = document.apply(try Delta(decoding: insert.changes[0].delta, stamp: insert.stamp))
+            var editor = DocumentEditor(document: document, stamp: stamp)
+            editor.delete()
+            let deletion = CRDT.Operation(
+                actor: stamp.actor, sequence: 2, timestamp: stamp.time,
+                changes: [
+                    .init(
+                        collection: "c", id: insert.changes[0].id,
+                        delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
+                ])
+            let all = [insert, deletion, reaping(of: editor.document, id: insert.changes[0].id, by: 9)]
+            _ = try await log.append(all.map { AppendRequest($0, authorKey: "mine") }, to: "db")
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            #expect(try hub.materializer.replica.reapFloor() > 1)
+            let seen = try #require(try await log.position(at: 1, in: "db"))
+            #expect(try await !greet(hub, log, as: "mine", naming: [1], seen: seen).isBehind)
+            let other = LogPosition(logID: seen.logID, offset: 1, hash: seen.hash + 1)
+            #expect(try await greet(hub, log, as: "mine", naming: [1], seen: other).isBehind)
             await hub.close()
             await log.close()
         }
