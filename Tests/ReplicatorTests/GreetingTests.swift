@@ -76,7 +76,7 @@ struct GreetingTests {
             changes: [.init(collection: "c", id: id, delta: ReapingChange.encode(at: document.vector))])
     }
 
-    @Test("a log with another history was put back, though something was reaped behind what the peer has seen")
+    @Test("a log with another history was put back, though what the peer has seen is behind a reaping")
     func putBackBehindReaping() async throws {
         try await withTemporaryDirectory { folder in
             let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
