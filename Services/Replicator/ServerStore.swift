@@ -117,8 +117,8 @@ package struct ServerStore: SessionStore {
         let logID = await hub.materializer.position.logID
         if let seen = hello.head {
             let here = try await log.position(at: seen.offset, in: database)
-            // Behind the reap floor the log need not remember; but where it does, and has another history there,
-            // it was put back. (What was reaped is not given back: the frontier covers it.)
+            // Behind the reap floor the log need not remember; but where it does, and has another history
+            // there, it was put back. (What was reaped is not given back: the frontier covers it.)
             let isForgotten = here == nil && seen.offset < floor && seen.logID == logID
             if here != seen, !isForgotten { return true }
         }

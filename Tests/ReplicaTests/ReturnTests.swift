@@ -221,6 +221,34 @@ struct ReturnTests {
         }
     }
 
+    @Test("what is gone by one subscription's list is asked for where another one matches it, and only there")
+    func goneByAnotherList() throws {
+        try withPeer { replica, _ in
+            let queries = try ["SELECT * FROM c", "SELECT * FROM c WHERE a = 1"].map {
+                try SubscriptionQuery(statement: $0)
+            }
+            replica.setLiveQueries(queries)
+            let documents = try [document("a", 1, by: 5, at: 10), document("a", 2, by: 5, at: 11)]
+            let keys = try [key("c", 1), key("c", 2)]
+            let states = zip(keys, documents).map {
+                DocumentUpdate(key: $0, content: .state($1.encoded()))
+            }
+            _ = try replica.receive(Reception(updates: states))
+            try replica.stage(zip(keys, documents).map { gone($0, $1.vector) }, for: queries[0].canonicalKey)
+            let told = Mutex<[DocumentKey]>([])
+            let listener = replica.addListener { commit in told.withLock { $0 += commit.wanted } }
+            defer { replica.removeListener(listener) }
+            #expect(try replica.receive(Reception(publishes: queries[0].canonicalKey)) == .stored)
+            #expect(try replica.rows("SELECT * FROM c").isEmpty)
+            #expect(told.withLock { $0 } == [keys[0]])
+            // What was asked for, and is gone, is not asked for again.
+            _ = try replica.receive(Reception(updates: [states[0]]))
+            let answer = Reception(updates: [gone(keys[0], documents[0].vector)], settles: [keys[0]])
+            #expect(try replica.receive(answer) == .stored)
+            #expect(try replica.wanted(limit: 9).isEmpty)
+        }
+    }
+
     @Test("a document of seeds that is gone does not come back with the next launch")
     func goneSeeds() throws {
         try withPeer { replica, _ in

@@ -328,7 +328,13 @@ struct Merger {
         }
     }
 
-    /// The same for a collection of which nothing was here.
+    /// Whether a document as it is here matches another subscription than the one that is published.
+    private func isOfAnother(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
+        guard let published else { return false }
+        return try liveQueries.filter { $0.canonicalKey != published }.match(key, document)
+    }
+
+    /// As `askIfEvicted`, for a collection of which nothing was here.
     private mutating func askForEvicted(of collection: String) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         for id in try Evicted.documents(of: collection, database) {
@@ -381,6 +387,11 @@ struct Merger {
             frontier.covers(document.vector)
             ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])
         guard rest != document else { return }
+        // A list tells of what was held when it was asked for. What has come since, and another subscription
+        // has been told of, may go with it: that one says nothing more of it.
+        if document.isLive, try stored.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {
+            try askAnew(key)
+        }
         guard let rest else { return try drop(key, table, document.vector) }
         try leave(key, document.vector)
         try DocumentRows.put(
