@@ -4,11 +4,16 @@ import Sync
 // Words for the last lines of a failed history.
 
 extension Action {
-    var name: String { String("\(self)".prefix { $0 != "(" }) }
+    var name: String { caseName(of: self) }
 }
 
 extension Event {
-    var name: String { String("\(self)".prefix { $0 != "(" }) }
+    var name: String { caseName(of: self) }
+}
+
+/// The case of an enumeration, without what it holds: that may be megabytes.
+private func caseName(of value: some Any) -> String {
+    Mirror(reflecting: value).children.first?.label ?? "\(value)"
 }
 
 extension Frame {
@@ -49,7 +54,7 @@ extension Frame {
         case .list(let id, let last): return "list \(id)\(last == nil ? "" : " behind a document")"
         case .held(let id, let all, let isLast):
             return "held \(id) \(all.map(\.key.words))\(isLast ? " end" : "")"
-        default: return String("\(frame)".prefix { $0 != "(" }) + " of \(bytes.count) bytes"
+        default: return "\(caseName(of: frame)) of \(bytes.count) bytes"
         }
     }
 }
