@@ -42,13 +42,6 @@ extension Cursors {
         for key in doomed { try forget(key, database) }
     }
 
-    /// Whether a subscription has a cursor: it has completed a catch-up.
-    static func holds(_ key: [UInt8], _ database: Database) throws -> Bool {
-        let statement = try RawStatement(cached: "SELECT 1 FROM subscription WHERE key = ?", database)
-        statement.bind(1, key)
-        return try statement.step()
-    }
-
     static func forget(_ key: [UInt8], _ database: Database) throws {
         let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
         statement.bind(1, key)

@@ -140,7 +140,7 @@ struct Merger {
     /// Whether any evicted document is remembered; nil until it is asked.
     private var hasEvictions: Bool?
 
-    /// What is subscribed to.
+    /// What is subscribed to: what is held of it the server follows, or lists.
     private let liveQueries: [SubscriptionQuery]
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
@@ -309,23 +309,11 @@ struct Merger {
         guard document.isLive, !lacking.isEmpty else { return }
         let withheld = try Withheld.actors(of: key.collection, database)
         if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
-        let isFollowed = try stored.withUnsafeBytes { try self.isFollowed(key, try DocumentReader($0)) }
+        let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
         guard !isFollowed else { return }
         if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
         try Wanted.note(key, database)
         wanted.append(key)
-    }
-
-    /// Whether the server tells every change of a document as it is here: it matches a subscription that has
-    /// completed a catch-up, or does with this.
-    private func isFollowed(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
-        let record = DocumentRecord(id: key.id, document: document)
-        return try liveQueries.contains { query in
-            guard try utf8Equal(query.collection, key.collection) && query.matches(record) else {
-                return false
-            }
-            return try query.canonicalKey == published || Cursors.holds(query.canonicalKey, database)
-        }
     }
 
     /// Whether a document as it is here matches another subscription than the one that is published.
