@@ -295,8 +295,13 @@ struct ReturnTests {
             replica.withhold(["c"])
             try replica.execute("UPDATE c SET mine = 3")
             try replica.execute("UPDATE c APPLY mine_too PN_INCREMENT BY 4")
+            // That the server's states lack it is no reason to ask.
+            var later = old
+            later.merge(try document("d", 3, by: 5, at: 11))
+            _ = try replica.receive(Reception(updates: [state(later)]))
+            #expect(try replica.wanted(limit: 9).isEmpty)
             let answer = Reception(
-                updates: [gone(one, old.vector.union(anew.vector)), state(anew)], settles: [one])
+                updates: [gone(one, later.vector.union(anew.vector)), state(anew)], settles: [one])
             for _ in 0..<2 {
                 #expect(try replica.receive(answer) == .stored)
                 let shown = try replica.rows("SELECT a, b, mine, mine_too FROM c")
