@@ -228,16 +228,13 @@ public final class PeerSync: Sendable {
     }
 
     private func run() async {
-        var pause = Limits.firstReconnectPause
+        var pause = ReconnectPause()
         while !Task.isCancelled {
             let (reason, isHealthy) = await connect()
             guard !Task.isCancelled else { break }
             set(.connecting(lastError: reason))
-            if isHealthy { pause = Limits.firstReconnectPause }
-            // Between half and the whole of the pause, so that many peers do not come back at once.
-            let jittered = pause * (0.5 + 0.5 * Double(environment.random() >> 11) / Double(1 << 53))
-            try? await Task.sleep(for: jittered)
-            pause = min(pause * 2, Limits.longestReconnectPause)
+            if isHealthy { pause.reset() }
+            try? await Task.sleep(for: pause.next(random: environment.random()))
         }
     }
 
