@@ -90,6 +90,23 @@ func barePostgresRate(_ url: String, rows: Int) -> Double {
     return perSecond(rows, since: started)
 }
 
+/// Lets a server have been at work for some time: it writes into files of its log that it has used before. A
+/// new one first fills each of them with zeros, 16 MB at a time while everybody waits, which costs whoever
+/// writes most a tenth or more.
+func haveWritten(_ url: String) {
+    let connection = PQconnectdb(url)
+    defer { PQfinish(connection) }
+    check(PQstatus(connection) == CONNECTION_OK, "the server can be prepared")
+    let files = 48
+    for sql in repeatElement("SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()", count: files)
+        + ["CHECKPOINT"]
+    {
+        let result = PQexec(connection, sql)
+        check([PGRES_COMMAND_OK, PGRES_TUPLES_OK].contains(PQresultStatus(result)), sql)
+        PQclear(result)
+    }
+}
+
 /// Per second, since a moment.
 func perSecond(_ count: Int, since start: ContinuousClock.Instant) -> Double {
     Double(count) / ((ContinuousClock.now - start) / .seconds(1))

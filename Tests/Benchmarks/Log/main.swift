@@ -27,10 +27,10 @@ func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
 func text(_ number: Double, _ digits: Int = 0) -> String { String(format: "%.\(digits)f", number) }
 
-/// Short turns of the bare loop, one appender and sixty-four, one after the other, so that whatever else the
-/// machine does meets all of them; medians of the rates and of the ratios within each turn. The bare loop's
-/// connection is new at each turn, and whoever had nothing to do is slow at first: so nobody counts about the
-/// first sixty milliseconds, and all are counted for about as long.
+/// Turns of the bare loop, one appender and sixty-four, one after the other, so that whatever else the machine
+/// does meets all of them; medians of the rates and of the ratios within each turn. The bare loop's connection
+/// is new at each turn, and whoever had nothing to do is slow at first: so nobody counts about the first sixty
+/// milliseconds, and all are counted for about as long, a quarter of a second.
 func compare(
     _ name: String, _ log: any OperationLog, rounds: Int, goal: Double, bare: (Int) -> Double
 ) async throws {
@@ -38,16 +38,16 @@ func compare(
     // Actors of this run alone: a server may have seen another one.
     let firstActor = UInt64.random(in: 1 << 20..<1 << 60)
     for turn in 0..<UInt64(rounds * 5) {
-        let first = bare(300)
+        let first = bare(700)
         _ = try await appendRate(
             log, appenders: 1, operations: 400, firstActor: firstActor + 1_000 * turn + 1)
         let one = try await appendRate(
-            log, appenders: 1, operations: 300, firstActor: firstActor + 1_000 * turn)
-        let second = bare(300)
+            log, appenders: 1, operations: 1_200, firstActor: firstActor + 1_000 * turn)
+        let second = bare(700)
         _ = try await appendRate(
             log, appenders: 64, operations: 100, firstActor: firstActor + 1_000 * turn + 200)
         let many = try await appendRate(
-            log, appenders: 64, operations: 100, firstActor: firstActor + 1_000 * turn + 100)
+            log, appenders: 64, operations: 500, firstActor: firstActor + 1_000 * turn + 100)
         rates.bare.append((first + second) / 2)
         rates.one.append(one)
         rates.many.append(many)
@@ -78,6 +78,7 @@ if runs("sqlite") {
 
 if let url = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] {
     if runs("postgres") {
+        haveWritten(url)
         let log = try PostgresOperationLog(url: url, logger: logger)
         try await log.createDatabase("db")
         try await compare("PostgreSQL", log, rounds: rounds, goal: 0.8) { barePostgresRate(url, rows: $0) }
