@@ -1,3 +1,6 @@
+import CRDT
+import DQL
+import Foundation
 import GRDBSQLite
 
 /// Rows a second of a bare loop: SQLite, WAL, `synchronous = FULL`, a prepared INSERT of a key and bytes, a
@@ -46,4 +49,38 @@ func perSecond(_ count: Int, since start: ContinuousClock.Instant) -> Double {
 /// A benchmark that went wrong ends at once.
 func check(_ condition: Bool, _ what: String) {
     guard condition else { fatalError("failed: \(what)") }
+}
+
+/// The same documents as the bulk insert that a user would write: Python's `sqlite3`, each document's JSON
+/// text made and inserted, all in one transaction (`Tests/Benchmarks/bulk.py`).
+struct MadeTexts {
+    private let folder: URL
+    private var file: URL { folder.appendingPathComponent("documents.ndjson") }
+
+    /// Writes the documents where the loop finds them.
+    init(_ count: Int, folder: URL) throws {
+        self.folder = folder
+        let lines = try (0..<count).map { number in
+            let id = try Samples.id(number).value
+            return JSONText.print(
+                .object(ObjectValue([(key: "_id", value: id)] + Samples.fields(number).entries)))
+        }
+        try Data(lines.joined(separator: "\n").utf8).write(to: file)
+    }
+
+    /// Rows a second.
+    func rate() throws -> Double {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "Tests/Benchmarks/bulk.py", folder.path, file.path]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard let rate = Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            fatalError("bulk.py printed no rate; run it from the project's folder")
+        }
+        return rate
+    }
 }

@@ -9,13 +9,14 @@ import Replicator
 import Sync
 import Transport
 
-/// The three directions, each beside the bare loop.
+/// The three directions, each beside two bulk inserts.
 struct Bench {
     let run: Run
     let rounds: Int
     let count: Int
     let only: String?
     let samples: Samples
+    let texts: MadeTexts
 
     init(folder: URL) throws {
         var logger = Logger(label: "bench")
@@ -25,25 +26,30 @@ struct Bench {
         count = option("--documents").flatMap { Int($0) } ?? 100_000
         only = option("--only")
         samples = try Samples(count)
+        texts = try MadeTexts(count, folder: folder)
     }
 
     private func isMeant(_ name: String) -> Bool { only == nil || only == name }
 
-    /// Rounds of the bare loop and of one direction, one after the other; medians.
+    /// Rounds of both loops and of one direction, one after the other; medians.
     private func compare(
         _ name: String, _ rows: [(id: [UInt8], bytes: [UInt8])], _ measure: (Int) async throws -> Duration
     ) async throws {
-        var rates: (bare: [Double], session: [Double]) = ([], [])
+        var rates: (bare: [Double], made: [Double], session: [Double]) = ([], [], [])
         for number in 0..<rounds {
             let path = run.folder.appendingPathComponent("bare-\(name)-\(number).sqlite").path
             rates.bare.append(bareRate(path, rows, pageBytes: Sync.Limits.batchBytes))
+            rates.made.append(try texts.rate())
             rates.session.append(Double(count) / (try await measure(number) / .seconds(1)))
         }
-        let ratio = median(zip(rates.session, rates.bare).map { $0 / $1 })
         let size = rows.reduce(0) { $0 + $1.bytes.count } / count
+        func beside(_ reference: [Double]) -> String {
+            "\(text(median(reference)))/s: " + text(median(zip(rates.session, reference).map { $0 / $1 }), 2)
+        }
         print(
-            "\(name), \(count) of \(size) bytes: bare SQLite \(text(median(rates.bare)))/s, "
-                + "session \(text(median(rates.session)))/s = \(text(ratio, 2)) x (goal 0.6)")
+            "\(name), \(count) of \(size) bytes: session \(text(median(rates.session)))/s; bulk insert that "
+                + "makes each text \(beside(rates.made)) x (goal 0.6); bytes that are ready, from C "
+                + "\(beside(rates.bare)) x")
     }
 
     private func log(_ name: String) async throws -> SQLiteOperationLog {

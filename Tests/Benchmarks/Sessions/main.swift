@@ -1,5 +1,6 @@
-// Sessions without sockets, each way, beside a bare SQLite insert of the same bytes in the same run: same
-// durability, a commit for as many bytes as a session stores at a time.
+// Sessions without sockets, each way, beside two bare SQLite bulk inserts of the same documents in the same
+// run, of the same durability: the one that a user would write (`bulk.py`), and a loop in C that has the
+// encoded bytes ready and commits as many at a time as a session stores.
 //
 //     make bench                     all benchmarks
 //     scripts/bench-sessions         this one; [--rounds 3] [--documents 100000] [--only live]
