@@ -136,6 +136,38 @@ struct BoundTests {
         #expect(stored.map(\.streamed) == [2_000])
     }
 
+    @Test("positions that were passed over wait as one too, whatever comes between them")
+    func skippedPositions() {
+        var peer = SessionTests.openPeer()
+        for offset in 301...2_000 as ClosedRange<UInt64> {
+            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: 1)
+            _ = peer.receive(.frame(Frame.progress(position, skipped: offset == 400).encoded()))
+        }
+        #expect(peer.subscriber.queue.count == 2)
+        let asked = peer.receive(.stored).compactMap {
+            if case .askForAnswers(let offset) = $0 { offset } else { nil }
+        }
+        #expect(asked == [2_000])
+    }
+
+    @Test("a server that asks what is held, and asks again before it was told, is sent away")
+    func lists() throws {
+        var peer = SessionTests.openPeer()
+        let live = SubscriptionRequest(
+            key: [1], statement: "SELECT * FROM c", arguments: .object(ObjectValue()), cursor: nil)
+        _ = peer.receive(.subscribe(live))
+        let id = try #require(peer.subscriber.subscriptions.first?.id)
+        // One that nobody holds any more is no matter.
+        #expect(peer.receive(.frame(Frame.list(id: 99).encoded())).isEmpty)
+        // Something is being stored, so they wait.
+        let position = LogPosition(logID: Exemplars.logID, offset: 301, hash: 1)
+        _ = peer.receive(.frame(Frame.progress(position).encoded()))
+        #expect(peer.receive(.frame(Frame.list(id: id).encoded())).isEmpty)
+        let actions = peer.receive(.frame(Frame.list(id: id).encoded()))
+        let codes = actions.compactMap { if case .close(let error) = $0 { error.code } else { nil } }
+        #expect(codes == [SyncErrorCode.unexpectedMessage.rawValue])
+    }
+
     @Test("what comes while something is stored is stored together, up to its last position")
     func together() {
         var peer = SessionTests.openPeer()

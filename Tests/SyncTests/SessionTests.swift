@@ -331,6 +331,30 @@ struct SessionTests {
         #expect(peer.receive(.ownOperations(actor: Exemplars.actor, [])).count == 1)
     }
 
+    @Test("an acknowledgement of what was not sent ends the session: what is acknowledged is forgotten")
+    func acknowledgedTooFar() {
+        for (actor, sequence, isTaken) in [
+            (Exemplars.actor, 1, true), (Exemplars.actor, 2, false), (Exemplars.actor, .max, false),
+            (ActorID(77), 1, false),
+        ] as [(ActorID, UInt64, Bool)] {
+            var peer = Self.openPeer()
+            _ = peer.receive(.ownOperationAdded(Exemplars.actor))
+            _ = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
+            let frame = Frame.acknowledged([Frame.Acknowledgement(actor: actor, sequence: sequence)])
+            let actions = peer.receive(.frame(frame.encoded()))
+            let isForgotten = actions.contains { if case .acknowledge = $0 { true } else { false } }
+            let codes = actions.compactMap { if case .close(let error) = $0 { error.code } else { nil } }
+            #expect(isForgotten == isTaken)
+            #expect(codes == (isTaken ? [] : [SyncErrorCode.unexpectedMessage.rawValue]))
+        }
+    }
+
+    @Test("credit in a greeting is bounded as all credit is")
+    func creditOfGreeting() {
+        #expect(Self.openServer(theirCredit: 1_000).sendCredit == 1_000)
+        #expect(Self.openServer(theirCredit: .max).sendCredit == 2 * Limits.messageBytes)
+    }
+
     @Test("a wanted document is asked for only when the server has every earlier own write")
     func wantedAfterWrites() {
         var peer = Self.openPeer()

@@ -232,11 +232,11 @@ public struct Session: Sendable {
         case (.states(let states, let position, let isPart, let gone), .peer, .open):
             try receivedStates(states, at: position, isPart: isPart, gone: gone, size)
         case (.acknowledged(let acknowledgements, let offset), .peer, .open):
-            acknowledged(acknowledgements, offset)
+            try acknowledged(acknowledgements, offset)
         case (.refused(let refusal), .peer, .open): try writeRefused(refusal)
         case (.subscriptionRefused(let id, let error, let hides), .peer, .open):
             subscriptionRefused(id, error, hides: hides)
-        case (.list(let id, let last), .peer, .open): received(.list(id: id, after: last), 0)
+        case (.list(let id, let last), .peer, .open): try receivedList(id, last)
         case (.granted, .peer, .open): askAgain()
         case (.granted, .peer, .greeting) where hasReceivedHello: break
         case (.subscribe(let request), .server, .open): try serve(request, size)
@@ -259,6 +259,12 @@ public struct Session: Sendable {
     func unexpected(_ what: String) -> SyncError {
         SyncError(.unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
     }
+
+    /// Bytes of frames that wait for the other side's credit.
+    public var waitingBytes: Int { outboxBytes }
+
+    /// How many of the other side's subscriptions are not live: what they match is still on its way.
+    public var catchingUp: Int { publisher.subscriptions.reduce(0) { $0 + ($1.liveFrom == nil ? 1 : 0) } }
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
         // A peer speaks first; the server answers once.

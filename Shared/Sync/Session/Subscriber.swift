@@ -38,6 +38,14 @@ struct Subscriber: Sendable {
         case hide(collection: String, key: [UInt8])
         /// What a cancelled catch-up has staged is not a part of the next one under the same key.
         case unstage(key: [UInt8])
+
+        /// How far it says that the log has got, if it says nothing else.
+        var position: LogPosition? {
+            switch self {
+            case .progress(let position), .skipped(let position): position
+            default: nil
+            }
+        }
     }
 
     enum Step: Sendable, Equatable {
@@ -255,16 +263,30 @@ extension Session {
     }
 
     mutating func received(_ work: Subscriber.Work, _ size: Int) {
-        guard case .progress = work else {
+        guard let position = work.position else {
             subscriber.queue.append((work, size))
             return storeNext()
         }
-        // A later position replaces one that nobody has stored yet.
-        if subscriber.queue.count > 1, case .progress? = subscriber.queue.last?.work {
+        // A later position replaces one that nobody has stored yet. What was passed over stays so.
+        var work = work
+        if subscriber.queue.count > 1, let last = subscriber.queue.last?.work, last.position != nil {
+            if case .skipped = last { work = .skipped(position) }
             subscriber.queue.removeLast()
         }
         subscriber.queue.append((work, 0))
         storeNext()
+    }
+
+    /// It takes no credit, so one waits for each subscription at most: a server asks again only behind the
+    /// answer.
+    mutating func receivedList(_ id: UInt64, _ last: DocumentID?) throws(SyncError) {
+        // Cancelled meanwhile.
+        guard subscriber.subscriptions.contains(where: { $0.id == id }) else { return }
+        let isAsked = subscriber.queue.items.contains { item in
+            if case .list(id, _) = item.work { true } else { false }
+        }
+        guard !isAsked else { throw unexpected("list behind a list") }
+        received(.list(id: id, after: last), 0)
     }
 
     mutating func receivedStates(

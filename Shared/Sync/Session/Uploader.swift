@@ -268,11 +268,17 @@ extension Session {
         if !together.isEmpty { send(.upload(together)) }
     }
 
-    mutating func acknowledged(_ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64) {
+    mutating func acknowledged(
+        _ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64
+    ) throws(SyncError) {
+        // What is acknowledged is forgotten here, so nothing may be that has not left.
+        for item in acknowledgements where item.sequence > uploader.sent[item.actor] ?? 0 {
+            throw unexpected("an acknowledgement of what was not sent")
+        }
         // What the stream has passed is answered.
         let open = offset > subscriber.streamed ? offset : 0
         for item in acknowledgements
-        where uploader.sent[item.actor] != nil && item.sequence > uploader.acknowledged[item.actor] ?? 0 {
+        where item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
             uploader.repair.hasMovedForClock = false
             uploader.repair.roundsForBase = 0
