@@ -46,13 +46,13 @@ package actor DatabaseHub {
     private struct Running {
         let rights: SessionRights
         let sinceMilliseconds: UInt64
-        /// Frames' bytes that wait to leave.
-        let queue: @Sendable () -> Int
+        let load: @Sendable () -> SessionReport.Load
         let end: @Sendable (SyncError) -> Void
     }
 
-    /// What broken connections have brought of large uploads, by peer key; the latest last.
-    private var partials: [(key: String, message: PartialMessage)] = []
+    /// What broken connections have brought of large uploads, by peer key, and which session kept it; the
+    /// latest last.
+    private var partials: [(key: String, session: UInt64, message: PartialMessage)] = []
     private var follower: Task<Void, Never>?
     private let whenLost: @Sendable (DatabaseHub) -> Void
     /// Whether it is being closed: sessions find another one.
@@ -168,11 +168,11 @@ package actor DatabaseHub {
 
     /// Says whose a session is that has entered, and how it is ended from here.
     func register(
-        _ session: UInt64, _ rights: SessionRights, queue: @escaping @Sendable () -> Int,
+        _ session: UInt64, _ rights: SessionRights, load: @escaping @Sendable () -> SessionReport.Load,
         end: @escaping @Sendable (SyncError) -> Void
     ) {
         running[session] = Running(
-            rights: rights, sinceMilliseconds: environment.wallMilliseconds(), queue: queue, end: end)
+            rights: rights, sinceMilliseconds: environment.wallMilliseconds(), load: load, end: end)
     }
 
     /// What an operator is told of the running sessions, by number.
@@ -182,7 +182,7 @@ package actor DatabaseHub {
             return SessionReport(
                 number: number, userID: identity.userID, peerKey: identity.peerKey,
                 sinceMilliseconds: session.sinceMilliseconds,
-                queries: queries.followed(by: number)?.count ?? 0, unsentBytes: session.queue(),
+                queries: queries.followed(by: number)?.count ?? 0, load: session.load(),
                 offset: feed.offset(of: number))
         }.sorted { $0.number < $1.number }
     }
@@ -199,11 +199,20 @@ package actor DatabaseHub {
 
     /// Keeps what has come of a peer's message for its next session; nil when it is complete. In memory, so
     /// it is a matter of this instance and this run, and bounded: the oldest go first.
-    package func keep(_ partial: PartialMessage?, of peerKey: String?) {
+    ///
+    /// A session whose connection is long gone may learn of that after a newer one of the same peer has gone
+    /// on: its word on the message does not count any more.
+    package func keep(_ partial: PartialMessage?, of peerKey: String?, by session: UInt64) {
         guard let peerKey, !peerKey.isEmpty else { return }
+        let isPassed =
+            partials.contains { $0.session > session && utf8Equal($0.key, peerKey) }
+            || running.contains { number, other in
+                number > session && other.rights.identity.peerKey.map { utf8Equal($0, peerKey) } ?? false
+            }
+        guard !isPassed else { return }
         partials.removeAll { utf8Equal($0.key, peerKey) }
         guard let partial else { return }
-        partials.append((peerKey, partial))
+        partials.append((peerKey, session, partial))
         while partials.reduce(0, { $0 + $1.message.count }) > Limits.partialBytes { partials.removeFirst() }
     }
 

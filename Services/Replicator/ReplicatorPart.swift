@@ -270,7 +270,8 @@ public final class ReplicatorPart: ServicePart {
             }
             await begin(connection, hub, number, guest, logger)
         } catch {
-            connection.finish(.internalError)
+            // The database cannot be opened now: its peer comes back later.
+            connection.finish(WebSocketClose(code: 1011, reason: SyncErrorCode.unavailable.rawValue))
             throw error
         }
     }
@@ -314,7 +315,10 @@ public final class ReplicatorPart: ServicePart {
             expiry.set(identity.expiresAtSeconds)
             if let access { pump.deliver(.grantChanged(access)) }
         }
-        await hub.register(number, rights, queue: { pump.unsentBytes }) { pump.deliver(.finish($0)) }
+        let load = { @Sendable in
+            SessionReport.Load(unsentBytes: pump.load.bytes, catchingUp: pump.load.catchingUp)
+        }
+        await hub.register(number, rights, load: load) { pump.deliver(.finish($0)) }
         let kept = await hub.partial(of: identity.peerKey)
         // Revoked since its token was looked at: from here on the watch tells.
         if let refusal = authenticator.refusal(of: identity) {

@@ -97,7 +97,9 @@ package struct ServerStore: SessionStore {
     }
 
     /// See `SessionStore`.
-    package func keep(_ partial: PartialMessage?) async { await hub.keep(partial, of: identity.peerKey) }
+    package func keep(_ partial: PartialMessage?) async {
+        await hub.keep(partial, of: identity.peerKey, by: session)
+    }
 
     /// Goes on under a newer token. While tokens cannot be checked the earlier one counts, to its end.
     private func renew(_ token: String) async -> Event {

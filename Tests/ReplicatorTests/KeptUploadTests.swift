@@ -1,9 +1,9 @@
 import CRDT
 import Foundation
 import Identity
-import Replicator
 import Testing
 
+@testable import Replicator
 @testable import Sync
 
 @Suite("An upload that a broken connection brought in part", .timeLimit(.minutes(2)))
@@ -50,16 +50,48 @@ struct KeptUploadTests {
                 return message
             }
             let half = Replicator.Limits.partialBytes / 2
-            await hub.keep(partial(half), of: "a")
-            await hub.keep(partial(half), of: "b")
-            await hub.keep(partial(half), of: nil)
+            await hub.keep(partial(half), of: "a", by: 1)
+            await hub.keep(partial(half), of: "b", by: 2)
+            await hub.keep(partial(half), of: nil, by: 3)
             #expect(await hub.partial(of: "a")?.count == half)
-            await hub.keep(partial(1), of: "c")
+            await hub.keep(partial(1), of: "c", by: 4)
             #expect(await hub.partial(of: "a") == nil)
             #expect(await hub.partial(of: "b")?.count == half)
-            await hub.keep(nil, of: "b")
+            await hub.keep(nil, of: "b", by: 5)
             #expect(await hub.partial(of: "b") == nil)
             #expect(await hub.partial(of: nil) == nil)
+            await hub.close()
+        }
+    }
+
+    @Test("a session whose link froze long ago does not take back what a newer one has kept")
+    func frozen() async throws {
+        try await TestBench.run { bench in
+            let hub = try await DatabaseHub.open(
+                TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("kept").path,
+                logger: TestBench.quiet)
+            func partial(_ bytes: Int) -> PartialMessage {
+                var message = PartialMessage(hash: 7)
+                message.append([UInt8](repeating: 0, count: bytes))
+                return message
+            }
+            await hub.keep(partial(65_536), of: "a", by: 1)
+            await hub.keep(partial(458_752), of: "a", by: 2)
+            await hub.keep(partial(98_304), of: "a", by: 1)
+            #expect(await hub.partial(of: "a")?.count == 458_752)
+            await hub.keep(nil, of: "a", by: 1)
+            #expect(await hub.partial(of: "a")?.count == 458_752)
+            await hub.keep(partial(500_000), of: "a", by: 2)
+            #expect(await hub.partial(of: "a")?.count == 500_000)
+            // A running one that has kept nothing yet counts too.
+            let identity = Identity(
+                userID: "u", databaseID: TestBench.database, peerKey: "b", grant: .everything,
+                expiresAtSeconds: .max)
+            await hub.register(9, SessionRights(identity), load: { .init(unsentBytes: 0, catchingUp: 0) }) {
+                _ in
+            }
+            await hub.keep(partial(1), of: "b", by: 8)
+            #expect(await hub.partial(of: "b") == nil)
             await hub.close()
         }
     }

@@ -51,7 +51,9 @@ struct SessionPumpTests {
         return logger
     }
 
-    private var hello: [UInt8] {
+    private var hello: [UInt8] { hello(credit: 2_000) }
+
+    private func hello(credit: UInt64) -> [UInt8] {
         var writer = CBORWriter()
         writer.map(count: 7)
         for (key, number) in [(0, 1), (1, 2)] as [(UInt64, UInt64)] {
@@ -62,7 +64,7 @@ struct SessionPumpTests {
             writer.unsigned(key)
             writer.text(text)
         }
-        for (key, number) in [(4, 9), (5, 2_000)] as [(UInt64, UInt64)] {
+        for (key, number) in [(4, 9), (5, credit)] as [(UInt64, UInt64)] {
             writer.unsigned(key)
             writer.unsigned(number)
         }
@@ -92,6 +94,52 @@ struct SessionPumpTests {
         try await Task.sleep(for: .milliseconds(100))
         connection.release()
         #expect(await seen.next() == true)
+        connection.end()
+        #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
+    }
+
+    /// A server's store with pages without end to catch up with; counts them.
+    private final class EndlessStore: SessionStore {
+        private let state = Mutex(0)
+        private let greeting = LargeStore()
+
+        var pages: Int { state.withLock { $0 } }
+
+        func perform(_ action: Action) async throws -> Event? {
+            guard case .readPage(let id, _, _, _, _) = action else {
+                return try await greeting.perform(action)
+            }
+            let head = try greeting.position()
+            let number = state.withLock { pages in
+                pages += 1
+                return pages
+            }
+            let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(number))))
+            let update = DocumentUpdate(key: key, content: .state([UInt8](repeating: 7, count: 1 << 20)))
+            return .page(
+                subscription: id,
+                CatchUpPage(
+                    documents: [update], candidates: [], offset: UInt64(number), head: nil, asOf: head))
+        }
+    }
+
+    @Test("a catch-up is read no further for a side that gives credit and does not read, until it does")
+    func unreadPages() async throws {
+        let connection = MemoryConnection(isStuck: true)
+        connection.arrive(hello(credit: 1 << 40))
+        let store = EndlessStore()
+        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        var offers = connection.offers.makeAsyncIterator()
+        await offers.next()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
+        connection.arrive(Frame.subscribe(subscribe).encoded())
+        let most = Limits.unsentPauseBytes >> 20 + 2
+        try await until({ store.pages >= most - 2 })
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(store.pages <= most)
+        connection.release()
+        try await until({ store.pages > most })
         connection.end()
         #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
     }

@@ -91,7 +91,7 @@ struct AdminRoutes: Sendable {
         let after = try number("after", request) ?? 0
         let limit = try rows(request)
         guard let hub = part.openHub(of: database) else { return json(["sessions": .array([])]) }
-        let head = await hub.materializer.position.offset
+        let head = try await log.head(of: database).offset
         let reports = await hub.sessionReports().filter { $0.number > after }.prefix(limit)
         return json(["sessions": .array(reports.map { $0.value(head: head, at: part.instance) })])
     }
@@ -170,9 +170,11 @@ struct AdminRoutes: Sendable {
         options.snapshotOperations = .max
         options.keptOperations = try number("keep", request) ?? Limits.keptOperations
         guard try await log.snapshot(of: database) != nil else { throw ReplicatorError.noSnapshot }
-        _ = try await keepHouse(of: database, options)
+        let report = try await keepHouse(of: database, options)
         let offset = try await log.truncation(of: database).offset
-        return json(["truncated": .int(Int64(clamping: offset))], status: .created)
+        // Where nothing is old enough to go, nothing was made.
+        return json(
+            ["truncated": .int(Int64(clamping: offset))], status: report.truncated == nil ? .ok : .created)
     }
 
     /// A turn of the housekeeping out of its turn; one process at a time does it, as ever.
@@ -183,7 +185,9 @@ struct AdminRoutes: Sendable {
         let housekeeper = Housekeeper(
             materializer: hub.materializer, log: log, database: database, options: options, logger: logger,
             wallMilliseconds: hub.environment.wallMilliseconds)
-        guard let report = try await housekeeper.turn(reaps: false) else { throw ReplicatorError.busy }
+        guard let report = try await housekeeper.turn(reaps: false), !report.isCutShort else {
+            throw ReplicatorError.busy
+        }
         return report
     }
 

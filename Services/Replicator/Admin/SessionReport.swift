@@ -12,10 +12,24 @@ package struct SessionReport: Sendable {
     package let sinceMilliseconds: UInt64
     /// Distinct queries it follows.
     package let queries: Int
-    /// Frames' bytes that wait to leave.
-    package let unsentBytes: Int
-    /// The offset up to which the live stream was taken by it; what is behind the head lags.
+    /// What waits in it.
+    package let load: Load
+    /// The offset up to which the live stream was taken by it; what is behind the head lags. Subscriptions
+    /// that are catching up (`Load.catchingUp`) have not got what lies before it.
     package let offset: UInt64
+
+    /// What waits in a session.
+    package struct Load: Sendable {
+        /// Frames' bytes that wait to leave, for the socket or for the peer's credit.
+        package let unsentBytes: Int
+        /// Subscriptions whose documents are still on their way.
+        package let catchingUp: Int
+
+        package init(unsentBytes: Int, catchingUp: Int) {
+            self.unsentBytes = unsentBytes
+            self.catchingUp = catchingUp
+        }
+    }
 
     /// As JSON; `head` is the log's, `instance` where it runs.
     func value(head: UInt64, at instance: String) -> Value {
@@ -24,7 +38,8 @@ package struct SessionReport: Sendable {
             "userID": .string(userID),
             "peerKey": peerKey.map { .string($0) } ?? .null,
             "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),
-            "unsentBytes": .int(Int64(unsentBytes)), "offset": .int(Int64(clamping: offset)),
+            "unsentBytes": .int(Int64(load.unsentBytes)), "catchingUp": .int(Int64(load.catchingUp)),
+            "offset": .int(Int64(clamping: offset)),
             "lag": .int(Int64(clamping: head - min(head, offset))),
         ]
     }

@@ -37,6 +37,8 @@ package struct Housekeeper {
         package var reaped = 0
         package var snapshot: UInt64?
         package var truncated: UInt64?
+        /// Whether the lease was lost before a snapshot was written: another process has its turn.
+        package var isCutShort = false
     }
 
     /// Takes the lease and does what is due; nil while another process has it.
@@ -175,7 +177,10 @@ package struct Housekeeper {
         let folded = await materializer.position.offset
         let position = snapshot?.position.offset ?? 0
         if folded >= due, folded - due >= position {
-            guard let written = try await write(lease) else { return }
+            guard let written = try await write(lease) else {
+                report.isCutShort = true
+                return
+            }
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let known = snapshot, known.position.offset > options.keptOperations else { return }
@@ -183,7 +188,10 @@ package struct Housekeeper {
         else { return }
         // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
         if report.snapshot == nil, try await !isReadable(known, lease) {
-            guard let written = try await write(lease) else { return }
+            guard let written = try await write(lease) else {
+                report.isCutShort = true
+                return
+            }
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let end = snapshot?.position.offset else { return }

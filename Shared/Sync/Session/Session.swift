@@ -283,7 +283,7 @@ public struct Session: Sendable {
         }
         version = min(hello.version, Limits.protocolVersion)
         theirKept = hello.kept
-        sendCredit = Int(clamping: min(hello.credit, UInt64(Int32.max)))
+        sendCredit = Int(min(hello.credit, UInt64(2 * Limits.messageBytes)))
         switch configuration.role {
         case .peer: begin(hello)
         case .server: actions.append(.readFrontier(hello))

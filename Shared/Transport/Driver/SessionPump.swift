@@ -53,14 +53,33 @@ public final class SessionPump: Sendable {
     private let state = Mutex(State())
     /// Bytes of frames that wait to leave.
     private let unsent = Atomic<Int>(0)
+    /// As the session said last: bytes that wait for the other side's credit, and subscriptions of the other
+    /// side that are not live.
+    private let unpermitted = Atomic<Int>(0)
+    private let catchingUp = Atomic<Int>(0)
     private let store: any SessionStore
     private let logger: Logger
 
     /// Why a session ended that neither side has ended.
     static let lost = SyncError(.unavailable, "the connection was lost")
 
-    /// Bytes of frames that wait to leave, for whoever looks after it.
+    /// Bytes of frames that were handed to the line and wait to leave.
     public var unsentBytes: Int { unsent.load(ordering: .relaxed) }
+
+    /// What waits here, for whoever looks after it.
+    public struct Load: Sendable {
+        /// Bytes of frames that wait to leave, for the line or for the other side's credit.
+        public let bytes: Int
+        /// Subscriptions of the other side that are catching up.
+        public let catchingUp: Int
+    }
+
+    /// As of the last event.
+    public var load: Load {
+        Load(
+            bytes: unsentBytes + unpermitted.load(ordering: .relaxed),
+            catchingUp: catchingUp.load(ordering: .relaxed))
+    }
 
     /// A pump that performs actions on `store`.
     public init(store: any SessionStore, logger: Logger) {
@@ -188,6 +207,8 @@ public final class SessionPump: Sendable {
             let reason = SyncError(.unavailable, "the other side does not read what it asked for")
             if let end = start(live.session.receive(.finish(reason)), course) { return end }
         }
+        unpermitted.store(live.session.waitingBytes, ordering: .relaxed)
+        catchingUp.store(live.session.catchingUp, ordering: .relaxed)
         return live.session.isClosed ? Self.lost : nil
     }
 
@@ -221,15 +242,17 @@ public final class SessionPump: Sendable {
             switch action {
             case .send(let frame): send(frame, course)
             case .close(let error): end = error
-            case .awaitOperations(let offset):
-                let isFollowing = store.follow(after: offset) { [line = course.line] in
-                    self.tell($0, line)
-                }
-                if !isFollowing { perform(action) }
-            default: perform(action)
+            case .awaitOperations(let offset) where unsentBytes <= Limits.unsentPauseBytes:
+                if !follow(after: offset, course.line) { perform(action, course.line) }
+            default: perform(action, course.line)
             }
         }
         return end
+    }
+
+    /// Has the session told of the live stream, where it is told without a task; false where it is not.
+    private func follow(after offset: UInt64, _ line: any SessionLine) -> Bool {
+        store.follow(after: offset) { self.tell($0, line) }
     }
 
     private func send(_ frame: [UInt8], _ course: Course) {
@@ -240,13 +263,13 @@ public final class SessionPump: Sendable {
         }
     }
 
-    private func perform(_ action: Action) {
+    private func perform(_ action: Action, _ line: any SessionLine) {
         state.withLock { state in
             guard !state.isOver else { return }
             state.lastAction += 1
             let id = state.lastAction
             let task = Task {
-                await self.performed(action)
+                await self.performed(action, line)
                 self.state.withLock { state in
                     state.performing.removeAll { $0.id == id }
                     // An idle session keeps no room for what it did.
@@ -257,19 +280,30 @@ public final class SessionPump: Sendable {
         }
     }
 
-    private func performed(_ action: Action) async {
+    private func performed(_ action: Action, _ line: any SessionLine) async {
         do {
-            if case .readStates = action {
+            if action.bringsMuch {
                 while unsentBytes > Limits.unsentPauseBytes {
                     try await Task.sleep(for: Limits.unsentPause)
                 }
             }
+            if case .awaitOperations(let offset) = action, follow(after: offset, line) { return }
             if let answer = try await store.perform(action) { deliver(answer) }
         } catch is CancellationError {
             return
         } catch {
             logger.error("a session's action failed", metadata: ["error": "\(error)"])
             deliver(.failed("\(error)"))
+        }
+    }
+}
+
+extension Action {
+    /// Whether what it reads is for the other side, and large.
+    fileprivate var bringsMuch: Bool {
+        switch self {
+        case .readStates, .readPage, .awaitOperations: true
+        default: false
         }
     }
 }
