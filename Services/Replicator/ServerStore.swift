@@ -157,6 +157,9 @@ package struct ServerStore: SessionStore {
                 of: replica, query: query, access: access, after: offset, namesAfter: namesFrom,
                 start: beginning, maxBytes: maxBytes)
         }
+        // What was deleted behind this place and reaped since left nothing to tell. Asked behind the read, so
+        // that nothing can have gone before it. (Who began with nothing misses only what is deleted since.)
+        guard try replica.reapFloor() <= max(offset, namesFrom) else { return nil }
         if page.head == nil { page.reached = try await log.position(at: page.offset, in: database) }
         return page
     }

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 import Identity
 import OperationLog
@@ -76,8 +77,8 @@ struct GreetingTests {
             changes: [.init(collection: "c", id: id, delta: ReapingChange.encode(at: document.vector))])
     }
 
-    @Test("a log with another history was put back, though what the peer has seen is behind a reaping")
-    func putBackBehindReaping() async throws {
+    /// A document inserted at 1, deleted at 2 and reaped at 3: `body` has the log and its fold.
+    private func withReaped(_ body: (SQLiteOperationLog, DatabaseHub) async throws -> Void) async throws {
         try await withTemporaryDirectory { folder in
             let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
             try await log.createDatabase("db")
@@ -98,13 +99,46 @@ struct GreetingTests {
             _ = try await log.append(all.map { AppendRequest($0, authorKey: "mine") }, to: "db")
             let hub = try await DatabaseHub.open(
                 "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            try await body(log, hub)
+            await hub.close()
+            await log.close()
+        }
+    }
+
+    @Test("a page behind which something was deleted and reaped since is none: it would not be told")
+    func reapedBetweenPages() async throws {
+        try await withReaped { log, hub in
+            #expect(try hub.materializer.replica.reapFloor() == 2)
+            let identity = Identity(
+                userID: "u", databaseID: "db", peerKey: nil, grant: .everything, expiresAtSeconds: .max)
+            let store = ServerStore(hub: hub, log: log, database: "db", session: 1, identity: identity)
+            let query = try SubscriptionQuery(statement: "SELECT * FROM c")
+            func isRead(_ start: PageStart) async throws -> Bool {
+                let answer = try await store.perform(
+                    .readPage(
+                        subscription: 1, query: query, access: .everything, after: start, maxBytes: 1 << 20))
+                if case .page = answer { return true }
+                #expect({ if case .unknownPlace = answer { true } else { false } }())
+                return false
+            }
+            // The next page of a catch-up from a cursor, or a fall-back, that had come to 1.
+            #expect(try await !isRead(.offset(1, namesAfter: 0)))
+            #expect(try await isRead(.offset(2, namesAfter: 0)))
+            // Who began with nothing when the log ended at 1 may have got the document; at 2 it was gone.
+            #expect(try await !isRead(.offset(0, namesAfter: 1)))
+            #expect(try await isRead(.offset(0, namesAfter: 2)))
+            #expect(try await isRead(.offset(0, namesAfter: 3)))
+        }
+    }
+
+    @Test("a log with another history was put back, though what the peer has seen is behind a reaping")
+    func putBackBehindReaping() async throws {
+        try await withReaped { log, hub in
             #expect(try hub.materializer.replica.reapFloor() > 1)
             let seen = try #require(try await log.position(at: 1, in: "db"))
             #expect(try await !greet(hub, log, as: "mine", naming: [1], seen: seen).isBehind)
             let other = LogPosition(logID: seen.logID, offset: 1, hash: seen.hash + 1)
             #expect(try await greet(hub, log, as: "mine", naming: [1], seen: other).isBehind)
-            await hub.close()
-            await log.close()
         }
     }
 }

@@ -80,6 +80,7 @@ extension World {
             names = namesAfter
         }
         var page = try instances[index].page(of: query, after: offset, namesAfter: names, count: count, log)
+        guard instances[index].reapFloor <= max(offset, names) else { return nil }
         page.documents.removeAll { !access.allows($0.key) }
         page.candidates.removeAll { !access.allows($0.key) }
         return page
