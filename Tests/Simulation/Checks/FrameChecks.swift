@@ -96,6 +96,14 @@ extension World {
         }
     }
 
+    /// A store is about to be put back: what has not left it is as if it had never been, and its clock, which
+    /// no server corrects any more, may show the same time again.
+    func forgetStamps(of peer: Peer) {
+        for operation in (try? pending(peer)) ?? [] where uploads[operation.stamp] == nil {
+            stamps[operation.stamp] = nil
+        }
+    }
+
     /// A session may end only for what this world's faults explain.
     func checkEnd(_ reason: SyncError, _ link: Link) throws {
         var explained: [SyncErrorCode] = [.goingAway]

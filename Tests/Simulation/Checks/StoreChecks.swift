@@ -197,7 +197,7 @@ extension World {
         if cursors.allSatisfy({ $0 >= peer.repairedAt }) { peer.repairedAt = 0 }
     }
 
-    private func pending(_ peer: Peer) throws -> [Operation] {
+    func pending(_ peer: Peer) throws -> [Operation] {
         try peer.replica.ownActors().flatMap { own in
             try peer.replica.ownOperations(of: own.actor, after: 0, maxBytes: .max)
         }.map { try Operation(decoding: $0.bytes) }

@@ -111,6 +111,7 @@ extension World {
         note(35) { "peer \(peer.number) is put back \(isInPlace ? "in place" : "from a copy")" }
         statistics.rollBacks += 1
         try noteRefusals(peer)
+        forgetStamps(of: peer)
         try restart(peer) {
             peer.disk.restart()
             if !isInPlace { try Files.remove(in: peer.folder, prefix: "replica.sqlite") }
