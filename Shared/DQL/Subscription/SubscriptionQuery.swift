@@ -86,13 +86,17 @@ public struct SubscriptionQuery: Sendable {
         canonicalKey = CBOR.encode([.string(StatementPrinter.print(statement)), .object(used)])
     }
 
-    /// Whether a live document belongs to the subscription. Throws `unreadableDocument`, and `tooManySteps`
-    /// for a condition that goes through too many elements of one document.
+    /// Whether a live document belongs to the subscription. Throws `unreadableDocument`.
+    ///
+    /// One in which the condition would go through more than `DQLLimits.subscriptionSteps` elements does not,
+    /// on any replica: or whoever may write a document could end everybody's sync who asks such a thing.
     public func matches(_ record: DocumentRecord) throws -> Bool {
         guard let condition else { return true }
         do {
             let meter = goesThroughElements ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
             return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
+        } catch let error as DQLError where error.code == .tooManySteps {
+            return false
         } catch let error as CRDTError {
             throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")
         }
