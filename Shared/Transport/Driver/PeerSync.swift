@@ -256,17 +256,18 @@ public final class PeerSync: Sendable {
             let socket = WebSocketClient(
                 address: configuration.address, headers: [("Authorization", "Bearer \(token)")],
                 subprotocols: ["mimeo.sync.1"], configuration: client, tls: configuration.tls)
-            let (error, isLost) = try await socket.run { [token] connection, answer in
+            let (error, isLost, farewell) = try await socket.run { [token] connection, answer in
                 let proof = answer[Self.challengeHeader].flatMap { self.configuration.proof($0, token) }
                 let error = try await self.converse(connection, proof) { opened.withLock { $0 = true } }
-                return (error, error == SessionPump.lost && connection.isLost)
+                let isCutOff = error == SessionPump.lost
+                return (error, isCutOff && connection.isLost, isCutOff ? connection.farewell : nil)
             }
             tellUnauthorized(error, token)
             let lasted = ContinuousClock.now - started
             let passes =
                 error.remedy != .reconnectLater || lasted > Limits.longestReconnectPause
                 || isLost && lasted > Limits.shortestSession
-            return (error.description, opened.withLock { $0 } && passes)
+            return (farewell ?? error.description, opened.withLock { $0 } && passes)
         } catch let error as WebSocketError {
             if error.status == 401 || error.status == 403 {
                 notify(.unauthorized(token: token, reason: error.description))

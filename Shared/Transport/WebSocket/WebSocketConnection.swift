@@ -96,8 +96,25 @@ public final class WebSocketConnection: Sendable {
     /// Why the peer closed, once it has.
     public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
 
-    /// Whether the peer has said nothing at its end, or only that the link was too long without an answer.
-    var isLost: Bool { receivedClose.map { $0 == .unanswered } ?? true }
+    /// Whether it ended because the link broke: neither side has closed, or only because it was too long
+    /// without an answer. Not so where this side has closed on a peer that breaks the rules.
+    var isLost: Bool {
+        incoming.withLock { incoming in
+            if case .failed(let error) = incoming.end, error.code != .connectionLost { return false }
+            return incoming.receivedClose.map { $0 == .unanswered } ?? true
+        }
+    }
+
+    /// What ended it outside of the session, in words: the peer's close, or the rule that it has broken; nil
+    /// where the link broke.
+    var farewell: String? {
+        incoming.withLock { incoming in
+            if case .failed(let error) = incoming.end, error.code != .connectionLost {
+                return error.description
+            }
+            return incoming.receivedClose.map { "the other side has closed: \($0.code) \($0.reason)" }
+        }
+    }
 
     // MARK: Receiving
 
