@@ -112,7 +112,9 @@ class Line:
         except EOFError:
             raise Broken("the connection ended without a close frame") from None
         code = struct.unpack("!H", payload[:2])[0] if payload else None
-        payload[2:].decode()
+        reason = payload[2:].decode()
+        if code in (1002, 1003, 1009) and not reason.startswith("WS-"):
+            raise Broken(f"closed with {code} for no reason: {reason!r}")
         self.send(CLOSE, payload[:2])
         try:
             self.socket.shutdown(socket.SHUT_WR)

@@ -6,7 +6,8 @@ import NIOPosix
 import NIOWebSocket
 import ServiceKit
 import Testing
-import Transport
+
+@testable import Transport
 
 @Suite("WebSockets, server and client", .timeLimit(.minutes(5)))
 struct WebSocketTests {
@@ -118,6 +119,95 @@ struct WebSocketTests {
                 address, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
             #expect(raw.hasPrefix("HTTP/1.1 400"))
             #expect(raw.contains("SRV-0400"))
+        }
+    }
+
+    /// An upgrade as RFC 6455 section 4.1 asks for it, but for what is changed.
+    private static func upgrade(
+        _ path: String = "/echo", version: String = "HTTP/1.1", host: String = "Host: x\r\n"
+    ) -> String {
+        "GET \(path) \(version)\r\n\(host)Connection: Upgrade\r\nUpgrade: websocket\r\n"
+            + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    }
+
+    @Test("an upgrade needs HTTP/1.1 and one host")
+    func handshakeFields() async throws {
+        try await serving(Self.echo) { address async throws in
+            for bad in [
+                Self.upgrade(host: ""), Self.upgrade(host: "Host: x\r\nHost: y\r\n"),
+                Self.upgrade(version: "HTTP/1.0"),
+            ] {
+                let raw = try await RawConnection.exchange(address, bad)
+                #expect(raw.prefix(12).hasSuffix(" 400"), "\(raw.prefix(40))")
+            }
+        }
+    }
+
+    @Test("who sends without end while its upgrade is decided is sent away")
+    func flood() async throws {
+        try await serving { mount in
+            mount.webSocket(
+                "/slow", authorize: { _ in try await Task.sleep(for: .seconds(600)) }
+            ) { channel, _, _ in channel.close(promise: nil) }
+        } _: { address async throws in
+            let flood = Array(Self.upgrade("/slow").utf8) + [UInt8](repeating: 0x82, count: 4 << 20)
+            let answer = try await RawConnection.exchange(address, steps: [flood], pause: .zero)
+            #expect(String(decoding: answer, as: UTF8.self).contains("400"))
+        }
+    }
+
+    @Test("one goodbye is said, and nothing behind it, though the server stops as well")
+    func oneGoodbye() async throws {
+        let isClosed = Box(false)
+        let answer = try await serving { mount in
+            mount.webSocket("/bye", authorize: { _ in }) { channel, _, _ in
+                let connection = try? await WebSocketConnection.open(over: channel, role: .server)
+                connection?.close(WebSocketClose(code: 1013, reason: "full"))
+                let late = WebSocketFrame(fin: true, opcode: .binary, data: ByteBuffer(bytes: [7]))
+                try? await channel.writeAndFlush(late).get()
+                isClosed.change { $0 = true }
+            }
+        } _: { address async throws in
+            let answer = Task {
+                try await RawConnection.exchange(
+                    address, steps: [Array(Self.upgrade("/bye").utf8)], pause: .zero)
+            }
+            while !isClosed.value { try await Task.sleep(for: .milliseconds(5)) }
+            return answer
+        }
+        let all = try await answer.value
+        let end = Array("\r\n\r\n".utf8)
+        let start = try #require(all.indices.first { all[$0...].starts(with: end) })
+        let close: [UInt8] = [0x88, 6, 0x03, 0xF5] + Array("full".utf8)
+        #expect(Array(all[(start + end.count)...]) == close)
+    }
+
+    @Test("a peer that breaks the rules, or closes, is not taken for a link that broke, and it is said why")
+    func farewells() async throws {
+        try await serving { mount in
+            for (path, frame) in [
+                ("/text", WebSocketFrame(fin: true, opcode: .text, data: ByteBuffer(string: "no"))),
+                (
+                    "/full",
+                    WebSocketFrame(
+                        fin: true, opcode: .connectionClose,
+                        data: ByteBuffer(bytes: [0x03, 0xF5] + Array("SYNC-0501".utf8)))
+                ),
+            ] {
+                mount.webSocket(path, authorize: { _ in }) { channel, _, _ in
+                    try? await channel.writeAndFlush(frame).get()
+                    try? await channel.closeFuture.get()
+                }
+            }
+            mount.webSocket("/gone", authorize: { _ in }) { channel, _, _ in channel.close(promise: nil) }
+        } _: { address async throws in
+            for (path, farewell) in [("/text", "WS-0204"), ("/full", "1013 SYNC-0501"), ("/gone", nil)] {
+                try await Self.client(address, path).run { connection async throws in
+                    while (try? await connection.receive()) != nil {}
+                    #expect(connection.isLost == (farewell == nil))
+                    #expect(connection.farewell?.contains(farewell ?? "") == (farewell == nil ? nil : true))
+                }
+            }
         }
     }
 

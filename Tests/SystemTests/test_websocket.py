@@ -124,7 +124,7 @@ class Server(Cases):
         self.assertEqual((status, answer.get("sec-websocket-protocol")), (101, None))
         bad = [({}, ("Sec-WebSocket-Key",), {400}, "no key"), ({"Sec-WebSocket-Key": "short"}, (), {400}, "a short key"),
                ({"Sec-WebSocket-Key": "!" * 24}, (), {400}, "a key that is no base64"),
-               ({}, ("Upgrade",), {426}, "no upgrade"), ({"Upgrade": "h2c"}, (), {426}, "another protocol"),
+               ({}, ("Host",), {400}, "no host"), ({}, ("Upgrade",), {426}, "no upgrade"), ({"Upgrade": "h2c"}, (), {426}, "another protocol"),
                ({}, ("Authorization",), {401}, "no token")]
         for headers, left_out, statuses, what in bad:
             with self.subTest(what):

@@ -59,7 +59,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             maxFrameSize: Limits.webSocketFrameBytes, enableAutomaticErrorHandling: false,
             shouldUpgrade: { channel, head in
                 let request = WebSocketRequest(head, remoteAddress: channel.remoteAddress)
-                return decide(request, on: channel).map { result in
+                let isSound = Self.isSound(head)
+                return decide(request, isSound: isSound, on: channel).map { result in
                     decision.value = result
                     guard case .success(let accepted) = result else { return nil }
                     return routes[request.path]?.acceptHeaders(request, accepted) ?? [:]
@@ -80,7 +81,10 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                 }
             })
         let encoder = HTTPResponseEncoder()
-        let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+        // What comes behind a request to upgrade waits in it until the route has decided.
+        let decoder = ByteToMessageHandler(
+            HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes),
+            maximumBufferSize: Limits.webSocketFrameBytes)
         let filter = UpgradeFilter(
             paths: Set(routes.keys), patience: idleTimeout, onUpgrade: { isUpgrade.value = true })
         let upgradeHandler = NIOTypedHTTPServerUpgradeHandler<Outcome>(
@@ -106,22 +110,25 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private static let malformedUpgrade = MalformedUpgrade()
 
-    /// Whether a key is what RFC 6455 section 4.1 asks for: 16 bytes as base64.
-    private static func isSound(key request: WebSocketRequest) -> Bool {
-        let keys = request.headers["sec-websocket-key"]
-        guard keys.count == 1, let bytes = Data(base64Encoded: keys[0]) else { return false }
+    /// Whether a request is what RFC 6455 section 4.2.1 asks for, as far as NIO does not look: HTTP/1.1, a
+    /// host, a key of 16 bytes as base64.
+    private static func isSound(_ head: HTTPRequestHead) -> Bool {
+        let keys = head.headers["sec-websocket-key"]
+        guard head.version == .http1_1, head.headers["host"].count == 1, keys.count == 1,
+            let bytes = Data(base64Encoded: keys[0])
+        else { return false }
         return bytes.count == 16
     }
 
     private func decide(
-        _ request: WebSocketRequest, on channel: any Channel
+        _ request: WebSocketRequest, isSound: Bool, on channel: any Channel
     ) -> EventLoopFuture<Result<WebSocketRoute.Accepted, any Error>> {
         let promise = channel.eventLoop.makePromise(of: Result<WebSocketRoute.Accepted, any Error>.self)
         promise.completeWithTask {
             guard let route = routes[request.path] else {
                 return .failure(ServiceError(.notFound, "nothing is served at this path"))
             }
-            guard Self.isSound(key: request) else { return .failure(Self.malformedUpgrade) }
+            guard isSound else { return .failure(Self.malformedUpgrade) }
             do {
                 return .success(try await route.authorize(request))
             } catch {
@@ -185,7 +192,7 @@ private struct MalformedUpgrade: HTTPReportable {
     var httpStatus: HTTPResponse.Status { .badRequest }
     var publicCode: String { ServiceErrorCode.badRequest.rawValue }
     var publicMessage: String {
-        "the WebSocket upgrade is malformed: Sec-WebSocket-Key and version 13 are needed"
+        "the WebSocket upgrade is malformed: HTTP/1.1, Host, Sec-WebSocket-Key and version 13 are needed"
     }
     var httpHeaders: HTTPFields { [.secWebSocketVersion: "13"] }
 }

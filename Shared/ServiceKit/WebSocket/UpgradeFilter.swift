@@ -87,15 +87,32 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Says goodbye on a WebSocket when the server stops, and does not wait for the answer for long.
-final class WebSocketQuiesceHandler: ChannelInboundHandler {
+/// Says goodbye on a WebSocket when the server stops, unless that is said already, and does not wait for the
+/// answer for long. Behind a goodbye, whoever said it, no frame leaves (RFC 6455 section 5.5.1).
+final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     typealias InboundIn = Any
+    typealias OutboundIn = WebSocketGoodbye.Frame
     typealias OutboundOut = WebSocketGoodbye.Frame
+
+    private var hasSaidGoodbye = false
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let frame = unwrapOutboundIn(data)
+        guard !hasSaidGoodbye else {
+            promise?.fail(ChannelError.outputClosed)
+            return
+        }
+        hasSaidGoodbye = frame.opcode == .connectionClose
+        context.write(wrapOutboundOut(frame), promise: promise)
+    }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
         let channel = context.channel
-        context.writeAndFlush(wrapOutboundOut(WebSocketGoodbye.goingAway), promise: nil)
+        if !hasSaidGoodbye {
+            hasSaidGoodbye = true
+            context.writeAndFlush(wrapOutboundOut(WebSocketGoodbye.goingAway), promise: nil)
+        }
         context.eventLoop.scheduleTask(in: TimeAmount(Limits.webSocketGoodbye)) {
             channel.close(promise: nil)
         }
