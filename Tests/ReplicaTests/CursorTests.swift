@@ -1,5 +1,4 @@
 import CRDT
-import DQL
 import TestSupport
 import Testing
 
@@ -89,21 +88,6 @@ struct CursorTests {
             #expect(try replica.acknowledgedCommit() == 4)
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 4})")
             #expect(try replica.acknowledgedCommit() == 4)
-        }
-    }
-
-    @Test("what a handshake acknowledges of an earlier actor is asked for, subscribed to or not")
-    func passedByACopy() throws {
-        try withPeer { replica, _ in
-            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c WHERE a > 5")])
-            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 9})")
-            let first = replica.actor
-            // Of the present actor the cursors bring what came of it.
-            #expect(try replica.acknowledge(first, through: 1, offset: nil) == [])
-            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'a': 9})")
-            try replica.renewActor(first)
-            #expect(try replica.acknowledge(first, through: 2, offset: nil) == [try key("c", 2)])
-            #expect(try replica.wanted(limit: 9) == [try key("c", 2)])
         }
     }
 

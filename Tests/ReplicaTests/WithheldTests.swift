@@ -64,6 +64,26 @@ struct WithheldTests {
         }
     }
 
+    @Test("what subscriptions hold of a collection is listed anew when it is withheld no more")
+    func placesForgotten() throws {
+        try withPeer { replica, _ in
+            let query = try SubscriptionQuery(statement: "SELECT * FROM mine WHERE n > 5")
+            let other = try SubscriptionQuery(statement: "SELECT * FROM c")
+            replica.setLiveQueries([query, other])
+            let place = TestLog().position(4)
+            let cursors = [(key: query.canonicalKey, position: place), (other.canonicalKey, place)]
+            #expect(try replica.receive(Reception(cursors: cursors)) == .stored)
+            replica.withhold(["mine"])
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 1, 'n': 9})")
+            #expect(try replica.releaseWithheld() == 0)
+            #expect(try replica.cursor(of: query.canonicalKey) == place)
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 1)
+            #expect(try replica.cursor(of: query.canonicalKey) == nil)
+            #expect(try replica.cursor(of: other.canonicalKey) == place)
+        }
+    }
+
     @Test("it stays withheld over restarts, until a session begins that nobody has told of it")
     func restarts() throws {
         try withTemporaryDirectory { folder in

@@ -3,8 +3,7 @@ import GRDB
 
 /// Own writes that the server has, and whose answer has not come (rule 16): where the merged document is not
 /// what the writer knew, the server sends it in its stream. Documents of live subscriptions need no note,
-/// because catching up from a cursor brings them: unless the operations came to the server behind the
-/// subscription's back, see `acknowledge`.
+/// because catching up from a cursor brings them.
 enum Unanswered {
     static func note(_ key: DocumentKey, _ offset: UInt64, _ database: Database) throws {
         let statement = try RawStatement(
@@ -33,10 +32,6 @@ extension Replica {
     /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil when
     /// they will not come, 0 when they have. Returns the documents to ask for because of that: they are
     /// noted as wanted.
-    ///
-    /// What a handshake acknowledges of an earlier actor may have been written anywhere before the cursors:
-    /// a copy of this store has sent what was withheld here, and the stream has passed that. So its documents
-    /// are asked for, subscribed to or not.
     @discardableResult
     public func acknowledge(
         _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
@@ -44,10 +39,7 @@ extension Replica {
         try committing { database, state in
             var wanted: [DocumentKey] = []
             if offset != 0 {
-                let isPassed = offset == nil && actor != state.actor
-                for key in try documents(
-                    of: actor, through: sequence, but: isPassed ? [] : subscribedCollections, database)
-                {
+                for key in try unsubscribed(actor, through: sequence, database) {
                     if let offset {
                         try Unanswered.note(key, offset, database)
                     } else {
@@ -81,10 +73,11 @@ extension Replica {
         }
     }
 
-    /// The documents of operations about to be forgotten, but for those of some collections.
-    private func documents(
-        of actor: ActorID, through sequence: UInt64, but subscribed: [[UInt8]], _ database: Database
+    /// The documents of operations about to be forgotten that belong to no live subscription's collection.
+    private func unsubscribed(
+        _ actor: ActorID, through sequence: UInt64, _ database: Database
     ) throws -> Set<DocumentKey> {
+        let subscribed = subscribedCollections
         // No operation names a collection that the store has no table for.
         guard try hasCollection(outside: subscribed, database) else { return [] }
         let statement = try RawStatement(
@@ -105,7 +98,7 @@ extension Replica {
             }
             let bytes = try StoredOperation(statement).whole(database)
             for change in try Operation(decoding: bytes).changes
-            where !subscribed.contains(where: { $0.elementsEqual(change.collection.utf8) }) {
+            where !isSubscribed(change.collection) {
                 keys.insert(DocumentKey(collection: change.collection, id: change.id))
             }
         }

@@ -204,6 +204,15 @@ extension Replica {
         }
     }
 
+    /// Lets subscriptions list anew what they hold. A copy of this store may have sent what was withheld
+    /// here, and the stream may have passed that: then nobody tells what has become of the documents.
+    private func forgetPlaces(in collections: Set<[UInt8]>, _ database: Database) throws {
+        let others = liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
+            .map(\.canonicalKey)
+        try Cursors.forgetAll(but: others, database)
+        try Staged.discardAll(but: others, database)
+    }
+
     private func release(but asked: Set<[UInt8]>) throws -> Int {
         try committing { database, state in
             var count = 0
@@ -221,6 +230,7 @@ extension Replica {
                 }
                 try Withheld.remove(collection, database)
             }
+            if count > 0 { try forgetPlaces(in: released, database) }
             // Within the writer's access: a write that comes next is judged by what is kept now.
             let kept = try Withheld.collections(database)
             updateWithheld { $0.kept = kept }

@@ -27,10 +27,10 @@ func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
 func text(_ number: Double, _ digits: Int = 0) -> String { String(format: "%.\(digits)f", number) }
 
-/// Turns of the bare loop, one appender and sixty-four, one after the other, so that whatever else the machine
-/// does meets all of them; medians of the rates and of the ratios within each turn. The bare loop's connection
-/// is new at each turn, and whoever had nothing to do is slow at first: so nobody counts about the first sixty
-/// milliseconds, and all are counted for about as long, a quarter of a second.
+/// Turns of the bare loop, one appender and sixty-four, one after the other, so that whatever else the
+/// machine does meets all of them; medians of the rates and of the ratios within each turn. The bare loop's
+/// connection is new at each turn, and whoever had nothing to do is slow at first: so nobody counts about the
+/// first sixty milliseconds, and all are counted for about as long, a quarter of a second.
 func compare(
     _ name: String, _ log: any OperationLog, rounds: Int, goal: Double, bare: (Int) -> Double
 ) async throws {

@@ -45,7 +45,10 @@ extension World {
         nextLink += 1
         statistics.sessions += 1
         try peer.replica.discardStaged(but: Array(peer.subscriptions.keys))
-        try peer.replica.releaseWithheld()
+        if try peer.replica.releaseWithheld() > 0 {
+            // What was withheld of their collections is listed anew.
+            peer.stored = try peer.stored.filter { try peer.replica.cursor(of: $0.key) != nil }
+        }
         let number = nextLink
         func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {
             let isTight = generator.chance(70)
