@@ -49,6 +49,8 @@ public enum Limits {
     /// About how many bytes of states answer one `want`; for the rest its sender asks again. Bounds what one
     /// side asks for unseen.
     public static let answerBytes = 8 * 1_048_576
+    /// Positions up to which answers were passed over that may wait to be stored.
+    static let skippedPositions = 64
     /// The most bytes of a token that one side keeps for the other.
     public static let tokenBytes = 8_192
     /// The most bytes of an access token that a peer may send: what Identity reads of one.

@@ -190,7 +190,7 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/replicator/databases/:database/log", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/replicator/databases/:database/snapshots", cells: "\(nobodyButAdmin) 201"),
         .init(
-            route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 201"),
+            route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
             cells: "\(nobodyButAdmin) 404"),

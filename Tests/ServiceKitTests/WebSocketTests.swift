@@ -87,6 +87,61 @@ struct WebSocketTests {
         #expect(received.value == 4_000_000)
     }
 
+    /// Sends 200 MB, counting what has left as far as `send` tells.
+    @Sendable private static func sendMuch(_ connection: WebSocketConnection, _ sent: Box<Int>) async throws {
+        let message = [UInt8](repeating: 1, count: 1 << 20)
+        for _ in 0..<200 {
+            try await connection.send(message)
+            sent.change { $0 += 1 }
+        }
+    }
+
+    /// Takes nothing until the sender has got no further for a while: how far that was, and what came in all.
+    @Sendable private static func takeLate(
+        _ connection: WebSocketConnection, _ sent: Box<Int>
+    ) async throws -> (before: Int, all: Int) {
+        var before = -1
+        while before != sent.value || before == 0 {
+            before = sent.value
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        var all = 0
+        while all < 200, try await connection.receive() != nil { all += 1 }
+        return (before, all)
+    }
+
+    @Test(
+        "who sends to a side that takes nothing is held back, and goes on when it does",
+        arguments: [false, true])
+    func heldBack(fromServer: Bool) async throws {
+        let sent = Box(0)
+        let taken = Box((before: 0, all: 0))
+        @Sendable func run(_ connection: WebSocketConnection, sends: Bool) async throws {
+            if sends {
+                try await Self.sendMuch(connection, sent)
+                _ = try await connection.receive()
+            } else {
+                let seen = try await Self.takeLate(connection, sent)
+                taken.change { $0 = seen }
+            }
+        }
+        try await serving { mount in
+            mount.webSocket("/much", authorize: { _ in }) { channel, _, _ in
+                let patient = Self.patient
+                try? await WebSocketConnection.run(over: channel, role: .server, configuration: patient) {
+                    connection async throws in try await run(connection, sends: fromServer)
+                }
+            }
+        } _: { address async throws in
+            try await Self.client(address, "/much").run { connection async throws in
+                try await run(connection, sends: !fromServer)
+            }
+        }
+        // What the two sockets hold, and some messages on either side.
+        #expect(taken.value.before < 100)
+        #expect(taken.value.all == 200)
+    }
+
     @Test("a route decides before the upgrade, and the refusal reaches the client with status and code")
     func refused() async throws {
         try await serving(Self.echo) { address async throws in

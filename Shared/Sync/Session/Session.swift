@@ -228,7 +228,7 @@ public struct Session: Sendable {
         case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
         case (.operations(let operations), .peer, .open): received(.operations(operations), size)
         case (.progress(let position, let skipped), .peer, .open):
-            received(skipped ? .skipped(position) : .progress(position), size)
+            if skipped { try receivedSkipped(position, size) } else { received(.progress(position), size) }
         case (.states(let states, let position, let isPart, let gone), .peer, .open):
             try receivedStates(states, at: position, isPart: isPart, gone: gone, size)
         case (.acknowledged(let acknowledgements, let offset), .peer, .open):

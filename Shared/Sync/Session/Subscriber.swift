@@ -38,14 +38,6 @@ struct Subscriber: Sendable {
         case hide(collection: String, key: [UInt8])
         /// What a cancelled catch-up has staged is not a part of the next one under the same key.
         case unstage(key: [UInt8])
-
-        /// How far it says that the log has got, if it says nothing else.
-        var position: LogPosition? {
-            switch self {
-            case .progress(let position), .skipped(let position): position
-            default: nil
-            }
-        }
     }
 
     enum Step: Sendable, Equatable {
@@ -263,18 +255,27 @@ extension Session {
     }
 
     mutating func received(_ work: Subscriber.Work, _ size: Int) {
-        guard let position = work.position else {
+        guard case .progress = work else {
             subscriber.queue.append((work, size))
             return storeNext()
         }
-        // A later position replaces one that nobody has stored yet. What was passed over stays so.
-        var work = work
-        if subscriber.queue.count > 1, let last = subscriber.queue.last?.work, last.position != nil {
-            if case .skipped = last { work = .skipped(position) }
+        // A later position replaces one that nobody has stored yet.
+        if subscriber.queue.count > 1, case .progress? = subscriber.queue.last?.work {
             subscriber.queue.removeLast()
         }
         subscriber.queue.append((work, 0))
         storeNext()
+    }
+
+    /// It takes no credit, so a few wait at most: a server passes answers over when it falls back.
+    mutating func receivedSkipped(_ position: LogPosition, _ size: Int) throws(SyncError) {
+        let waiting = subscriber.queue.items.reduce(0) { count, item in
+            if case .skipped = item.work { count + 1 } else { count }
+        }
+        guard waiting < Limits.skippedPositions else {
+            throw SyncError(.creditExceeded, "answers were passed over again and again before it was stored")
+        }
+        received(.skipped(position), size)
     }
 
     /// It takes no credit, so one waits for each subscription at most: a server asks again only behind the
