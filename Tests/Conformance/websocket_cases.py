@@ -41,6 +41,7 @@ class Line:
         self._received = received
         self._from_client = from_client
         self._partial = None
+        self._has_closed = False
 
     def mask(self):
         """What our own frames are masked with: clients mask, servers do not."""
@@ -48,6 +49,7 @@ class Line:
 
     def send(self, opcode, payload=b"", **options):
         options.setdefault("mask", self.mask())
+        self._has_closed = self._has_closed or opcode == CLOSE
         self.send_bytes(frame(opcode, payload, **options))
 
     def send_bytes(self, data):
@@ -113,7 +115,8 @@ class Line:
             raise Broken("the connection ended without a close frame") from None
         code = struct.unpack("!H", payload[:2])[0] if payload else None
         reason = payload[2:].decode()
-        if code in (1002, 1003, 1009) and not reason.startswith("WS-"):
+        # An answer repeats the code and needs no reason.
+        if code in (1002, 1003, 1009) and not self._has_closed and not reason.startswith("WS-"):
             raise Broken(f"closed with {code} for no reason: {reason!r}")
         self.send(CLOSE, payload[:2])
         try:

@@ -23,6 +23,8 @@ public final class WebSocketConnection: Sendable {
     private let maximumMessageBytes: Int
     private let closeTimeout: TimeAmount
     private let incoming = Mutex(WebSocketIncoming())
+    /// Bytes that `send` has handed to the event loop without waiting for them to leave.
+    private let unwritten = Atomic<Int>(0)
 
     private init(_ channel: any Channel, _ role: Role, _ configuration: WebSocketConfiguration) {
         self.channel = channel
@@ -285,7 +287,13 @@ public final class WebSocketConnection: Sendable {
     ///   `CancellationError`.
     public func send(_ message: [UInt8]) async throws {
         try check(message)
-        guard !channel.isWritable else { return channel.writeAndFlush(frame(message), promise: nil) }
+        // The channel learns of what it has to write when its loop gets to it: until then this counts.
+        guard !channel.isWritable || unwritten.load(ordering: .relaxed) > Limits.unwrittenBytes else {
+            unwritten.add(message.count, ordering: .relaxed)
+            return channel.writeAndFlush(frame(message)).whenComplete { [self] _ in
+                unwritten.subtract(message.count, ordering: .relaxed)
+            }
+        }
         let sent = Mutex<CheckedContinuation<Void, any Error>?>(nil)
         let promise = channel.eventLoop.makePromise(of: Void.self)
         promise.futureResult.whenComplete { [closed] result in
