@@ -38,17 +38,26 @@ struct KeptUploadTests {
         }
     }
 
-    @Test("what is kept is bounded: the oldest goes first, and what is complete at once")
-    func bounds() async throws {
+    private func withHub(_ body: @escaping @Sendable (DatabaseHub) async throws -> Void) async throws {
         try await TestBench.run { bench in
             let hub = try await DatabaseHub.open(
                 TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("kept").path,
                 logger: TestBench.quiet)
-            func partial(_ bytes: Int) -> PartialMessage {
-                var message = PartialMessage(hash: UInt64(bytes))
-                message.append([UInt8](repeating: 0, count: bytes))
-                return message
-            }
+            try await body(hub)
+            await hub.close()
+        }
+    }
+
+    /// What has come of a message, so many bytes.
+    private func partial(_ bytes: Int) -> PartialMessage {
+        var message = PartialMessage(hash: UInt64(bytes))
+        message.append([UInt8](repeating: 0, count: bytes))
+        return message
+    }
+
+    @Test("what is kept is bounded: the oldest goes first, and what is complete at once")
+    func bounds() async throws {
+        try await withHub { hub in
             let half = Replicator.Limits.partialBytes / 2
             await hub.keep(partial(half), of: "a", by: 1)
             await hub.keep(partial(half), of: "b", by: 2)
@@ -60,21 +69,12 @@ struct KeptUploadTests {
             await hub.keep(nil, of: "b", by: 5)
             #expect(await hub.partial(of: "b") == nil)
             #expect(await hub.partial(of: nil) == nil)
-            await hub.close()
         }
     }
 
     @Test("a session whose link froze long ago does not take back what a newer one has kept")
     func frozen() async throws {
-        try await TestBench.run { bench in
-            let hub = try await DatabaseHub.open(
-                TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("kept").path,
-                logger: TestBench.quiet)
-            func partial(_ bytes: Int) -> PartialMessage {
-                var message = PartialMessage(hash: 7)
-                message.append([UInt8](repeating: 0, count: bytes))
-                return message
-            }
+        try await withHub { hub in
             await hub.keep(partial(65_536), of: "a", by: 1)
             await hub.keep(partial(458_752), of: "a", by: 2)
             await hub.keep(partial(98_304), of: "a", by: 1)
@@ -92,7 +92,6 @@ struct KeptUploadTests {
             }
             await hub.keep(partial(1), of: "b", by: 8)
             #expect(await hub.partial(of: "b") == nil)
-            await hub.close()
         }
     }
 }
