@@ -122,6 +122,45 @@ struct HousekeepingTests {
         }
     }
 
+    /// A log whose leases are lost from the second renewal on: another process has its turn.
+    private final class FickleLog: PassingOnLog, @unchecked Sendable {
+        private let renewals = Mutex(0)
+
+        override func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws
+            -> Bool
+        {
+            let count = renewals.withLock { count in
+                count += 1
+                return count
+            }
+            return count < 2
+        }
+    }
+
+    @Test("a snapshot whose lease is lost while it is written is cut short, and nothing comes of it")
+    func cutShort() async throws {
+        try await withShop(.sqlite) { shop in
+            for number in 0..<3 {
+                let text = String(repeating: "t", count: 300_000)
+                try await shop.write("INSERT INTO c DOCUMENTS ({'_id': \(number), 'text': '\(text)'})")
+            }
+            let fickle = FickleLog(shop.log)
+            let fold = try await Materializer.open(
+                Shop.database, log: fickle, folder: shop.folder.appendingPathComponent("fickle").path,
+                logger: silent)
+            var options = HousekeepingOptions()
+            (options.snapshotOperations, options.keptOperations) = (1, 0)
+            let housekeeper = Housekeeper(
+                materializer: fold, log: fickle, database: Shop.database, options: options, logger: silent,
+                wallMilliseconds: { Environment.system.wallMilliseconds() })
+            let report = try await housekeeper.turn(reaps: false)
+            #expect(report == Housekeeper.Report(isCutShort: true))
+            #expect(try await shop.log.snapshot(of: Shop.database) == nil)
+            #expect(try await shop.log.truncation(of: Shop.database).offset == 0)
+            await fold.close()
+        }
+    }
+
     @Test(
         "a tombstone that a restored log got back stays until the frontier covers it: only it tells holders",
         arguments: HousekeptLog.all)

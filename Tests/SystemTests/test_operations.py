@@ -277,6 +277,30 @@ class Admin(SystemTest):
 
         until(anew, 30, "the peer to come back")
 
+    def test_what_waits_for_a_receiver_is_seen_until_it_takes_it(self):
+        for number in range(8):
+            self.server.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': {number}, 'text': '{'t' * 900_000}'}})")
+
+        def load():
+            (session,) = self.admin("GET", f"{self.base}/sessions")["sessions"]
+            return session["catchingUp"], session["unsentBytes"] > 0
+
+        async def receive():
+            peer = WirePeer(self.server.origin, self.server.database, self.server.token)
+            await peer.connect()
+            peer.gives_credit = False
+            await peer.subscribe(SELECT)
+            await asyncio.to_thread(until, lambda: load() == (1, True), 30, lambda: f"a queue, not {load()}")
+            self.assertFalse(peer.live)
+            peer.gives_credit = True
+            await peer.give_back()
+            await peer.until(lambda: peer.live)
+            await asyncio.to_thread(until, lambda: load() == (0, False), 30, lambda: f"no queue, not {load()}")
+            self.assertEqual(len(peer.documents), 8)
+            await peer.disconnect()
+
+        asyncio.run(receive())
+
     def test_a_drained_instance_takes_no_session_until_it_is_told_to(self):
         peer = Peer(self.workspace, "a", self.server, [SELECT])
         peer.wait_for_commit(peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 1})")["commitID"])

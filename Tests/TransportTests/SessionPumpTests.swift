@@ -144,6 +144,67 @@ struct SessionPumpTests {
         #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
     }
 
+    /// A server's store whose live stream goes on and on, a document of a mebibyte at a time; counts them.
+    private final class EndlessStream: SessionStore {
+        private let state = Mutex<UInt64>(0)
+        private let greeting = LargeStore()
+        private let stamp = Stamp(time: 1, actor: ActorID(1))
+        private let document: [UInt8]
+
+        init() throws {
+            var editor = DocumentEditor(document: Document(), stamp: stamp)
+            try editor.set(["text"], .string(String(repeating: "t", count: 1 << 20)))
+            document = editor.document.encoded()
+        }
+
+        var operations: UInt64 { state.withLock { $0 } }
+
+        func perform(_ action: Action) async throws -> Event? {
+            let log = try greeting.position().logID
+            switch action {
+            case .readPage(let id, _, _, _, _):
+                let head = LogPosition(logID: log, offset: operations, hash: 0)
+                let page = CatchUpPage(documents: [], candidates: [], offset: head.offset, head: head)
+                return .page(subscription: id, page)
+            case .awaitOperations(let offset):
+                // Slower than a page is read, which then is not behind the stream.
+                try await Task.sleep(for: .milliseconds(2))
+                state.withLock { $0 = offset + 1 }
+                let place = LogPosition(logID: log, offset: offset + 1, hash: 0)
+                let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(place.offset))))
+                let change = LiveOperation.Change(key: key, delta: nil, before: nil, after: document)
+                let operation = LiveOperation(position: place, stamp: stamp, origin: nil, changes: [change])
+                return .operations([operation], through: place)
+            default: return try await greeting.perform(action)
+            }
+        }
+    }
+
+    @Test("the live stream is followed no further for a side that does not read, until it does")
+    func unreadStream() async throws {
+        let connection = MemoryConnection(isStuck: true)
+        connection.arrive(hello(credit: 1 << 40))
+        let store = try EndlessStream()
+        let pump = SessionPump(store: store, logger: logger)
+        let running = Task { await pump.run(server(), over: connection) }
+        var offers = connection.offers.makeAsyncIterator()
+        await offers.next()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
+        connection.arrive(Frame.subscribe(subscribe).encoded())
+        // What passes before the subscription is live is not sent to it.
+        try await until({ pump.unsentBytes > Limits.unsentPauseBytes })
+        try await Task.sleep(for: .milliseconds(100))
+        let paused = store.operations
+        #expect(pump.unsentBytes < Limits.unsentPauseBytes + 3 << 20)
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(store.operations == paused)
+        connection.release()
+        try await until({ store.operations > paused })
+        connection.end()
+        #expect(await running.value.code == SyncErrorCode.unavailable.rawValue)
+    }
+
     @Test("a store that fails ends its session as unavailable, after the other side was told")
     func brokenStore() async throws {
         let connection = MemoryConnection()

@@ -250,19 +250,27 @@ struct PeerReplica {
     private mutating func store(_ batch: Batch) throws -> Event {
         var changed = self
         var missing: [DocumentKey] = []
-        var returning: [DocumentKey] = []
-        var updates = batch.updates
+        var told = Told()
         if let key = batch.publishes {
-            updates = (changed.staged[key] ?? []) + updates
+            for update in changed.staged[key] ?? [] { try changed.mergeTold(update, &told, &missing) }
+            try changed.forget(&told)
             changed.discardStaged(key)
             changed.rights[key] = batch.rights
         }
-        for update in updates { try changed.merge(update, &missing, &returning) }
+        for update in batch.updates {
+            if batch.settles.contains(update.key) {
+                try changed.mergeTold(update, &told, &missing)
+            } else {
+                try changed.merge(update, &missing, &told)
+            }
+        }
+        try changed.forget(&told)
         guard missing.isEmpty else {
             wanted += missing.filter { !wanted.contains($0) }
             return .wanting(missing)
         }
         changed.wanted.removeAll { batch.settles.contains($0) }
+        _ = changed.want(told.stale)
         let live = Set(subscriptions.map(\.canonicalKey))
         for (key, position) in batch.cursors where live.contains(key) {
             let held = changed.cursors[key]
@@ -275,14 +283,14 @@ struct PeerReplica {
         }
         changed.hide(batch.hides)
         self = changed
-        return returning.isEmpty ? .stored : .returning(returning)
+        return told.returning.isEmpty ? .stored : .returning(told.returning)
     }
 
-    private mutating func merge(
-        _ update: DocumentUpdate, _ missing: inout [DocumentKey], _ returning: inout [DocumentKey]
+    mutating func merge(
+        _ update: DocumentUpdate, _ missing: inout [DocumentKey], _ told: inout Told
     ) throws {
         if case .gone(let vector) = update.content {
-            return try forget(update.key, VersionVector(decoding: vector), &returning)
+            return try forget(update.key, VersionVector(decoding: vector), &told)
         }
         var document = documents[update.key] ?? Document()
         switch update.content {
