@@ -1,11 +1,13 @@
 """The life of `mimeo serve`: what it prints, how it ends, what it costs at rest."""
 
+import shutil
 import signal
+import struct
 import subprocess
 import time
 import urllib.parse
 
-from mimeo_harness import FourProcesses, OneProcess, binary, free_port
+from mimeo_harness import FourProcesses, OneProcess, Peer, WebSocket, binary, free_port, until
 from system_test import SystemTest, report
 
 IDLE_SECONDS = 10
@@ -101,3 +103,26 @@ class Rest(SystemTest):
 
     def test_four_idle_processes_rest(self):
         self.measure(FourProcesses(self.workspace).start())
+
+
+class Unopenable(SystemTest):
+    """What is in the way of a database's folder keeps its sessions out, with a reason, until it is gone."""
+
+    def test_a_session_is_told_why_and_comes_back_by_itself(self):
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO cars DOCUMENTS ({'_id': 1})")
+        server.stop()
+        folder = server.data / "replicator" / server.database
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.write_text("not a folder")
+        server.start()
+        with WebSocket(server.address, "/_ditto/sync", {**server.authorization(),
+                                                        "Sec-WebSocket-Protocol": "mimeo.sync.1"}) as connection:
+            self.assertEqual(connection.status, 101)
+            opcode, reason = connection.receive()
+            self.assertEqual((opcode, reason), (8, struct.pack("!H", 1011) + b"SYNC-0501"))
+        peer = Peer(self.workspace, "a", server, ["SELECT * FROM cars"])
+        self.assertEqual(server.query("SELECT * FROM cars"), [{"_id": 1}])
+        self.assertEqual(peer.count("cars"), 0)
+        folder.unlink()
+        until(lambda: peer.count("cars") == 1, 60, "the peer to come back")
