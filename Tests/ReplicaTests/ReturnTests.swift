@@ -92,6 +92,28 @@ struct ReturnTests {
         }
     }
 
+    @Test("what a list tells as gone, without a state, takes nothing that has come since: it is asked for")
+    func movedOnUnmatched() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            let (listed, lost) = (try document("a", 1, by: 5, at: 10), try document("b", 2, by: 7, at: 9))
+            var latest = listed
+            latest.merge(try document("d", 3, by: 6, at: 11))
+            let update = DocumentUpdate(key: one, content: .state(latest.encoded()))
+            _ = try replica.receive(Reception(updates: [update]))
+            // What was reaped went by another subscription's list, and that one has followed the document since.
+            try replica.stage([gone(one, listed.vector.union(lost.vector))], for: [7])
+            #expect(try replica.receive(Reception(publishes: [7])) == .stored)
+            #expect(try replica.state(one) == latest.encoded())
+            #expect(try replica.wanted(limit: 9) == [one])
+            // An answer is of the document as it is: what it tells goes, once and for all.
+            let answer = Reception(updates: [gone(one, listed.vector)], settles: [one])
+            #expect(try replica.receive(answer) == .stored)
+            #expect(try replica.rows("SELECT a, d FROM c") == ["{\"d\":3}"])
+            #expect(try replica.wanted(limit: 9).isEmpty)
+        }
+    }
+
     @Test(
         "a state that lacks what is held and nobody followed is asked about, and what is gone goes",
         arguments: [nil, "SELECT * FROM c WHERE a > 5", "SELECT * FROM c"])

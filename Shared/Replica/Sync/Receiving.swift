@@ -163,7 +163,7 @@ struct Merger {
                 try mergeStaged(entry)
             }
         }
-        try forgetTold()
+        try forgetTold(isListed: true)
         try Staged.discard(subscription, database)
     }
 
@@ -188,10 +188,11 @@ struct Merger {
         if told.updateValue(vector, forKey: key) == nil { toldOrder.append(key) }
     }
 
-    /// Drops what is gone of documents of which no state came behind it.
-    mutating func forgetTold() throws {
+    /// Drops what is gone of documents of which no state came behind it. `isListed` says that it answers what
+    /// was held when a list was made, not what is held now.
+    mutating func forgetTold(isListed: Bool = false) throws {
         for key in toldOrder {
-            if let vector = told[key] { try forget(key, vector) }
+            if let vector = told[key] { try forget(key, vector, isListed: isListed) }
         }
         told = [:]
         toldOrder = []
@@ -356,7 +357,7 @@ struct Merger {
 
     /// Whatever the vector covers is gone at the server, the tombstone too. A document with own writes that
     /// the server does not have waits for the repair that moves them.
-    private mutating func forget(_ key: DocumentKey, _ vector: [UInt8]) throws {
+    private mutating func forget(_ key: DocumentKey, _ vector: [UInt8], isListed: Bool = false) throws {
         guard let table = try collections.number(of: key.collection, database),
             let stored = try DocumentRows.state(table, key.id, database)
         else { return }
@@ -371,10 +372,13 @@ struct Merger {
                 }
             })
         guard try !pendingKeys().contains(key) else { return try awaitRepair(key) }
+        let isCovered = frontier.covers(document.vector)
         let rest =
-            frontier.covers(document.vector)
-            ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])
+            isCovered ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])
         guard rest != document else { return }
+        // The vector names the server's own state too, which a list does not bring where it does not match:
+        // what has come since rests on that. What is gone of the document as it is now is asked for.
+        if isListed, !isCovered { return try askAnew(key) }
         // A list tells of what was held when it was asked for. What has come since, and another subscription
         // has been told of, may go with it: that one says nothing more of it.
         if document.isLive, try stored.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {

@@ -55,9 +55,17 @@ extension PeerReplica {
         if !isCovered { told.stale.append(key) }
     }
 
-    /// Drops what is gone of documents of which no state came behind it.
-    mutating func forget(_ told: inout Told) throws {
-        for item in told.gone { try forget(item.key, item.vector, &told) }
+    /// Drops what is gone of documents of which no state came behind it. What a list tells is of the document
+    /// as it was then: one that has moved on is asked for.
+    mutating func forget(_ told: inout Told, isListed: Bool = false) throws {
+        for item in told.gone {
+            let isMovedOn = documents[item.key].map { !item.vector.covers($0.vector) } ?? false
+            if isListed, isMovedOn, try !isPending(item.key) {
+                told.stale.append(item.key)
+            } else {
+                try forget(item.key, item.vector, &told)
+            }
+        }
         told.gone = []
     }
 

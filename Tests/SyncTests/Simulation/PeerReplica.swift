@@ -253,7 +253,7 @@ struct PeerReplica {
         var told = Told()
         if let key = batch.publishes {
             for update in changed.staged[key] ?? [] { try changed.mergeTold(update, &told, &missing) }
-            try changed.forget(&told)
+            try changed.forget(&told, isListed: true)
             changed.discardStaged(key)
             changed.rights[key] = batch.rights
         }
