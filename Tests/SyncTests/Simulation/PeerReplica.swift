@@ -28,6 +28,8 @@ struct PeerReplica {
     var acknowledged: [ActorID: Acknowledged] = [:]
     private(set) var cursors: [[UInt8]: LogPosition] = [:]
     private(set) var wanted: [DocumentKey] = []
+    /// Those of them that a commit brought up, until somebody tells the session.
+    private var announced: [DocumentKey] = []
     private var seen: LogPosition?
     private var staged: [[UInt8]: [DocumentUpdate]] = [:]
     /// What servers gave to go on behind what is staged, and with cursors.
@@ -209,6 +211,12 @@ struct PeerReplica {
         unanswered[key] = max(unanswered[key] ?? 0, offset)
     }
 
+    /// What a commit has brought up to be asked for.
+    mutating func takeAnnounced() -> Event? {
+        defer { announced = [] }
+        return announced.isEmpty ? nil : .wanted(announced)
+    }
+
     mutating func want(_ keys: [DocumentKey]) -> Event? {
         for key in keys where !wanted.contains(key) { wanted.append(key) }
         return keys.isEmpty ? nil : .wanted(keys)
@@ -271,6 +279,7 @@ struct PeerReplica {
         }
         changed.wanted.removeAll { batch.settles.contains($0) }
         _ = changed.want(told.stale)
+        changed.announced += told.stale
         let live = Set(subscriptions.map(\.canonicalKey))
         for (key, position) in batch.cursors where live.contains(key) {
             let held = changed.cursors[key]

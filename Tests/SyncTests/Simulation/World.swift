@@ -380,6 +380,7 @@ struct World {
         case .peerAction:
             let action = link.near.actions.remove(at: generator.below(link.near.actions.count))
             if let answer = try perform(action, at: peer) { link.near.answers.append(answer) }
+            if let asked = peers[peer].takeAnnounced() { link.near.answers.append(asked) }
         case .serverAction:
             let ready = link.far.actions.indices.filter { isReady(link.far.actions[$0], link) }
             let action = link.far.actions.remove(at: generator.pick(ready))
