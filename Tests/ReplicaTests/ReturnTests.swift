@@ -101,7 +101,7 @@ struct ReturnTests {
             latest.merge(try document("d", 3, by: 6, at: 11))
             let update = DocumentUpdate(key: one, content: .state(latest.encoded()))
             _ = try replica.receive(Reception(updates: [update]))
-            // What was reaped went by another subscription's list, and that one has followed the document since.
+            // What was reaped went by another list, whose subscription has followed the document since.
             try replica.stage([gone(one, listed.vector.union(lost.vector))], for: [7])
             #expect(try replica.receive(Reception(publishes: [7])) == .stored)
             #expect(try replica.state(one) == latest.encoded())

@@ -76,7 +76,7 @@ struct HostilePeerTests {
     @Test("a session ends when its token expires")
     func expiry() async throws {
         try await TestBench.run { bench in
-            let frames = try await bench.converse(token: bench.token(validForSeconds: 3), [])
+            let frames = try await bench.converse(token: bench.token(validForSeconds: 8), [])
             #expect(frames.closeCode == "SYNC-0502")
         }
     }
