@@ -59,6 +59,26 @@ struct EvictionTests {
         }
     }
 
+    @Test("what an actor wrote before it was evicted is missed also when two others have written since")
+    func evictedTwoActorsAgo() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+            try replica.execute("EVICT FROM c")
+            var actors: Set<ActorID> = []
+            for _ in 0..<3 {
+                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+                try replica.execute("EVICT FROM c")
+                actors.insert(replica.actor)
+            }
+            #expect(actors.count == 3)
+            let one = try key("c", 1)
+            let older = try document("b", 2, by: 5, at: 10)
+            let update = DocumentUpdate(key: one, content: .state(older.encoded()))
+            #expect(try replica.receive(Reception(updates: [update])) == .stored)
+            #expect(try replica.wanted(limit: 9) == [one])
+        }
+    }
+
     @Test("a document that comes back without this store's own write is not written as the old actor either")
     func comesBackOlder() throws {
         try withPeer { replica, _ in

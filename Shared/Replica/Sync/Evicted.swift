@@ -24,9 +24,15 @@ enum Evicted {
         try RawStatement(cached: "SELECT 1 FROM evicted LIMIT 1", database).hasRow()
     }
 
-    /// Another actor writes from now on. What is on its way may still lack what the one before wrote.
+    /// Another actor writes from now on. What is on its way may still lack what those before wrote, as long
+    /// as the store remembers them.
     static func forgetAll(but actor: ActorID, _ database: Database) throws {
-        let statement = try RawStatement(cached: "DELETE FROM evicted WHERE actor <> ?", database)
+        let statement = try RawStatement(
+            cached: """
+                DELETE FROM evicted WHERE actor <> ?
+                    AND NOT EXISTS (SELECT 1 FROM acknowledged AS a WHERE a.actor = evicted.actor)
+                    AND NOT EXISTS (SELECT 1 FROM operation AS o WHERE o.actor = evicted.actor)
+                """, database)
         statement.bind(1, bits: actor.rawValue)
         try statement.run()
     }
