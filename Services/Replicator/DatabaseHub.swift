@@ -28,6 +28,7 @@ package actor DatabaseHub {
     nonisolated let queries: QueryIndex
     private nonisolated let feed: LiveFeed
     private nonisolated let frames = SharedFrames()
+    private nonisolated let folds: FoldQueue<[FoldedOperation]>
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
@@ -67,13 +68,13 @@ package actor DatabaseHub {
         bounds: AdmissionBounds = AdmissionBounds(),
         whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
     ) async throws -> DatabaseHub {
-        let (folds, continuation) = AsyncStream.makeStream(of: [FoldedOperation].self)
+        let folds = FoldQueue<[FoldedOperation]>()
         // Nobody hears of what is folded before the live stream begins, so nothing of it is kept.
         let isFollowed = Gate()
         let materializer = try await Materializer.open(
             database, log: log, folder: folder, logger: logger, environment: environment, executor: executor
         ) { folded in
-            if isFollowed.isOpen { continuation.yield(folded) }
+            if isFollowed.isOpen { await folds.put(folded) }
         }
         // Read what is there before the first session, so that the live stream begins at the head.
         do {
@@ -89,15 +90,16 @@ package actor DatabaseHub {
         }
         isFollowed.open()
         let hub = DatabaseHub(
-            database, log, materializer, environment, LiveStream(head: await materializer.position),
+            database, log, materializer, environment, LiveStream(head: await materializer.position), folds,
             bounds, whenLost)
-        await hub.follow(folds, from: await materializer.position.offset)
+        await hub.follow(from: await materializer.position.offset)
         return hub
     }
 
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
-        _ environment: Environment, _ stream: LiveStream, _ bounds: AdmissionBounds,
+        _ environment: Environment, _ stream: LiveStream,
+        _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds,
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
@@ -109,10 +111,11 @@ package actor DatabaseHub {
         self.environment = environment
         queries = QueryIndex()
         feed = LiveFeed(stream, queries)
+        self.folds = folds
         writer = LeasedActor(log: log, database: database, purpose: "replicator")
     }
 
-    private func follow(_ folds: AsyncStream<[FoldedOperation]>, from offset: UInt64) {
+    private func follow(from offset: UInt64) {
         follower = Task {
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -120,7 +123,7 @@ package actor DatabaseHub {
                     if await self.materializer.hasLostHistory { self.whenLost(self) }
                 }
                 group.addTask {
-                    for await folded in folds {
+                    while let folded = await self.folds.next() {
                         let isNew = folded.first.map { $0.position.offset > offset } ?? false
                         let new = isNew ? folded : folded.filter { $0.position.offset > offset }
                         LiveFeed.tell(await self.publish(new))
@@ -133,6 +136,7 @@ package actor DatabaseHub {
     /// Ends following; sessions must have ended before.
     package func close() async {
         follower?.cancel()
+        folds.close()
         feed.releaseAll()
         await writer.close()
         await materializer.close()

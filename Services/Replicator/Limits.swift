@@ -19,6 +19,8 @@ public enum Limits {
     /// Databases that are opened at the start because they were folded here before, the latest first: an
     /// open one has some connections to its file. The others are opened when their first peer comes.
     static let foldedAtStart = 64
+    /// Folds that wait to be published, each of some megabytes at most; then folding waits.
+    static let unpublishedFolds = 4
     /// Sessions that one task tells of an operation, one after the other: some hundred microseconds' worth
     /// where each handles it at once.
     static let toldAtATime = 32

@@ -58,7 +58,8 @@ let package = Package(
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
-                "FanOut/LiveFeed.swift", "FanOut/QueryIndex.swift", "FanOut/SharedFrames.swift",
+                "FanOut/FoldQueue.swift", "FanOut/LiveFeed.swift", "FanOut/QueryIndex.swift",
+                "FanOut/SharedFrames.swift",
                 "Admin/SessionReport.swift",
                 "HeldReader.swift", "Histories.swift", "LiveStream.swift", "Origins.swift",
                 "ServerStore.swift",
