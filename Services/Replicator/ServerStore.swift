@@ -78,7 +78,8 @@ package struct ServerStore: SessionStore {
         case .report:
             return nil
         default:
-            preconditionFailure("a server's session asks for nothing else")
+            // A fault of the session's, but one that costs this session alone.
+            throw SyncError(.unavailable, "a server's session asked for what only a peer does")
         }
     }
 

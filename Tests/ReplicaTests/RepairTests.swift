@@ -261,6 +261,33 @@ struct RepairTests {
         }
     }
 
+    @Test("what moves of a document that is not shown rests on what moved before it")
+    func evictedCounter() throws {
+        try withPeer { replica, _ in
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'm': 1})")
+            let key = try key("c", 1)
+            let server = try #require(try replica.read { try $0.state(of: key) })
+            try replica.execute("UPDATE c APPLY n INCREMENT BY 5 WHERE _id = 1")
+            try replica.execute("UPDATE c APPLY n RESTART WHERE _id = 1")
+            #expect(try replica.rows("SELECT n FROM c") == ["{\"n\":0}"])
+            try replica.execute("EVICT FROM c WHERE _id = 1")
+            _ = try repair(replica, request(replica, admitted: 1), states: [key: server])
+            let moved = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: .max)
+            #expect(moved.count == 2)
+            var updates = [DocumentUpdate(key: key, content: .state(server))]
+            for item in moved {
+                let operation = try Operation(decoding: item.bytes)
+                updates += operation.changes.map {
+                    DocumentUpdate(key: key, content: .delta(operation.stamp, $0.delta))
+                }
+            }
+            try withPeer { other, _ in
+                _ = try other.receive(Reception(updates: updates))
+                #expect(try other.rows("SELECT n FROM c") == ["{\"n\":0}"])
+            }
+        }
+    }
+
     @Test("of refused writes the newest are kept")
     func bounds() throws {
         try withPeer { replica, _ in

@@ -466,6 +466,47 @@ struct ReturnTests {
             #expect(try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 9_999).count == 2)
         }
     }
+
+    @Test("cursors say nothing any more behind what was hidden, or when the server asks what is held")
+    func distrusted() throws {
+        try withPeer { replica, _ in
+            let log = TestLog()
+            let queries = try ["SELECT * FROM c WHERE n = 1", "SELECT * FROM c", "SELECT * FROM d"].map {
+                try SubscriptionQuery(statement: $0)
+            }
+            let keys = queries.map(\.canonicalKey)
+            replica.setLiveQueries(queries)
+            func catchUp() throws {
+                for key in keys {
+                    _ = try replica.receive(
+                        Reception(cursors: [(key, log.position(3))], publishes: key, rights: [7]))
+                }
+            }
+            func rights() throws -> [[UInt8]?] { try keys.map { try replica.rights(of: $0) } }
+            try catchUp()
+            // Of a collection.
+            try replica.hide(collection: "c", subscription: keys[0])
+            #expect(try rights() == [nil, [], [7]])
+            #expect(try replica.cursor(of: keys[1]) == log.position(3))
+            // When the server asks.
+            try catchUp()
+            try replica.stage([], for: keys[1], resume: [1])
+            try replica.startOver(keys[1])
+            #expect(try rights() == [[7], [], [7]])
+            #expect(try replica.resumption(of: keys[1]) == nil)
+            // Before the session has got there.
+            try catchUp()
+            var stream = Reception(cursors: keys.map { ($0, log.position(4)) })
+            stream.distrusts = [keys[0]]
+            _ = try replica.receive(stream)
+            #expect(try rights() == [[], [7], [7]])
+            #expect(try replica.cursor(of: keys[0]) == log.position(4))
+            // Of single documents, for those that nobody has registered: the others are asked.
+            replica.setLiveQueries([queries[0]])
+            try replica.stage([], for: keys[0], hiding: [try key("c", 1)])
+            #expect(try keys.map { try replica.cursor(of: $0) == nil } == [false, true, true])
+        }
+    }
 }
 
 @Suite("What a subscriber holds, beside the fold")

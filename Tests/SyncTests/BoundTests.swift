@@ -294,6 +294,50 @@ struct BoundTests {
         #expect(again == [.want(Array(keys.dropFirst()).sorted { $0.id < $1.id })])
     }
 
+    @Test("the states for a repair that an answer had no room for are asked for behind it")
+    func repairAnswers() {
+        var peer = SessionTests.session(.peer)
+        _ = peer.receive(.opened)
+        let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+        _ = peer.receive(.ownActors(OwnHistory(heads: [own])))
+        _ = peer.receive(SessionTests.hello())
+        let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
+        _ = peer.receive(.historyCompared([standing]))
+        let keys = (0..<3).map { Exemplars.key($0) }
+        #expect(SessionTests.sent(peer.receive(.repairNeeds(keys))) == [.want(keys)])
+        // As a server sends it: what there is room for, and behind it that there is more.
+        let first = Frame.states([(key: keys[0], state: [1])], at: Exemplars.position)
+        #expect(SessionTests.sent(peer.receive(.frame(first.encoded()))).isEmpty)
+        let part = Frame.states([], at: nil, isPart: true)
+        let again = SessionTests.sent(peer.receive(.frame(part.encoded())))
+        #expect(again == [.want(Array(keys.dropFirst()))])
+        _ = peer.receive(.repairStaged)
+        let rest = Frame.states(keys.dropFirst().map { (key: $0, state: [1]) }, at: nil)
+        _ = peer.receive(.frame(rest.encoded()))
+        let done = peer.receive(.repairStaged)
+        #expect(done.contains { if case .repair = $0 { true } else { false } })
+    }
+
+    @Test("a subscription that is cancelled while it is listed gives back the credit of what waits")
+    func cancelledListing() {
+        var server = SessionTests.openServer()
+        var request = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM cars", arguments: .object(ObjectValue()))
+        request.holds = true
+        _ = server.receive(.frame(Frame.subscribe(request).encoded()))
+        let page = Frame.held(
+            id: 1, [Frame.Candidate(key: Exemplars.key(1), vector: Exemplars.vector)], isLast: false)
+        let next = Frame.held(
+            id: 1, [Frame.Candidate(key: Exemplars.key(2), vector: Exemplars.vector)], isLast: true)
+        let sizes = [page.encoded().count, next.encoded().count]
+        for frame in [page, next] { _ = server.receive(.frame(frame.encoded())) }
+        #expect(server.receiveCredit == Limits.creditBytes - sizes.reduce(0, +))
+        let given = SessionTests.sent(server.receive(.frame(Frame.unsubscribe(id: 1).encoded())))
+        #expect(given == sizes.map { .credit(UInt64($0)) })
+        _ = server.receive(.compared(subscription: 1, HeldAnswer()))
+        #expect(server.receiveCredit == Limits.creditBytes)
+    }
+
     /// A vector of so many bytes, about.
     private static func vector(bytes: Int) -> [UInt8] {
         let actors = (1...UInt64(bytes / 10)).map {

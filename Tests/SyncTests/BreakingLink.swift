@@ -135,7 +135,7 @@ struct BreakingLink {
             staged.formUnion(batch.updates.map(\.key))
             if batch.publishes != nil { isLive = true }
             return .stored
-        case .unstage: return .stored
+        case .unstage, .startOver: return .stored
         case .acknowledge(_, let sequence, _):
             acknowledged = sequence
             return nil

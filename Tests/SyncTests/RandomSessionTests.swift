@@ -113,4 +113,56 @@ struct RandomSessionTests {
             }
         }
     }
+
+    @Test("a server asks for what servers do, a peer for what peers do, whatever the other side sends")
+    func roles() {
+        for seed in 1...6_000 as ClosedRange<UInt64> {
+            var generator = SplitMix64(seed: seed)
+            var (isServer, session) = generator.pick([
+                (true, SessionTests.openServer(credit: 500, version: 3)),
+                (true, SessionTests.openServer(credit: 500, version: 3, isBehind: true)),
+                (false, SessionTests.openPeer(version: 3)),
+            ])
+            for _ in 0..<40 {
+                let event = event(&generator)
+                guard event.isServers ?? isServer == isServer else { continue }
+                for action in session.receive(event) where action.isServers ?? isServer != isServer {
+                    Issue.record("seed \(seed): \(isServer ? "a server" : "a peer") asks for \(action)")
+                    return
+                }
+            }
+        }
+    }
+}
+
+extension Event {
+    /// Whether it is a server's driver that brings it; nil where both do.
+    fileprivate var isServers: Bool? {
+        switch self {
+        case .opened, .frame, .states, .failed, .finish, .disconnected: nil
+        case .lacking, .statesAdmitted, .frontier, .page, .unknownPlace, .compared, .grantChanged, .renewed,
+            .operations, .lagging, .appended, .refused:
+            true
+        case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
+            .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
+            .outdated, .wanted, .vectors, .renew:
+            false
+        }
+    }
+}
+
+extension Action {
+    /// Whether it is a server's store that performs it; nil where both do.
+    fileprivate var isServers: Bool? {
+        switch self {
+        case .send, .close, .report, .readStates: nil
+        case .readFrontier, .readPage, .compareHeld, .awaitOperations, .append, .compareHoldings,
+            .admitStates, .checkToken:
+            true
+        case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
+            .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
+            .stageRepair, .readHoldings, .noteSeen:
+            false
+        }
+    }
 }

@@ -136,6 +136,15 @@ struct SeenTests {
         #expect(asked(session.receive(.stored) + session.receive(.subscribe(request([9])))) == [nil])
     }
 
+    @Test("a subscription of which a session is told twice is one")
+    func toldTwice() {
+        var session = SessionTests.openPeer()
+        let request = SubscriptionRequest(
+            key: [1], statement: "SELECT * FROM c", arguments: .object(ObjectValue()), cursor: nil)
+        #expect(SessionTests.sent(session.receive(.subscribe(request))).count == 1)
+        #expect(SessionTests.sent(session.receive(.subscribe(request))).isEmpty)
+    }
+
     @Test("writes that were passed over are acknowledged without an offset, so that their writer asks")
     func passedOver() {
         func told(_ events: [Event]) -> [Frame] {

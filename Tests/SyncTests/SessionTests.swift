@@ -34,12 +34,13 @@ struct SessionTests {
 
     /// A server's session after the handshake.
     static func openServer(
-        credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20, version: UInt64 = 2
+        credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20, version: UInt64 = 2,
+        isBehind: Bool = false
     ) -> Session {
         var session = session(.server(origin: 1), credit: credit)
         _ = session.receive(.opened)
         _ = session.receive(hello(version: version, credit: theirCredit))
-        _ = session.receive(.frontier([], head: Exemplars.position, isBehind: false))
+        _ = session.receive(.frontier([], head: Exemplars.position, isBehind: isBehind))
         return session
     }
 

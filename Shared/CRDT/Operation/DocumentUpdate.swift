@@ -22,6 +22,15 @@ public struct DocumentUpdate: Sendable, Equatable {
         self.key = key
         self.content = content
     }
+
+    /// Checks that the content decodes.
+    public func verify() throws(CRDTError) {
+        switch content {
+        case .delta(let stamp, let bytes): _ = try Delta(decoding: bytes, stamp: stamp)
+        case .state(let bytes): _ = try Document(decoding: bytes)
+        case .gone(let vector): _ = try VersionVector(decoding: vector)
+        }
+    }
 }
 
 /// A document's place in a database: collection and id.

@@ -31,6 +31,15 @@ enum Cursors {
 }
 
 extension Cursors {
+    /// A cursor does not say what is held any more: no rights are such that it was given under them, so the
+    /// server asks.
+    static func distrust(_ key: [UInt8], _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "UPDATE subscription SET rights = x'' WHERE key = ?", database)
+        statement.bind(1, key)
+        try statement.run()
+    }
+
     /// Forgets every cursor but those of the keys given.
     static func forgetAll(but kept: [[UInt8]], _ database: Database) throws {
         let all = try RawStatement(fresh: "SELECT key FROM subscription", database)
@@ -129,10 +138,12 @@ extension Replica {
         }
     }
 
-    /// Stops wanting documents: the server has said that it has none of them to give.
-    public func settle(_ keys: [DocumentKey]) throws {
+    /// Stops wanting documents: the server has said that it has none of them to give. Where that may be for
+    /// a right that is missing now, the cursors of these subscriptions do not say what is held any more.
+    public func settle(_ keys: [DocumentKey], distrusting subscriptions: [[UInt8]] = []) throws {
         try committing { database, _ in
             for key in keys { try Wanted.settle(key, database) }
+            for key in subscriptions { try Cursors.distrust(key, database) }
             return ((), nil)
         }
     }

@@ -22,6 +22,8 @@ public struct Reception: Sendable {
     public var hides: [DocumentKey]
     /// What the server gave to keep with the cursor of the published subscription.
     public var rights: [UInt8]?
+    /// Subscription keys whose cursors do not say what is held any more.
+    public var distrusts: [[UInt8]] = []
     /// Whether a delta comes only for a document that its sender takes to be here: what enters a subscription
     /// comes as a state.
     public var presumesHeld = false
@@ -96,6 +98,7 @@ extension Replica {
             }
             try merger.forgetTold()
             guard merger.missing.isEmpty else { return false }
+            if !reception.hides.isEmpty { try Cursors.forgetAll(but: liveKeys, database) }
             try merger.hide(reception.hides)
             // An answer may be older than what was written here before its document was evicted.
             for key in reception.settles where !merger.isStale.contains(key) {
@@ -107,6 +110,7 @@ extension Replica {
                     cursor.key, to: cursor.position, replaces: replaces,
                     rights: replaces ? reception.rights ?? [] : nil, database)
             }
+            for key in reception.distrusts { try Cursors.distrust(key, database) }
             if let position = reception.seen { try Seen.note(position, replaces: false, database) }
             if let offset = reception.streamed { try Unanswered.settle(through: offset, database) }
             return true

@@ -173,8 +173,8 @@ struct Repairer {
     private var replaced: Set<DocumentKey> = []
     private var held: Set<DocumentKey> = []
     private let liveQueries: [SubscriptionQuery]
-    /// Of replaced documents that are not shown what the server will have, where a live subscription asks
-    /// for documents of their collection.
+    /// Of replaced documents that are not shown what the server will have: what moves later rests on that,
+    /// and a live subscription may ask for it.
     private var absent: [DocumentKey: Document] = [:]
 
     init(
@@ -264,9 +264,7 @@ struct Repairer {
             guard let table = try collections.number(of: key.collection, database),
                 let before = try DocumentRows.state(table, key.id, database)
             else {
-                if liveQueries.contains(where: { utf8Equal($0.collection, key.collection) }) {
-                    absent[key] = try Document(decoding: staged(place.number))
-                }
+                absent[key] = try Document(decoding: staged(place.number))
                 continue
             }
             held.insert(key)
@@ -317,8 +315,7 @@ struct Repairer {
             document: { key in
                 let table = try collections.number(of: key.collection, self.database)
                 let shown = try table.flatMap { try DocumentRows.state($0, key.id, self.database) }
-                let bytes = try shown ?? self.places[key].map { try self.staged($0.number) }
-                return try bytes.map { try Document(decoding: $0) } ?? Document()
+                return try shown.map { try Document(decoding: $0) } ?? self.absent[key] ?? Document()
             })
         try put(moved, at: position)
         if let moved { try replay(moved, moved.changes) }

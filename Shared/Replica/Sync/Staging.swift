@@ -98,6 +98,7 @@ extension Replica {
             if let resume { try Staged.note(resume, for: subscription, database) }
             if let seen { try Seen.note(seen, replaces: false, database) }
             guard !hidden.isEmpty else { return ((), nil) }
+            try Cursors.forgetAll(but: liveKeys, database)
             var merger = Merger(database: database, state: state)
             try merger.hide(hidden)
             guard !merger.changed.isEmpty else { return ((), nil) }
@@ -105,6 +106,17 @@ extension Replica {
             return (
                 (), Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
             )
+        }
+    }
+
+    /// The server asks what is held of a subscription: what was staged for it counts no more, and its cursor
+    /// stays in place but does not say what is held. So if the session ends before the answer, and whatever
+    /// of it is stored by then, the next one is asked again.
+    public func startOver(_ subscription: [UInt8]) throws {
+        try committing { database, _ in
+            try Staged.discard(subscription, database)
+            try Cursors.distrust(subscription, database)
+            return ((), nil)
         }
     }
 
@@ -156,11 +168,15 @@ extension Replica {
 
     /// Shows no document of a collection any more, because it may not be read here; forgets the cursor of the
     /// subscription that brought them and what was staged for it, and of all that nobody has registered now.
+    /// Those of the collection's other subscriptions do not say what is held any more.
     public func hide(collection: String, subscription: [UInt8]) throws {
         try committing { database, state in
             let live = liveKeys.filter { $0 != subscription }
             try Cursors.forgetAll(but: live, database)
             try Staged.discardAll(but: live, database)
+            for query in liveQueries where utf8Equal(query.collection, collection) {
+                try Cursors.distrust(query.canonicalKey, database)
+            }
             var merger = Merger(database: database, state: state)
             try merger.hide(try Self.keys(of: collection, database))
             guard !merger.changed.isEmpty else { return ((), nil) }

@@ -33,7 +33,7 @@ public enum Event: Sendable {
     case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
     case ownOperationAdded(ActorID)
-    /// The answer to `store`, `stage`, `unstage` and `hide`: everything is durable.
+    /// The answer to `store`, `stage`, `unstage`, `startOver` and `hide`: everything is durable.
     case stored
     /// The answer to `store`: everything is durable, but these documents are gone at the server while own
     /// writes to them are pending: they stay until a repair has moved the writes.
@@ -113,6 +113,9 @@ public enum Action: Sendable {
     case stage(StagedPage)
     /// Forget the pages kept aside for a subscription -> `stored`.
     case unstage(subscription: [UInt8])
+    /// The same, and its cursor does not say what is held any more: whatever becomes of the list that the
+    /// server has asked for, the next session begins with one -> `stored`.
+    case startOver(subscription: [UInt8])
     /// Show no document of a collection any more: they may not be read here. What was written here is still
     /// uploaded. The subscription's cursor is forgotten -> `stored`.
     case hide(collection: String, subscription: [UInt8])
@@ -144,8 +147,9 @@ public enum Action: Sendable {
     /// Tell the vectors of those of these documents that the store shows, without what it withholds ->
     /// `vectors`.
     case readVectors([DocumentKey])
-    /// The server has none of these; stop wanting them; no answer.
-    case settle([DocumentKey])
+    /// The server has none of these, or may not say so; stop wanting them; no answer. The cursors of
+    /// `distrusts` do not say any more what is held.
+    case settle([DocumentKey], distrusts: [[UInt8]])
     /// Something for the application to know; no answer.
     case report(Report)
 
@@ -243,6 +247,8 @@ public struct Batch: Sendable {
     public var hides: [DocumentKey] = []
     /// What to keep with the published subscription's cursor.
     public var rights: [UInt8]?
+    /// Subscription keys whose cursors do not say what is held any more: the server is about to ask.
+    public var distrusts: [[UInt8]] = []
 }
 
 /// Where a page of a catch-up begins.

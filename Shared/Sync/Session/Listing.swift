@@ -219,13 +219,12 @@ extension Session {
 extension Session {
     /// Reads the next page of what is held, when there is credit for it.
     mutating func readHeld() {
-        guard configuration.role == .peer, canSendData, subscriber.readingHeld == nil,
-            let next = subscriber.listings.first
-        else { return }
-        guard let subscription = subscriber.subscriptions.first(where: { $0.id == next.id }) else {
-            subscriber.listings.removeFirst()
-            return readHeld()
-        }
+        guard configuration.role == .peer, canSendData, subscriber.readingHeld == nil else { return }
+        let ids = Set(subscriber.subscriptions.compactMap(\.id))
+        subscriber.listings.removeAll { !ids.contains($0.id) }
+        guard let place = nextListing() else { return }
+        let next = subscriber.listings[place]
+        guard let subscription = subscriber.subscriptions.first(where: { $0.id == next.id }) else { return }
         subscriber.readingHeld = next.id
         actions.append(.readHeld(subscription.request, after: next.after, isWhole: next.isWhole))
     }
@@ -234,14 +233,14 @@ extension Session {
         guard let id = subscriber.readingHeld, phase == .open else { return }
         subscriber.readingHeld = nil
         defer { readHeld() }
-        guard let next = subscriber.listings.first, next.id == id,
+        guard let place = subscriber.listings.firstIndex(where: { $0.id == id }),
             subscriber.subscriptions.contains(where: { $0.id == id && $0.request.key == key })
         else { return }
         if isLast {
-            subscriber.listings.removeFirst()
-        } else {
-            subscriber.listings[0].after = candidates.last?.key.id ?? next.after
+            subscriber.listings.remove(at: place)
+        } else if let last = candidates.last {
+            subscriber.listings[place].after = last.key.id
         }
-        send(.held(id: next.id, candidates, isLast: isLast))
+        send(.held(id: id, candidates, isLast: isLast))
     }
 }

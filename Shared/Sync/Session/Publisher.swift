@@ -130,7 +130,11 @@ extension Session {
         send(.subscriptionRefused(id: id, error, hides: hides))
     }
 
-    mutating func stopServing(_ id: UInt64) { publisher.subscriptions.removeAll { $0.id == id } }
+    mutating func stopServing(_ id: UInt64) {
+        guard let index = publisher.subscriptions.firstIndex(where: { $0.id == id }) else { return }
+        let subscription = publisher.subscriptions.remove(at: index)
+        for item in subscription.listing?.pages ?? [] { returnCredit(item.size) }
+    }
 
     /// Asks for the next page and the next operations when there is credit for them.
     mutating func resumePublishing() {

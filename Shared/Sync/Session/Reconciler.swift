@@ -40,7 +40,9 @@ struct Reconciler: Sendable {
 
 extension Session {
     mutating func list() {
-        guard reconciler.isActive, !reconciler.isReading, !reconciler.isListed, canSendData else { return }
+        guard configuration.role == .peer, reconciler.isActive, !reconciler.isReading,
+            !reconciler.isListed, canSendData
+        else { return }
         reconciler.isReading = true
         actions.append(.readHoldings(after: reconciler.last))
     }

@@ -151,9 +151,11 @@ extension Session {
         _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
     ) {
         uploader.repair.seen = position ?? uploader.repair.seen
-        guard !states.isEmpty else { return }
-        uploader.repair.staging += 1
-        actions.append(.stageRepair(states))
+        if !states.isEmpty {
+            uploader.repair.staging += 1
+            actions.append(.stageRepair(states))
+        }
+        // Also behind a part without states: what the answer had no room for is asked for again.
         askNext()
     }
 

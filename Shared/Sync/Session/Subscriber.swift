@@ -23,6 +23,8 @@ struct Subscriber: Sendable {
         var collection: String?
         /// Whether the server has ever told what it lacked of the subscription, or begun to.
         var hasBegun = false
+        /// Whether all that is held of its collection is named for it, since the list that was begun last.
+        var namesAll = false
     }
 
     enum Work: Sendable {
@@ -38,6 +40,8 @@ struct Subscriber: Sendable {
         case hide(collection: String, key: [UInt8])
         /// What a cancelled catch-up has staged is not a part of the next one under the same key.
         case unstage(key: [UInt8])
+        /// What is held is about to be listed: what was staged counts no more, nor does the cursor.
+        case startOver(key: [UInt8])
     }
 
     enum Step: Sendable, Equatable {
@@ -48,6 +52,17 @@ struct Subscriber: Sendable {
         case waiting
         /// A transaction is under way.
         case storing
+    }
+
+    /// What is still to be listed of a subscription.
+    struct OwedListing: Sendable {
+        let id: UInt64
+        /// Behind which id it goes on.
+        var after: DocumentID?
+        /// Whether all that is held of the collection is named.
+        var isWhole: Bool
+        /// Whether nothing of it was read, since another subscription of the collection comes first.
+        var waits: Bool
     }
 
     enum Asks: Sendable {
@@ -84,8 +99,8 @@ struct Subscriber: Sendable {
     var asking: [DocumentKey] = []
     /// Bytes that have come for the request under way.
     var answerBytes = 0
-    /// What the server asks this side to list, in order, and from which id on; which one is being read.
-    var listings: [(id: UInt64, after: DocumentID?, isWhole: Bool)] = []
+    /// What the server asks this side to list, in order; which one is being read.
+    var listings: [OwedListing] = []
     var readingHeld: UInt64?
     /// The collections of all subscriptions of this session so far, and whether anything was written or
     /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
@@ -99,7 +114,10 @@ struct Subscriber: Sendable {
 }
 
 extension Session {
+    /// Who begins a session tells it of all subscriptions that there are, and may tell of one that was added
+    /// in this moment twice.
     mutating func subscribe(_ request: SubscriptionRequest) {
+        guard !subscriber.subscriptions.contains(where: { $0.request.key == request.key }) else { return }
         let request =
             subscriber.cancelled.contains(request.key) ? request.startingOver : request
         var subscription = Subscriber.Subscription(request: request)
@@ -121,9 +139,12 @@ extension Session {
         }
         subscriber.subscriptions.removeAll { $0.request.key == key }
         subscriber.cancelled.insert(key)
-        guard phase == .open, isStaging else { return }
-        subscriber.queue.append((.unstage(key: key), 0))
-        storeNext()
+        guard phase == .open else { return }
+        if isStaging {
+            subscriber.queue.append((.unstage(key: key), 0))
+            storeNext()
+        }
+        readHeld()
     }
 
     mutating func announceSubscriptions() {
@@ -167,12 +188,14 @@ extension Session {
         subscriber.subscriptions[index].isRefused = true
         subscriber.subscriptions[index].mayHold = true
         subscriber.subscriptions[index].hasBegun = false
+        subscriber.subscriptions[index].namesAll = false
         let request = subscriber.subscriptions[index].request
         // What was remembered stands for rights that are no more.
         subscriber.subscriptions[index].request = SubscriptionRequest(
             key: request.key, statement: request.statement, arguments: request.arguments, cursor: nil,
             holds: request.holds)
         actions.append(.report(.subscriptionRefused(key: request.key, error)))
+        defer { readHeld() }
         guard hides, let collection = subscriber.subscriptions[index].collection else { return }
         subscriber.queue.append((.unstage(key: request.key), 0))
         received(.hide(collection: collection, key: request.key), 0)
@@ -283,11 +306,34 @@ extension Session {
     mutating func receivedList(_ id: UInt64, _ last: DocumentID?) throws(SyncError) {
         // Cancelled meanwhile.
         guard subscriber.subscriptions.contains(where: { $0.id == id }) else { return }
-        let isAsked = subscriber.queue.items.contains { item in
+        guard !isListAhead(of: id) else { throw unexpected("list behind a list") }
+        received(.list(id: id, after: last), 0)
+    }
+
+    /// Whether the server has asked what is held of a subscription, and this side has not got there.
+    private func isListAhead(of id: UInt64) -> Bool {
+        subscriber.queue.items.contains { item in
             if case .list(id, _) = item.work { true } else { false }
         }
-        guard !isAsked else { throw unexpected("list behind a list") }
-        received(.list(id: id, after: last), 0)
+    }
+
+    /// The keys of live subscriptions that are about to be listed: what they pass from here on may be hidden
+    /// from them, so their cursors stand for nothing, whatever becomes of the list.
+    private var overtaken: [[UInt8]] {
+        subscriber.subscriptions.filter { subscription in
+            subscription.isLive && subscription.id.map(isListAhead) ?? false
+        }.map(\.request.key)
+    }
+
+    /// The keys of subscriptions that may have lost a right to these documents: they are not live, or about to
+    /// be listed. That the server has no such document may only mean that it may not be read now, and once it
+    /// may be again nobody would tell of it.
+    private func uncertain(of documents: [DocumentKey]) -> [[UInt8]] {
+        subscriber.subscriptions.filter { subscription in
+            guard let id = subscription.id, let collection = subscription.collection else { return false }
+            return (!subscription.isLive || isListAhead(of: id))
+                && documents.contains { utf8Equal($0.collection, collection) }
+        }.map(\.request.key)
     }
 
     mutating func receivedStates(
@@ -315,7 +361,7 @@ extension Session {
         defer { askNext() }
         for item in gone { subscriber.gone[item.key] = item.vector }
         let absent = states.filter { $0.state == nil && subscriber.gone[$0.key] == nil }.map(\.key)
-        if !absent.isEmpty { actions.append(.settle(absent)) }
+        if !absent.isEmpty { actions.append(.settle(absent, distrusts: uncertain(of: absent))) }
         var others: [DocumentUpdate] = []
         for item in states {
             let isStale = subscriber.stale.remove(item.key) != nil
@@ -396,25 +442,62 @@ extension Session {
             return storeNext()
         }
         let subscription = subscriber.subscriptions[index]
-        let isWhole = namesAll(subscription)
         subscriber.subscriptions[index].isLive = false
+        let waits = last == nil && isNamed(beside: subscription)
+        let isWhole = last != nil || !waits && namesAll(subscription)
         subscriber.subscriptions[index].hasBegun = true
+        // One that goes on from an earlier session names all of the rest, whatever it did before; it does not
+        // speak for others.
+        subscriber.subscriptions[index].namesAll = isWhole && last == nil
         subscriber.listings.removeAll { $0.id == id }
-        subscriber.listings.append((id, last, isWhole))
-        if last == nil { subscriber.queue.prepend((.unstage(key: subscription.request.key), 0)) }
+        subscriber.listings.append(
+            Subscriber.OwedListing(id: id, after: last, isWhole: isWhole, waits: waits))
+        if last == nil { subscriber.queue.prepend((.startOver(key: subscription.request.key), 0)) }
         storeNext()
     }
 
+    private func others(of subscription: Subscriber.Subscription) -> [Subscriber.Subscription] {
+        guard let collection = subscription.collection else { return [] }
+        return subscriber.subscriptions.filter { other in
+            other.request.key != subscription.request.key
+                && other.collection.map { utf8Equal($0, collection) } ?? false
+        }
+    }
+
+    /// Whether all that is held of the collection is being named for another subscription. This one waits
+    /// then until that has the answer: so whichever cursor is stored under new rights, what matched nothing
+    /// was told before it, and where the session ends in between, all of them are listed again.
+    private func isNamed(beside subscription: Subscriber.Subscription) -> Bool {
+        others(of: subscription).contains { $0.namesAll && !$0.isLive }
+    }
+
     /// Whether all that is held of the collection is named for this subscription. What matches none any more
-    /// is stale, and nobody tells of it: it may be gone and there anew, or not be readable any more. Of the
-    /// subscriptions of a collection that have begun, here or in an earlier session, one stands in for all
-    /// of it, whenever it is asked, and the same one in the next session; the others name what matches.
+    /// is stale, and nobody tells of it: it may be gone and there anew, or not be readable any more. One
+    /// subscription stands in for all of it, and the others name what matches; so does a new one, beside one
+    /// that is not.
     private func namesAll(_ subscription: Subscriber.Subscription) -> Bool {
-        guard let collection = subscription.collection else { return false }
-        let first = subscriber.subscriptions.filter { other in
-            other.hasBegun && other.collection.map { utf8Equal($0, collection) } ?? false
-        }.map(\.request.key).min { $0.lexicographicallyPrecedes($1) }
-        return first.map { $0 == subscription.request.key } ?? true
+        guard subscription.collection != nil else { return false }
+        return subscription.hasBegun || !others(of: subscription).contains(where: \.hasBegun)
+    }
+
+    /// The place of the next listing whose turn it is.
+    mutating func nextListing() -> Int? {
+        for (place, listing) in subscriber.listings.enumerated() {
+            guard let index = subscriber.subscriptions.firstIndex(where: { $0.id == listing.id }) else {
+                continue
+            }
+            guard listing.waits else { return place }
+            let subscription = subscriber.subscriptions[index]
+            guard !isNamed(beside: subscription) else { continue }
+            subscriber.listings[place].waits = false
+            // Who was to name all may be gone, and then this one does.
+            if !others(of: subscription).contains(where: \.namesAll) {
+                subscriber.listings[place].isWhole = true
+                subscriber.subscriptions[index].namesAll = true
+            }
+            return place
+        }
+        return nil
     }
 
     mutating func outdated(_ keys: [DocumentKey]) {
@@ -461,6 +544,7 @@ extension Session {
             store([], liveCursors(position), seen: position)
         case .states(let updates): store(updates, answers: updates)
         case .unstage(let key): actions.append(.unstage(subscription: key))
+        case .startOver(let key): actions.append(.startOver(subscription: key))
         case .hide(let collection, let key):
             actions.append(.hide(collection: collection, subscription: key))
         case .list: preconditionFailure("a listing is begun, not stored")
@@ -501,7 +585,7 @@ extension Session {
             .store(
                 Batch(
                     updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key),
-                    seen: later(seen), streamed: streamed, hides: hides)))
+                    seen: later(seen), streamed: streamed, hides: hides, distrusts: overtaken)))
     }
 
     /// States that were fetched may be later than the stream.
@@ -535,6 +619,7 @@ extension Session {
             subscriber.subscriptions[index].isLive = true
             subscriber.subscriptions[index].hasBegun = true
             subscriber.subscriptions[index].liveFrom = end.offset
+            readHeld()
             actions.append(.report(.subscriptionIsLive(key: subscriber.subscriptions[index].request.key)))
         }
         if head.work.isAnswer { askNext() }

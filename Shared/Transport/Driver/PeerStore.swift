@@ -24,8 +24,18 @@ package struct PeerStore: SessionStore {
         self.acknowledged = acknowledged
     }
 
-    /// See `SessionStore`.
+    /// See `SessionStore`. Where bytes do not decode that the server sent the session ends with that reason,
+    /// and nothing of them is stored.
     package func perform(_ action: Action) async throws -> Event? {
+        do {
+            return try await answer(to: action)
+        } catch let error as CRDTError {
+            guard let defect = action.foreignDefect else { throw error }
+            return .finish(SyncError(.malformedFrame, "what the server sent does not decode: \(defect)"))
+        }
+    }
+
+    private func answer(to action: Action) async throws -> Event? {
         let replica = replica
         switch action {
         case .readOwnActors: return .ownActors(try await history())
@@ -61,6 +71,9 @@ package struct PeerStore: SessionStore {
         case .unstage(let key):
             try await executor.run { try replica.discardStaged(for: key) }
             return .stored
+        case .startOver(let key):
+            try await executor.run { try replica.startOver(key) }
+            return .stored
         case .findOutdated(let candidates, let key):
             return .outdated(
                 try await executor.run {
@@ -84,8 +97,8 @@ package struct PeerStore: SessionStore {
                         Frame.Candidate(key: $0.key, vector: $0.vector.encoded())
                     }
                 })
-        case .settle(let keys):
-            try await executor.run { try replica.settle(keys) }
+        case .settle(let keys, let distrusted):
+            try await executor.run { try replica.settle(keys, distrusting: distrusted) }
             return nil
         case .report(let report):
             return try await told(report)
@@ -214,6 +227,7 @@ extension Reception {
             updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
             settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
             rights: batch.rights)
+        distrusts = batch.distrusts
         presumesHeld = true
     }
 }

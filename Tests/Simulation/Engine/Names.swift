@@ -5,6 +5,15 @@ import Sync
 
 extension Action {
     var name: String { caseName(of: self) }
+
+    /// Whether it hides documents one by one.
+    var hidesSome: Bool {
+        switch self {
+        case .stage(let page): !page.hides.isEmpty
+        case .store(let batch): !batch.hides.isEmpty
+        default: false
+        }
+    }
 }
 
 extension Event {

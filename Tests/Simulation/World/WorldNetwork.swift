@@ -201,6 +201,7 @@ extension World {
             note(6, link, false) { "does \(action.name)" }
             if case .hide(_, let subscription) = action { willForget(link.peer, but: subscription) }
             if case .store(let batch) = action { mayGoBack(link.peer, batch) }
+            if action.hidesSome { willForget(link.peer) }
             let store = link.peerStore
             Task { [self] in
                 do {

@@ -142,9 +142,16 @@ struct PeerReplica {
         case .unstage(let key):
             discardStaged(key)
             return .stored
+        case .startOver(let key):
+            discardStaged(key)
+            rights[key] = nil
+            return .stored
         case .hide(let collection, let key):
             cursors[key] = nil
             discardStaged(key)
+            for query in subscriptions where utf8Equal(query.collection, collection) {
+                rights[query.canonicalKey] = nil
+            }
             hide(documents.keys.filter { utf8Equal($0.collection, collection) })
             return .stored
         case .findOutdated(let candidates, let key):
@@ -159,7 +166,8 @@ struct PeerReplica {
                     guard let document = documents[key], document.isLive else { return nil }
                     return Frame.Candidate(key: key, vector: document.vector.encoded())
                 })
-        case .settle(let keys):
+        case .settle(let keys, let distrusted):
+            for key in distrusted { rights[key] = nil }
             wanted.removeAll { keys.contains($0) }
             return nil
         case .report(.connected(let difference)):
@@ -286,6 +294,7 @@ struct PeerReplica {
             let isLater = held.map { $0.logID == position.logID && $0.offset < position.offset } ?? true
             if isLater || key == batch.publishes { changed.cursors[key] = position }
         }
+        for key in batch.distrusts { changed.rights[key] = nil }
         if let position = batch.seen { changed.see(position) }
         if let offset = batch.streamed {
             changed.unanswered = changed.unanswered.filter { $0.value > offset }

@@ -1,0 +1,35 @@
+import CRDT
+
+/// What the other side has sent is carried encoded from its frame to the store, which decodes it where it
+/// merges it. So what does not decode is found there; whose fault that is, is found here.
+extension Action {
+    /// Why content that the other side sent does not decode; nil where all of it does. For a store whose
+    /// work failed over bytes: they are its own if these are not to blame.
+    public var foreignDefect: CRDTError? {
+        do throws(CRDTError) {
+            switch self {
+            case .store(let batch): try batch.verify()
+            case .stage(let page): try page.updates.verify()
+            case .stageRepair(let states):
+                for case (_, let state?) in states { _ = try Document(decoding: state) }
+            case .repair(let repair): try repair.following?.verify()
+            case .findOutdated(let candidates, _):
+                for candidate in candidates { _ = try VersionVector(decoding: candidate.vector) }
+            default: break
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+extension Batch {
+    fileprivate func verify() throws(CRDTError) { try updates.verify() }
+}
+
+extension [DocumentUpdate] {
+    fileprivate func verify() throws(CRDTError) {
+        for update in self { try update.verify() }
+    }
+}
