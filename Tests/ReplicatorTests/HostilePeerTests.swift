@@ -29,6 +29,33 @@ struct HostilePeerTests {
         }
     }
 
+    @Test("frames out of turn, in a reconcile that a greeting can bring about, cost that session only")
+    func reconcile() async throws {
+        try await TestBench.run { bench in
+            let honest = try bench.peer("honest")
+            honest.sync.start()
+            // A place that the log does not have: as if it had been put back.
+            let beyond = LogPosition(
+                logID: try await bench.log.head(of: TestBench.database).logID, offset: 9_999, hash: 1)
+            let key = DocumentKey(collection: "cars", id: try DocumentID(.int(1)))
+            let frames: [Frame] = [
+                .credit(1), .want([key]), .states([(key: key, state: [1])]),
+                .held(id: 1, [], isLast: true), .holdings([], isLast: true),
+                .holdings([Frame.Candidate(key: key, vector: [1, 2])], isLast: true),
+            ]
+            for frame in frames {
+                // What no peer sends closes the session, if nothing before it has.
+                let end = Frame.progress(beyond).encoded()
+                let heard = try await bench.converse(
+                    token: bench.token(), [frame.encoded(), end], head: beyond)
+                #expect(heard.closeCode.map(["SYNC-0101", "SYNC-0104"].contains) ?? false)
+            }
+            let commit = try honest.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
+            #expect(try await honest.isAcknowledged(commit))
+            await honest.sync.stop()
+        }
+    }
+
     @Test("a wrong, expired or foreign token is refused before the upgrade")
     func tokens() async throws {
         try await TestBench.run { bench in

@@ -62,7 +62,7 @@ extension TestBench {
     /// operation. `answered` has the first message answered before the others are sent.
     func converse(
         token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 2,
-        answered: Bool = false,
+        answered: Bool = false, head: LogPosition? = nil,
         until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty },
         proof: @escaping Proof = TestBench.proven
     ) async throws -> [Frame] {
@@ -73,7 +73,7 @@ extension TestBench {
             subprotocols: ["mimeo.sync.1"], configuration: configuration)
         let hello = Frame.Hello(
             version: version, databaseID: Self.database, peerKey: "", wallMilliseconds: 0, credit: 1 << 22,
-            actors: [], head: nil)
+            actors: [], head: head)
         return try await client.run { connection, answer in
             var (frames, hello) = ([Frame](), hello)
             let challenge = answer[PeerSync.challengeHeader].flatMap { PeerChallenge($0) }

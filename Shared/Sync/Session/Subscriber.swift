@@ -325,9 +325,9 @@ extension Session {
         }.map(\.request.key)
     }
 
-    /// The keys of subscriptions that may have lost a right to these documents: they are not live, or about to
-    /// be listed. That the server has no such document may only mean that it may not be read now, and once it
-    /// may be again nobody would tell of it.
+    /// The keys of subscriptions that may have lost a right to these documents: they are not live, or about
+    /// to be listed. That the server has no such document may only mean that it may not be read now, and once
+    /// it may be again nobody would tell of it.
     private func uncertain(of documents: [DocumentKey]) -> [[UInt8]] {
         subscriber.subscriptions.filter { subscription in
             guard let id = subscription.id, let collection = subscription.collection else { return false }

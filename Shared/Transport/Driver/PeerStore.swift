@@ -58,13 +58,7 @@ package struct PeerStore: SessionStore {
             return .ownOperations(actor: actor, found.map { (sequence: $0.sequence, bytes: $0.bytes) })
         case .store(let batch):
             return try await store(batch)
-        case .stage(let page):
-            try await executor.run {
-                try replica.stage(
-                    page.updates, for: page.subscription, resume: page.resume, hiding: page.hides,
-                    seen: page.seen)
-            }
-            return .stored
+        case .stage(let page): return try await stage(page)
         case .hide(let collection, let key):
             try await executor.run { try replica.hide(collection: collection, subscription: key) }
             return .stored
@@ -192,6 +186,16 @@ package struct PeerStore: SessionStore {
                         outcome.refused.contains { $0 == (refusal.actor, refusal.sequence) }
                     }, isFollowed: outcome.isFollowed, returning: outcome.returning))
         }
+    }
+
+    private func stage(_ page: StagedPage) async throws -> Event {
+        let replica = replica
+        try await executor.run {
+            try replica.stage(
+                page.updates, for: page.subscription, resume: page.resume, hiding: page.hides, seen: page.seen
+            )
+        }
+        return .stored
     }
 
     private func store(_ batch: Batch) async throws -> Event {
