@@ -150,6 +150,33 @@ struct ReturnTests {
         }
     }
 
+    @Test("a document that comes to where it was deleted, and lacks the deletion, is asked about")
+    func lackingDeletion() throws {
+        try withPeer { replica, _ in
+            let one = try key("c", 1)
+            func state(_ document: Document) -> DocumentUpdate {
+                DocumentUpdate(key: one, content: .state(document.encoded()))
+            }
+            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c")])
+            var deleted = DocumentEditor(
+                document: try document("a", 1, by: 5, at: 10), stamp: Stamp(time: 15, actor: ActorID(5)))
+            deleted.delete()
+            _ = try replica.receive(Reception(updates: [state(deleted.document)]))
+            // What the server has of it is no reason to ask: it has the deletion, or it is an older state.
+            _ = try replica.receive(Reception(updates: [state(try document("a", 1, by: 5, at: 10))]))
+            #expect(try replica.wanted(limit: 9).isEmpty)
+            let anew = try document("b", 2, by: 6, at: 20)
+            _ = try replica.receive(Reception(updates: [state(anew)]))
+            #expect(try replica.wanted(limit: 9) == [one])
+            let held = try #require(try replica.vectors(of: [one]).first)
+            var answer = Reception(updates: [gone(one, held.vector), state(anew)])
+            answer.settles = [one]
+            _ = try replica.receive(answer)
+            #expect(try replica.state(one) == anew.encoded())
+            #expect(try replica.wanted(limit: 9).isEmpty)
+        }
+    }
+
     @Test("an answer that is older than what has come since takes its place, and is asked for again")
     func answeredLate() throws {
         try withPeer { replica, _ in

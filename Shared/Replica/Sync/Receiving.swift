@@ -306,16 +306,17 @@ struct Merger {
     /// reaped meanwhile, and written anew (rule 14): the server is asked. It need not be where own writes to
     /// it are pending and all that is lacking is this actor's.
     private mutating func askIfLacking(
-        _ incoming: VersionVector, _ key: DocumentKey, _ document: Document, _ stored: [UInt8]
+        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: [UInt8]
     ) throws {
         let lacking = document.vector.entries.filter {
-            !incoming.covers(Stamp(time: $0.time, actor: $0.actor))
+            !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
         }
-        guard document.isLive, !lacking.isEmpty else { return }
+        // A deletion may be what is gone: a restored log has lost it.
+        guard document.isLive || incoming.isLive, !lacking.isEmpty else { return }
         let withheld = try Withheld.actors(of: key.collection, database)
         if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
         let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
-        guard !isFollowed else { return }
+        guard !document.isLive || !isFollowed else { return }
         if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
         try Wanted.note(key, database)
         wanted.append(key)
@@ -436,7 +437,7 @@ struct Merger {
             let isKnown = document.vector.covers(incoming.vector)
             if isKnown, !incoming.vector.holdsSeed { return }
             if !isKnown, !isAnswer, let stored {
-                try askIfLacking(incoming.vector, update.key, document, stored)
+                try askIfLacking(incoming, update.key, document, stored)
             }
             let before = document
             document.merge(incoming)
