@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Hummingbird
 import OperationLog
 import Postgres
@@ -63,6 +64,8 @@ public struct QueryError: Error, Equatable, Sendable {
     static func translated(_ error: any Error) -> any Error {
         switch error {
         case let error as CRDTError: QueryError(.refusedByStore, "\(error)")
+        case let error as DQLError where error.code == .unreadableDocument:
+            QueryError(.unavailable, error.code.rawValue)
         case let error as ReplicaError
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")

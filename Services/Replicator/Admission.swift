@@ -15,6 +15,8 @@ struct AdmissionCheck {
     let wallMilliseconds: UInt64
     /// What was appended here and is not folded; nil where the fold alone is to judge.
     let unfolded: UnfoldedDocuments?
+    /// The log's term, from before anything was read that is judged by.
+    let term: UInt64
 
     /// What became of uploaded operations.
     struct Judgement {
@@ -29,6 +31,10 @@ struct AdmissionCheck {
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
         /// The bytes of that.
         var bytes = 0
+        /// The log's term that it was judged in.
+        let term: UInt64
+
+        init(in term: UInt64) { self.term = term }
     }
 
     /// What is the same for all operations judged in one snapshot.
@@ -77,7 +83,7 @@ struct AdmissionCheck {
             let facts = Facts(
                 latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny(),
                 head: try transaction.head(), before: before)
-            var judgement = Judgement()
+            var judgement = Judgement(in: term)
             judgement.requests.reserveCapacity(uploads.count)
             judgement.written.reserveCapacity(uploads.count)
             var stopped: Set<ActorID> = []
@@ -240,7 +246,7 @@ struct AdmissionCheck {
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
                 bytes: bytes),
-            authorKey: authorKey, touches: touches, condition: condition)
+            authorKey: authorKey, touches: touches, condition: condition, term: term)
     }
 
     /// A document as folded and appended so far; whether nothing of that is still to be folded.

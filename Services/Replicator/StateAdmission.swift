@@ -69,7 +69,7 @@ extension DatabaseHub {
         var failures = 0
         while failures < Limits.appendAttempts {
             try await materializer.advance()
-            let changes = try await changes(of: states, identity)
+            let (changes, condition) = try await changes(of: states, identity)
             guard !changes.isEmpty else { return await materializer.position }
             let lease = try await writer.lease().lease
             let actor = lease.actor
@@ -78,7 +78,7 @@ extension DatabaseHub {
             let operation = Operation(
                 actor: actor, sequence: (known?.sequence ?? 0) + 1,
                 timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
-            let request = AppendRequest(operation, under: lease)
+            let request = AppendRequest(operation, under: lease, condition: condition)
             switch try await log.append([request], to: database).first {
             case .appended(let offset)?:
                 // Once more: what did not fit into one operation is still to come.
@@ -87,22 +87,25 @@ extension DatabaseHub {
                 failures += 1
                 await writer.lose(lease)
             default:
-                // Another session of this process was faster.
+                // Another session of this process was faster, or a tombstone was reaped meanwhile.
                 failures += 1
             }
         }
         throw SyncError(.unavailable, "the log is too busy to take documents back")
     }
 
+    /// What the fold lacks, and the condition that no tombstone which that was judged by was reaped since:
+    /// without it the deletion that it tells of would be undone.
     private func changes(
         of states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
-    ) async throws -> [Operation.Change] {
+    ) async throws -> ([Operation.Change], AppendCondition?) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 let latest = try transaction.latestTimestamp()
                 var changes: [Operation.Change] = []
+                var tombstones: [Touch] = []
                 var size = 0
                 for item in states {
                     guard identity.rights.write.allows(item.key),
@@ -118,13 +121,19 @@ extension DatabaseHub {
                         size == 0 || size + state.count < Limits.stateOperationBytes
                     else { continue }
                     size += state.count
+                    if try Self.isTombstone(item.key, transaction) {
+                        tombstones.append(.document(item.key.collection, item.key.id))
+                    }
                     changes.append(
                         Operation.Change(
                             collection: item.key.collection, id: item.key.id,
                             delta: StateChange.encode(state)))
                 }
+                let condition =
+                    tombstones.isEmpty
+                    ? nil : AppendCondition(readAt: try transaction.head(), reads: tombstones)
                 // An operation names each collection once in a row.
-                return changes.sorted { utf8Precedes($0.collection, $1.collection) }
+                return (changes.sorted { utf8Precedes($0.collection, $1.collection) }, condition)
             }
         }
     }
@@ -132,6 +141,11 @@ extension DatabaseHub {
     private static func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {
         guard let state = try transaction.state(of: key) else { return VersionVector() }
         return try state.withUnsafeBytes { try DocumentReader($0).vector() }
+    }
+
+    private static func isTombstone(_ key: DocumentKey, _ transaction: ReadTransaction) throws -> Bool {
+        guard let state = try transaction.state(of: key) else { return false }
+        return try state.withUnsafeBytes { try !DocumentReader($0).isLive }
     }
 
     /// What the log has seen of a document, as far as a vector names its writers: the fold's state, and the

@@ -41,6 +41,9 @@ struct UnfoldedDocument {
 /// condition. What is not folded in the snapshot that somebody judges by stays as long as that lasts,
 /// whatever is folded meanwhile: it would be neither there nor here.
 ///
+/// It is of one term of the log (`OperationLog.term`): what was appended in an earlier one may have been lost
+/// since, although all that was folded is still there.
+///
 /// `state` guards everything: operations are judged on threads of their own while others are appended.
 final class UnfoldedDocuments: Sendable {
     private struct Part {
@@ -55,6 +58,8 @@ final class UnfoldedDocuments: Sendable {
         var folded: UInt64 = 0
         /// What was folded when each judgement began that is under way.
         var judging: [UInt64] = []
+        /// The log's term that the parts were appended in.
+        var term: UInt64 = 0
 
         /// Takes out what is folded and nobody judges by.
         mutating func takeFolded() -> [Part] {
@@ -69,6 +74,17 @@ final class UnfoldedDocuments: Sendable {
     private let partBytes: Int
 
     init(partBytes: Int = Limits.unfoldedBytes / 4) { self.partBytes = partBytes }
+
+    /// Lets go of what was appended in an earlier term than this one.
+    func enter(_ term: UInt64) {
+        let gone = state.withLock { state -> [Part] in
+            guard state.term < term else { return [] }
+            state.term = term
+            defer { state.parts = [] }
+            return state.parts
+        }
+        withExtendedLifetime(gone) {}
+    }
 
     /// About how many bytes of operations are not folded.
     var bytes: Int { state.withLock { $0.parts.reduce(0) { $0 + $1.bytes } } }
@@ -99,9 +115,13 @@ final class UnfoldedDocuments: Sendable {
     }
 
     /// Takes note of an append that ends at an offset, and of the documents behind it: their vectors, and the
-    /// bytes that it has added to them.
-    func note(_ documents: [UnfoldedKey: UnfoldedDocument], bytes: Int, through offset: UInt64) {
+    /// bytes that it has added to them. Where its term is over they are left to the fold.
+    func note(
+        _ documents: [UnfoldedKey: UnfoldedDocument], bytes: Int, through offset: UInt64,
+        in term: UInt64 = 0
+    ) {
         state.withLock { state in
+            guard state.term == term else { return }
             if state.parts.last.map({ $0.bytes >= partBytes }) ?? true { state.parts.append(Part()) }
             let last = state.parts.count - 1
             state.parts[last].through = max(state.parts[last].through, offset)

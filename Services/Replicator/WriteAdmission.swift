@@ -41,6 +41,7 @@ extension DatabaseHub {
         // Nothing is appended that was judged by a fold of what the log does not have any more. Folding goes
         // on behind: what an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not
         // fall back.
+        let term = enterTerm()
         unfolded.forget(through: await materializer.position.offset)
         var isAdvanced = false
         if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
@@ -53,7 +54,7 @@ extension DatabaseHub {
         let done: Appended
         let rest: ArraySlice<[UInt8]>
         do {
-            (done, rest) = try await admitInParts(uploads, from: session, verification, identity)
+            (done, rest) = try await admitInParts(uploads, from: session, in: term, verification, identity)
         } catch {
             // It does not outlive the action that a session waits for when it ends.
             verification.cancel()
@@ -64,12 +65,21 @@ extension DatabaseHub {
         try await verification.value
         for _ in 0..<Limits.admissionAttempts {
             try Task.checkCancellation()
-            if let event = try await admitAsFolded(rest, behind: done, from: session, identity()) {
+            let now = enterTerm()
+            if now != term { try await verify(isAdvanced: false) }
+            if let event = try await admitAsFolded(rest, behind: done, from: session, in: now, identity()) {
                 return event
             }
             try await materializer.advance()
         }
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
+    }
+
+    /// The log's term from here on; what was appended in an earlier one is judged by the fold alone.
+    private func enterTerm() -> UInt64 {
+        let term = log.term
+        unfolded.enter(term)
+        return term
     }
 
     /// Ends an upload that would be judged by what the log does not have any more.
@@ -91,8 +101,8 @@ extension DatabaseHub {
     /// Judges a part while the one before is appended, as long as nothing speaks against any of them: what
     /// stands, and what is left from there on. Nothing is appended before `verification` has ended.
     private func admitInParts(
-        _ uploads: [[UInt8]], from session: UInt64, _ verification: Task<Void, any Error>,
-        _ identity: @Sendable () -> Identity
+        _ uploads: [[UInt8]], from session: UInt64, in term: UInt64,
+        _ verification: Task<Void, any Error>, _ identity: @Sendable () -> Identity
     ) async throws -> (done: Appended, rest: ArraySlice<[UInt8]>) {
         var done = Appended()
         var rest = uploads[...]
@@ -104,7 +114,7 @@ extension DatabaseHub {
             let judgement: AdmissionCheck.Judgement
             do {
                 try Task.checkCancellation()
-                judgement = try await judge(part, judged, behind: unfolded, written)
+                judgement = try await judge(part, judged, in: term, behind: unfolded, written)
             } catch {
                 if let before = underWay { _ = settle(before.judgement, try await before.task.value) }
                 throw error
@@ -167,16 +177,17 @@ extension DatabaseHub {
     /// Judges by what is folded, and appends; nil when that has changed in between. What was appended then is
     /// a duplicate in the next attempt. `done` stands already.
     private func admitAsFolded(
-        _ uploads: ArraySlice<[UInt8]>, behind done: Appended, from session: UInt64, _ identity: Identity
+        _ uploads: ArraySlice<[UInt8]>, behind done: Appended, from session: UInt64, in term: UInt64,
+        _ identity: Identity
     ) async throws -> Event? {
         let folded = await materializer.position.offset
         unfolded.forget(through: folded)
         let isBehind = folded < appendedThrough
-        var judgement = try await judge(uploads, identity, behind: unfolded)
+        var judgement = try await judge(uploads, identity, in: term, behind: unfolded)
         if judgement.dependsOnFold || (isBehind && !judgement.refusals.isEmpty) {
             // What it rests on may be in the log: fold up to the head and look again.
             try await materializer.advance()
-            judgement = try await judge(uploads, identity, behind: nil)
+            judgement = try await judge(uploads, identity, in: term, behind: nil)
         }
         guard let appended = try await append(judgement, from: session) else { return nil }
         var rejected = appended.rejected
@@ -199,12 +210,12 @@ extension DatabaseHub {
     }
 
     private func judge(
-        _ uploads: ArraySlice<[UInt8]>, _ identity: Identity, behind unfolded: UnfoldedDocuments?,
-        _ underWay: [UnfoldedKey: UnfoldedDocument] = [:]
+        _ uploads: ArraySlice<[UInt8]>, _ identity: Identity, in term: UInt64,
+        behind unfolded: UnfoldedDocuments?, _ underWay: [UnfoldedKey: UnfoldedDocument] = [:]
     ) async throws -> AdmissionCheck.Judgement {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.rights,
-            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded)
+            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded, term: term)
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.author, behind: underWay)
         }
@@ -284,7 +295,7 @@ extension DatabaseHub {
             case .gap(let expected):
                 refusals.append(
                     refusal(record, .sequenceGap, "the log expects sequence \(expected)"))
-            case .conflict(.condition): isOutdated = true
+            case .conflict(.condition), .conflict(.termOver): isOutdated = true
             case .conflict(let conflict):
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
@@ -296,7 +307,8 @@ extension DatabaseHub {
             let isWhole = refusals.isEmpty && !isOutdated
             unfolded.note(
                 isWhole ? judgement.written : [:],
-                bytes: isWhole ? judgement.bytes : bounds.unfoldedBytes + 1, through: last)
+                bytes: isWhole ? judgement.bytes : bounds.unfoldedBytes + 1, through: last,
+                in: judgement.term)
         }
         guard !isOutdated else { return nil }
         // The log compares the content of an actor's last operation only. Where that has not come, somebody

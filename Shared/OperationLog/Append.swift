@@ -102,13 +102,17 @@ public struct AppendRequest: Hashable, Sendable {
     public let condition: AppendCondition?
     /// The lease that the operation is written under; nil for an actor that is nobody's but its author's.
     public let lease: ActorLease?
+    /// The log's term (`OperationLog.term`) that the operation was judged in and is to be appended in; nil
+    /// appends in any.
+    public let term: UInt64?
 
     /// A request to append an operation of this author.
     public init(
         record: OperationRecord, authorKey: String, touches: [Touch], condition: AppendCondition? = nil,
-        lease: ActorLease? = nil
+        lease: ActorLease? = nil, term: UInt64? = nil
     ) {
         self.lease = lease
+        self.term = term
         self.record = record
         self.authorKey = authorKey
         self.touches = touches
@@ -160,6 +164,8 @@ public enum AppendConflict: Hashable, Sendable {
     case condition(offset: UInt64)
     /// The operation's lease is not its holder's any more.
     case leaseLost
+    /// The term that the operation was judged in is over: it has to be judged again.
+    case termOver
 }
 
 /// The end of what the log has of one actor.

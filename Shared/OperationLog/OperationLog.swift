@@ -119,7 +119,7 @@ public protocol OperationLog: Sendable {
     func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws
 
     /// Makes the draft the database's snapshot, durably, and drops the one before.
-    /// - Throws: `LOG-0106` when the draft was dropped meanwhile.
+    /// - Throws: `LOG-0106` when the draft was dropped meanwhile, or the one before stands further on.
     func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot
 
     /// One chunk of a finished snapshot, or of one that its writer reads back, verified by itself. (See
@@ -142,6 +142,12 @@ public protocol OperationLog: Sendable {
     /// must not write a reaped document again with an actor that its vector held.)
     func retire(_ actors: [ActorID], in database: String) async throws
 
+    /// Counts how often the storage may have been put back under an open log: a server that was restored, or
+    /// whose standby took over, has ended all connections. What was found out or appended in a term that is
+    /// over need not hold any more; an append can depend on its term (`AppendRequest.term`). Cheap, never
+    /// waits; a log whose storage is its own process's stays in one.
+    var term: UInt64 { get }
+
     /// How the writer stands, for health and metrics. Cheap, never waits.
     var status: LogStatus { get }
 
@@ -150,6 +156,9 @@ public protocol OperationLog: Sendable {
 }
 
 extension OperationLog {
+    /// One for ever.
+    public var term: UInt64 { 0 }
+
     /// Entries after an offset, within `ReadLimit.standard`.
     public func read(_ database: String, after offset: UInt64) async throws -> [LogEntry] {
         try await read(database, after: offset, limit: .standard)

@@ -10,6 +10,14 @@ public enum PostgresLimits {
     /// How long sent bytes may stay unacknowledged before a connection counts as dead: a server that was
     /// unplugged must not hold a writer for the system's quarter of an hour.
     static let unacknowledgedTimeout = Duration.seconds(10)
+    /// How long a server may take to answer before its connection counts as lost: many times the longest
+    /// statement of ours, and short of what callers wait. A server that was stopped never answers.
+    public static let answerTimeout = Duration.seconds(30)
+    /// Between two looks for connections whose server does not answer.
+    static let answerLooks = Duration.seconds(1)
+    /// How long a connection of ours may wait for its client in the midst of a transaction that has written,
+    /// in whole seconds, before who needs its locks ends it: between two steps lies no more than a moment.
+    static let stalledWriterSeconds = 5
     /// Connections that read; each serves one read after the other.
     static let readLanes = 4
     /// Reads that wait for a lane before further ones are refused (`LOG-0305`).

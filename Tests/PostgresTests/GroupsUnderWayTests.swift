@@ -83,6 +83,32 @@ struct GroupsUnderWayTests {
         }
     }
 
+    @Test("a lost connection ends a term: what depends on it is not appended, what does not is")
+    func term() async throws {
+        try await Self.use { writer, log, url in
+            func judged(_ actor: UInt64, _ sequence: UInt64, in term: UInt64) -> AppendRequest {
+                let plain = record(actor, sequence)
+                return AppendRequest(record: plain.record, authorKey: "key", touches: [], term: term)
+            }
+            let term = writer.term
+            let known = try Self.call(judged(1, 2, in: term))
+            #expect(try Self.outcomes(writer.finish(writer.begin([known]))) == [Self.appended(2)])
+            try TestDatabase.endConnections(of: url)
+            let calls = [
+                try Self.call(judged(1, 3, in: term)), try Self.call(record(2, 1)),
+                try Self.call(judged(3, 1, in: term), record(4, 1)),
+            ]
+            #expect(
+                try Self.outcomes(writer.finish(writer.begin(calls))) == [
+                    [.conflict(.termOver)], Self.appended(3), [.conflict(.termOver), .conflict(.termOver)],
+                ])
+            #expect(writer.term > term)
+            let again = try Self.call(judged(1, 3, in: writer.term))
+            #expect(try Self.outcomes(writer.finish(writer.begin([again]))) == [Self.appended(4)])
+            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 1, 3])
+        }
+    }
+
     @Test("what another process has appended of the first is found there, and the second follows it")
     func alreadyThere() async throws {
         try await Self.use { writer, log, _ in

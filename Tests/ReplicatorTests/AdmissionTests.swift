@@ -1,4 +1,5 @@
 import CRDT
+import Foundation
 import Identity
 import LogDoubles
 import OperationLog
@@ -38,7 +39,7 @@ struct AdmissionTests {
             ])
             let check = AdmissionCheck(
                 replica: replica, grant: .everything,
-                wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: nil)
+                wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: nil, term: 0)
             let judgement = try check.judge([try operation(actor: 2, bytes: half)], authorKey: "")
             #expect(judgement.refusals.map(\.error.code) == ["SYNC-0407"])
             #expect(judgement.requests.isEmpty)
@@ -56,12 +57,12 @@ struct AdmissionTests {
             try body(
                 AdmissionCheck(
                     replica: replica, grant: .everything,
-                    wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: unfolded))
+                    wallMilliseconds: Environment.system.wallMilliseconds(), unfolded: unfolded, term: 0))
             try replica.close()
         }
     }
 
-    private func edit(
+    fileprivate func edit(
         _ document: Document, by actor: UInt64, _ time: UInt64, _ field: String, bytes: Int = 1
     ) throws -> (document: Document, delta: Delta) {
         let stamp = Stamp(time: time << 16, actor: ActorID(actor))
@@ -71,7 +72,7 @@ struct AdmissionTests {
         return (editor.document, try #require(editor.pending.delta(stamp: stamp)))
     }
 
-    private func operation(
+    fileprivate func operation(
         by actor: UInt64, _ sequence: UInt64, _ time: UInt64, _ deltas: [(String, Delta)]
     ) throws -> [UInt8] {
         let changes = try deltas.map { name, delta in
@@ -145,7 +146,7 @@ struct AdmissionTests {
         }
     }
 
-    private func identity(_ grant: Grant) -> Identity {
+    fileprivate func identity(_ grant: Grant) -> Identity {
         Identity(
             userID: "u", databaseID: TestBench.database, peerKey: "k", grant: grant, expiresAtSeconds: .max)
     }
@@ -301,6 +302,86 @@ struct AdmissionTests {
     }
 }
 
+extension AdmissionTests {
+    @Test(
+        "nothing is judged by what was appended and not folded, and is lost since", arguments: [false, true])
+    func judgedByALostAppend(meanwhile: Bool) async throws {
+        try await withTemporaryDirectory { folder in
+            let paths = ["log", "copy"].map { folder.appendingPathComponent("\($0).sqlite").path }
+            let empty = try SQLiteOperationLog(path: paths[0])
+            _ = try await empty.createDatabase("db")
+            await empty.close()
+            try FileManager.default.copyItem(atPath: paths[0], toPath: paths[1])
+            let (first, copy) = (
+                try SQLiteOperationLog(path: paths[0]), try SQLiteOperationLog(path: paths[1])
+            )
+            let log = HeldLog(first)
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            let (document, one) = try edit(Document(), by: 1, 1, "f")
+            let base = try operation(by: 1, 1, 1, [("a", one)])
+            let next = try operation(by: 2, 1, 2, [("a", try edit(document, by: 2, 2, "g").delta)])
+            log.isHeld.withLock { $0 = true }
+            _ = try await hub.admit([base], from: session) { everything }
+            log.successor.withLock { $0 = copy }
+            if !meanwhile { log.giveWay() }
+            let event = try await hub.admit([next], from: session) { everything }
+            guard case .refused(_, let refusals, _) = event else {
+                Issue.record("\(event)")
+                return
+            }
+            #expect(refusals.map(\.error.code) == ["SYNC-0405"])
+            await hub.close()
+            await first.close()
+            await copy.close()
+        }
+    }
+
+    @Test("a state that is taken back is appended only if the tombstone that it adds to is still there")
+    func statesBesideTombstones() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = WatchedLog(
+                try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path))
+            _ = try await log.createDatabase("db")
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            let (document, one) = try edit(Document(), by: 1, 1, "f")
+            var remover = DocumentEditor(document: document, stamp: Stamp(time: 2 << 16, actor: ActorID(1)))
+            remover.delete()
+            let removal = try #require(remover.pending.delta(stamp: Stamp(time: 2 << 16, actor: ActorID(1))))
+            let uploads = [
+                try operation(by: 1, 1, 1, [("a", one)]), try operation(by: 1, 2, 2, [("a", removal)]),
+            ]
+            _ = try await hub.admit(uploads, from: session) { everything }
+            let (dead, living) = (
+                DocumentKey(collection: "c", id: try DocumentID(.string("a"))),
+                DocumentKey(collection: "c", id: try DocumentID(.string("b")))
+            )
+            let held = try edit(document, by: 2, 3, "g").document.encoded()
+            _ = try await hub.admit([(dead, held), (living, held)], everything)
+            let conditions = log.conditions.withLock(\.self)
+            #expect(conditions.map(\.reads) == [[.document("c", dead.id)]])
+            #expect(conditions.map(\.readAt) == [2])
+            await hub.close()
+            await log.close()
+        }
+    }
+}
+
+/// A log that remembers the conditions it was asked to keep.
+private final class WatchedLog: PassingOnLog, @unchecked Sendable {
+    let conditions = Mutex<[AppendCondition]>([])
+
+    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        conditions.withLock { $0 += requests.compactMap(\.condition) }
+        return try await super.append(requests, to: database)
+    }
+}
+
 /// A log that finds the condition of the first append broken.
 private final class ConflictingLog: PassingOnLog, @unchecked Sendable {
     /// How many operations each append had.
@@ -316,9 +397,26 @@ private final class ConflictingLog: PassingOnLog, @unchecked Sendable {
     }
 }
 
-/// A log whose readers see nothing new while it is held.
+/// A log whose readers see nothing new while it is held, and that can give way to another one at an append.
 private final class HeldLog: PassingOnLog, @unchecked Sendable {
     let isHeld = Mutex(false)
+    let successor = Mutex<SQLiteOperationLog?>(nil)
+
+    /// Fails over, where a successor waits, and is not held any more.
+    func giveWay() {
+        let successor = successor.withLock { successor in
+            defer { successor = nil }
+            return successor
+        }
+        guard let successor else { return }
+        failOver(to: successor)
+        isHeld.withLock { $0 = false }
+    }
+
+    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+        giveWay()
+        return try await super.append(requests, to: database)
+    }
 
     override func read(
         _ database: String, after offset: UInt64, limit: ReadLimit

@@ -26,6 +26,9 @@ actor Projection {
     /// The offset of the last write of this process. No draft begins before it is folded: a stamp exceeds
     /// every earlier one of its actor.
     private var written: UInt64 = 0
+    /// Whether a write may have been stored of which nothing was heard: until it is settled whether it is
+    /// there, a stamp could be drawn twice.
+    private var isUnsure = false
 
     static func open(
         _ database: String, log: any OperationLog, in stores: ProjectionStores,
@@ -160,7 +163,17 @@ actor Projection {
                 written = max(written, try await log.head(of: database).offset)
                 try await catchUp(to: written)
             }
-            let draft = try await draft(statement, arguments, options, rights, as: lease.actor)
+            // What the log says, so a projection that was deleted or restored never repeats one. And before
+            // the fold below: a write that arrives between them has taken this one.
+            let frontier = try await log.frontier(of: [lease.actor], in: database)
+            let sequence = (frontier[lease.actor]?.sequence ?? 0) + 1
+            if isUnsure {
+                written = max(written, try await log.head(of: database).offset)
+                try await catchUp(to: written)
+                isUnsure = false
+            }
+            let draft = try await draft(
+                statement, arguments, options, rights, as: lease.actor, sequence: sequence)
             var answer = ExecuteAnswer(
                 transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
@@ -191,13 +204,11 @@ actor Projection {
         }
     }
 
-    /// The sequence is what the log says, so a projection that was deleted or restored never repeats one.
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, as actor: ActorID
+        _ rights: CompiledGrant, as actor: ActorID, sequence: UInt64
     ) async throws -> StatementDraft {
         let isWhole = rights.coversWhole(statement)
-        let sequence = (try await log.frontier(of: [actor], in: database)[actor]?.sequence ?? 0) + 1
         return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
             try statement.execute(
                 in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments,
@@ -210,9 +221,12 @@ actor Projection {
         _ operation: Operation, under lease: ActorLease, _ condition: AppendCondition
     ) async throws -> AppendOutcome {
         let request = AppendRequest(operation, under: lease, condition: condition)
+        // Only what the log has answered is known.
+        isUnsure = true
         guard let outcome = try await log.append([request], to: database).first else {
             preconditionFailure("an append of one operation has one outcome")
         }
+        isUnsure = false
         if case .appended(let offset) = outcome {
             written = offset
             // The write is durable from here on: a projection that cannot follow fails what comes next, not

@@ -64,7 +64,12 @@ enum LogSnapshots {
     static func finish(_ db: Database, _ draft: SnapshotDraft, _ database: String) throws -> LogSnapshot {
         let head = try LogReader.head(db, database: database)
         try db.execute(
-            sql: "UPDATE snapshots SET isFinished = 1 WHERE number = ? AND database = ? AND NOT isFinished",
+            sql: """
+                UPDATE snapshots SET isFinished = 1 WHERE number = ? AND database = ? AND NOT isFinished
+                AND NOT EXISTS (
+                    SELECT 1 FROM snapshots later WHERE later.database = snapshots.database
+                    AND later.isFinished AND later.offset > snapshots.offset)
+                """,
             arguments: [Int64(draft.number), head.number])
         guard db.changesCount == 1, let snapshot = try finished(db, of: head) else {
             throw OperationLogError.noSnapshot(database, draft.number)

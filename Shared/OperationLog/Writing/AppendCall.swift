@@ -47,6 +47,8 @@ package struct AppendCall: Sendable {
     package let database: String
     package let operations: [PreparedOperation]
     package let cost: AdmissionGate.Cost
+    /// The term that it depends on, the earliest of its requests'.
+    package let term: UInt64?
 
     package init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
         self.database = database
@@ -54,6 +56,7 @@ package struct AppendCall: Sendable {
         operations.reserveCapacity(requests.count)
         for request in requests { operations.append(try PreparedOperation(request, database: database)) }
         self.operations = operations
+        term = requests.lazy.compactMap(\.term).min()
         cost = AdmissionGate.Cost(
             operations: operations.count, bytes: operations.reduce(0) { $0 + $1.record.bytes.count })
     }

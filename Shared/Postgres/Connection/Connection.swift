@@ -1,5 +1,6 @@
 import CLibPQ
 import Glibc
+import OperationLog
 
 /// One connection to PostgreSQL. Blocks the calling thread; used by one thread at a time, which its owner
 /// sees to (a serial queue).
@@ -18,6 +19,8 @@ final class Connection {
     }
 
     private let handle: OpaquePointer
+    /// Says when this waits for the server.
+    private let watch: AnswerWatch.Entry
     /// The names of statements the server has prepared, by their text.
     private var prepared: [String: String] = [:]
     private var lastStatement = 0
@@ -25,8 +28,12 @@ final class Connection {
     private var underWay: [Int] = []
 
     /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Time-outs and keep-alives
-    /// that it does not name are ours.
-    init(url: String) throws(PostgresError) {
+    /// that it does not name are ours, and so are the server's: it is not to keep the locks of a client that
+    /// has vanished.
+    /// - Parameter patience: how long the server may take to answer; behind that the connection is lost.
+    init(
+        url: String, patience: Duration = PostgresLimits.answerTimeout
+    ) throws(PostgresError) {
         guard let handle = try Self.connect(url) else {
             throw PostgresError(state: nil, message: "no memory for a connection", isConnectionLost: true)
         }
@@ -36,9 +43,20 @@ final class Connection {
             throw PostgresError(state: nil, message: message, isConnectionLost: true)
         }
         self.handle = handle
+        watch = AnswerWatch.shared.watch(PQsocket(handle), patience: patience)
+        let seconds = PostgresLimits.unacknowledgedTimeout.components.seconds
+        try run(
+            """
+            SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 2;
+            SET tcp_keepalives_count = 3; SET tcp_user_timeout = '\(seconds)s';
+            SET lock_timeout = '\(LogLimits.busyTimeout.components.seconds)s'
+            """)
     }
 
-    deinit { PQfinish(handle) }
+    deinit {
+        AnswerWatch.shared.forget(watch)
+        PQfinish(handle)
+    }
 
     /// The socket, for whoever waits for notifications.
     var socket: Int32 { PQsocket(handle) }
@@ -60,7 +78,9 @@ final class Connection {
     }
 
     /// Runs statements without parameters or results.
-    func run(_ script: String) throws(PostgresError) { _ = try check(PQexec(handle, script)) }
+    func run(_ script: String) throws(PostgresError) {
+        _ = try check(watch.waiting { PQexec(handle, script) })
+    }
 
     /// Runs one statement, prepared at its first use.
     func query(_ sql: String, _ parameters: [Parameter] = []) throws(PostgresError) -> Rows {
@@ -68,7 +88,7 @@ final class Connection {
         let name = try prepare(sql, parameters)
         return try check(
             Self.withParameters(parameters) { count, _, values, lengths, formats in
-                PQexecPrepared(handle, name, count, values, lengths, formats, 1)
+                watch.waiting { PQexecPrepared(handle, name, count, values, lengths, formats, 1) }
             })
     }
 
@@ -148,13 +168,15 @@ final class Connection {
 
     private func put(_ step: Step) throws(PostgresError) {
         let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
-            PQsendQueryPrepared(handle, prepared[step.sql], count, values, lengths, formats, 1)
+            watch.waiting {
+                PQsendQueryPrepared(handle, prepared[step.sql], count, values, lengths, formats, 1)
+            }
         }
         guard isSent == 1 else { throw failure() }
     }
 
     private func sync(_ count: Int) throws(PostgresError) {
-        guard PQpipelineSync(handle) == 1 else { throw failure() }
+        guard watch.waiting({ PQpipelineSync(handle) }) == 1 else { throw failure() }
         underWay.append(count)
     }
 
@@ -171,7 +193,7 @@ final class Connection {
         }
         // The transaction ends here: what fails at its commit is said in place of the end, before it.
         while true {
-            guard let result = PQgetResult(handle) else { throw failure() }
+            guard let result = nextAnswer() else { throw failure() }
             if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
                 PQclear(result)
                 break
@@ -180,11 +202,27 @@ final class Connection {
                 guard !error.isConnectionLost else { throw error }
                 firstFailure = firstFailure ?? error
             }
-            while let rest = PQgetResult(handle) { PQclear(rest) }
+            while let rest = nextAnswer() { PQclear(rest) }
         }
         guard !underWay.isEmpty || PQexitPipelineMode(handle) == 1 else { throw failure() }
         if let firstFailure { throw firstFailure }
         return results
+    }
+
+    /// Ends connections of ours that have written and wait for their client in the midst of a transaction:
+    /// its process was stopped there, with locks that others wait for.
+    /// - Returns: whether there were any.
+    func endStalledWriters() throws(PostgresError) -> Bool {
+        let rows = try query(
+            """
+            SELECT pg_terminate_backend(a.pid, 1000) FROM pg_stat_activity a
+            WHERE a.datname = current_database() AND a.usename = current_user
+                AND a.application_name = current_setting('application_name')
+                AND a.pid <> pg_backend_pid() AND a.backend_xid IS NOT NULL AND a.wait_event = 'ClientRead'
+                AND greatest(a.state_change, a.query_start)
+                    < clock_timestamp() - interval '\(PostgresLimits.stalledWriterSeconds) seconds'
+            """)
+        return rows.count > 0
     }
 
     /// What was notified since the last call, without waiting: the payloads. Throws when the server has hung
@@ -207,7 +245,7 @@ final class Connection {
         lastStatement += 1
         let name = "s\(lastStatement)"
         let types = parameters.map { Oid($0.typeID) }
-        _ = try check(PQprepare(handle, name, sql, Int32(types.count), types))
+        _ = try check(watch.waiting { PQprepare(handle, name, sql, Int32(types.count), types) })
         prepared[sql] = name
         return name
     }
@@ -219,15 +257,18 @@ final class Connection {
         guard prepared.count + count > PostgresLimits.preparedStatements, !prepared.isEmpty,
             PQtransactionStatus(handle) != PQTRANS_INERROR
         else { return }
-        PQclear(PQexec(handle, "DEALLOCATE ALL"))
+        PQclear(watch.waiting { PQexec(handle, "DEALLOCATE ALL") })
         prepared = [:]
     }
 
+    /// What libpq has next; nil at the end of a statement's results.
+    private func nextAnswer() -> OpaquePointer? { watch.waiting { PQgetResult(handle) } }
+
     /// The next result of a pipeline, with the nil that ends it.
     private func nextResult() throws(PostgresError) -> Rows {
-        guard let result = PQgetResult(handle) else { throw failure() }
+        guard let result = nextAnswer() else { throw failure() }
         let checked = Swift.Result { () throws(PostgresError) in try check(result) }
-        while let rest = PQgetResult(handle) { PQclear(rest) }
+        while let rest = nextAnswer() { PQclear(rest) }
         return try checked.get()
     }
 

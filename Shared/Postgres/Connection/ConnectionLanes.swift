@@ -22,12 +22,17 @@ final class ConnectionLanes: Sendable {
     }
 
     private let url: String
+    private let patience: Duration
     private let lanes: [Lane]
     private let state: Mutex<State>
 
-    /// Lanes to this server. Opens nothing yet.
-    init(url: String, count: Int = PostgresLimits.readLanes) {
+    /// Lanes to this server, which may take so long to answer. Opens nothing yet.
+    init(
+        url: String, count: Int = PostgresLimits.readLanes,
+        patience: Duration = PostgresLimits.answerTimeout
+    ) {
         self.url = url
+        self.patience = patience
         lanes = (0..<count).map(Lane.init)
         state = Mutex(State(waiting: Array(repeating: 0, count: count)))
     }
@@ -45,8 +50,8 @@ final class ConnectionLanes: Sendable {
         defer { state.withLock { $0.waiting[number] -= 1 } }
         let lane = lanes[number]
         return try await withCheckedThrowingContinuation { continuation in
-            lane.queue.async { [url] in
-                continuation.resume(with: Swift.Result { try Self.attempt(lane, url, isRepeatable, body) })
+            lane.queue.async { [self] in
+                continuation.resume(with: Swift.Result { try attempt(lane, isRepeatable, body) })
             }
         }
     }
@@ -77,25 +82,31 @@ final class ConnectionLanes: Sendable {
         return try outcome.get()
     }
 
-    private static func attempt<Result>(
-        _ lane: Lane, _ url: String, _ isRepeatable: Bool, _ body: (Connection) throws -> Result
+    private func attempt<Result>(
+        _ lane: Lane, _ isRepeatable: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result {
         // A server that restarted while nothing was under way is no reason for an unknown outcome.
         if let known = lane.connection, !isRepeatable, !known.isAlive { lane.connection = nil }
         let isFresh = lane.connection == nil
+        let connection = try connection(of: lane)
         do {
-            return try body(try connection(of: lane, url))
+            return try body(connection)
         } catch let error as PostgresError where error.isConnectionLost {
             lane.connection = nil
             guard isRepeatable, !isFresh else { throw error }
-            return try body(try connection(of: lane, url))
+            return try body(try self.connection(of: lane))
         }
     }
 
-    private static func connection(of lane: Lane, _ url: String) throws(PostgresError) -> Connection {
+    /// Where nothing was sent yet, nothing can have been changed.
+    private func connection(of lane: Lane) throws(OperationLogError) -> Connection {
         if let connection = lane.connection { return connection }
-        let connection = try Connection(url: url)
-        lane.connection = connection
-        return connection
+        do throws(PostgresError) {
+            let connection = try Connection(url: url, patience: patience)
+            lane.connection = connection
+            return connection
+        } catch {
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        }
     }
 }

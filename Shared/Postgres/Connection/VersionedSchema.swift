@@ -21,7 +21,8 @@ struct VersionedSchema<Failure: Error> {
         if try storedVersion(connection) == steps.count { return }
         try connection.run("BEGIN")
         do {
-            try connection.run("SELECT pg_advisory_xact_lock(\(lock))")
+            // Who is first may have much to move.
+            try connection.run("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(\(lock))")
             let stored = try storedVersion(connection)
             guard stored <= steps.count else {
                 throw newer("the schema \(name) has format \(stored), this build knows \(steps.count)")

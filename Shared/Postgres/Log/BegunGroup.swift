@@ -14,18 +14,31 @@ struct GroupPart {
         guard let first = calls.first?.database else { return [] }
         // Most groups are of one database.
         if calls.allSatisfy({ utf8Equal($0.database, first) }) {
-            return [
-                GroupPart(
-                    database: first, numbers: Array(calls.indices), operations: calls.flatMap(\.operations))
-            ]
+            return [GroupPart(first, Array(calls.indices), calls)]
         }
         let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
         return numbers.keys.sorted(by: utf8Precedes).map { database in
             let own = numbers[database] ?? []
-            return GroupPart(
-                database: database, numbers: own, operations: own.flatMap { calls[$0].operations })
+            return GroupPart(database, own, calls)
         }
     }
+
+    private init(_ database: String, _ numbers: [Int], _ calls: [AppendCall]) {
+        (self.database, self.numbers) = (database, numbers)
+        operations = numbers.flatMap { calls[$0].operations }
+    }
+
+    /// Without the calls that depend on another term; nil when nothing is left.
+    func inTerm(_ term: UInt64, _ calls: [AppendCall]) -> GroupPart? {
+        let own = numbers.filter { calls[$0].isInTerm(term) }
+        guard own.count < numbers.count else { return self }
+        return own.isEmpty ? nil : GroupPart(database, own, calls)
+    }
+}
+
+extension AppendCall {
+    /// Whether it may be appended in this term.
+    func isInTerm(_ current: UInt64) -> Bool { term.map { $0 == current } ?? true }
 }
 
 /// What became of a group so far.
@@ -41,6 +54,15 @@ struct PartialOutcome {
     var ended: GroupOutcome {
         for case .failure(let error) in results where error.code == .newerFormat { return .poisoned(error) }
         return .committed(results)
+    }
+
+    /// Takes note of the calls that depend on another term.
+    mutating func refuse(_ calls: [AppendCall], notIn term: UInt64) {
+        for (number, call) in calls.enumerated() where !call.isInTerm(term) {
+            // What was sent in its term has its outcome.
+            guard case .success(let outcomes) = results[number], outcomes.isEmpty else { continue }
+            results[number] = .success(call.operations.map { _ in .conflict(.termOver) })
+        }
     }
 
     /// Takes note of a part that was appended behind `before`.

@@ -19,6 +19,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private let hub: ChangeHub
     private let logger: Logger
     private let pollInterval: Duration
+    private let patience: Duration
     private let queue = DispatchQueue(label: "mimeo.postgres.watch")
     private var connection: Connection?
     private var bell: (any DispatchSourceRead)?
@@ -33,9 +34,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     private static let channel = "mimeo_log"
 
-    /// Starts watching; connects in the background.
-    init(url: String, hub: ChangeHub, pollInterval: Duration, logger: Logger) {
+    /// Starts watching; connects in the background. The server may take so long to answer.
+    init(
+        url: String, hub: ChangeHub, pollInterval: Duration,
+        patience: Duration = PostgresLimits.answerTimeout, logger: Logger
+    ) {
         self.url = url
+        self.patience = patience
         self.hub = hub
         self.logger = logger
         self.pollInterval = pollInterval
@@ -73,23 +78,26 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private func connect() {
         guard !isStopped, connection == nil else { return }
         do {
-            let connection = try Connection(url: url)
+            let connection = try Connection(url: url, patience: patience)
             try connection.run("SET synchronous_commit = off; LISTEN \(Self.channel)")
             self.connection = connection
             isAway.store(false, ordering: .relaxed)
-            pause = PostgresLimits.firstReconnectPause
             listen(on: connection.socket)
             look()
             notify()
         } catch {
             isAway.store(true, ordering: .relaxed)
             logger.warning("watching the log waits for PostgreSQL: \(error)")
-            // Jittered, so that the processes of a restarted server do not all come at once.
-            let wait = pause * Double.random(in: 0.5...1)
-            pause = min(pause * 2, PostgresLimits.lastReconnectPause)
-            queue.asyncAfter(deadline: .now() + .microseconds(wait.wholeMicroseconds)) { [weak self] in
-                self?.connect()
-            }
+            connectLater()
+        }
+    }
+
+    private func connectLater() {
+        // Jittered, so that the processes of a restarted server do not all come at once.
+        let wait = pause * Double.random(in: 0.5...1)
+        pause = min(pause * 2, PostgresLimits.lastReconnectPause)
+        queue.asyncAfter(deadline: .now() + .microseconds(wait.wholeMicroseconds)) { [weak self] in
+            self?.connect()
         }
     }
 
@@ -125,6 +133,8 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             for (database, head) in try PostgresLogReader.heads(connection) {
                 hub.announce(database, head: head)
             }
+            // Not before: what the server lets in, and then refuses, is to be asked less and less often.
+            pause = PostgresLimits.firstReconnectPause
         }
         // libpq may have read notifications together with the answer; the socket does not ring for them.
         hear()
@@ -161,7 +171,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             try body(connection)
         } catch {
             logger.warning("watching the log lost PostgreSQL: \(error)")
-            disconnect { self.connect() }
+            disconnect { self.connectLater() }
         }
     }
 

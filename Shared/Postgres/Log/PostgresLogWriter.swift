@@ -1,6 +1,7 @@
 import CRDT
 import Logging
 import OperationLog
+import Synchronization
 
 /// Commits groups on a connection of its own, which it opens again when it was lost.
 ///
@@ -16,9 +17,12 @@ import OperationLog
 ///
 /// Used by one thread at a time: the committer's.
 final class PostgresLogWriter: @unchecked Sendable {
-    // Unchecked: `connection` is touched by the group committer's serial queue only.
+    // Unchecked: every `var` is touched by the group committer's serial queue only.
     private let url: String
+    private let patience: Duration
     private let logger: Logger
+    /// Counts the connections that were lost or given up.
+    private let ended = Atomic<UInt64>(0)
     private let knownActors: Int
     private var connection: Connection?
     /// What this connection's appends have shown of databases. A server that was put back has ended all
@@ -33,9 +37,16 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// The heads that were found after an answer was lost, for whoever is told of the next group.
     private var regained: [String: UInt64] = [:]
 
+    /// See `OperationLog.term`: it lasts as long as a connection.
+    var term: UInt64 { ended.load(ordering: .acquiring) }
+
     /// A writer to this server, that remembers so many actors of a database. Connects at its first group.
-    init(url: String, logger: Logger, knownActors: Int = PostgresLimits.knownActors) {
+    init(
+        url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger,
+        knownActors: Int = PostgresLimits.knownActors
+    ) {
         self.url = url
+        self.patience = patience
         self.logger = logger
         self.knownActors = knownActors
     }
@@ -48,7 +59,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         defer { underWay.append(group) }
         // Nothing overtakes a group that was not sent, or not appended.
         guard let connection, underWay.allSatisfy({ !$0.sent.isEmpty && $0.answer == nil }),
-            !underWay.isEmpty || connection.isAlive
+            !underWay.isEmpty || connection.isAlive, calls.allSatisfy({ $0.isInTerm(term) })
         else { return group }
         // Whether what was sent of a new actor counts, and under which key, is not known yet.
         let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
@@ -85,8 +96,11 @@ final class PostgresLogWriter: @unchecked Sendable {
         do throws(PostgresError) {
             isAppended = try group.answer?.get() ?? group.parts.map { _ in false }
         } catch {
-            let failure = failure(error)
-            return (failure.code == .newerFormat ? .poisoned(failure) : .refused(failure), [:])
+            guard hasEndedHolder(error) else {
+                let failure = failure(error)
+                return (failure.code == .newerFormat ? .poisoned(failure) : .refused(failure), [:])
+            }
+            isAppended = group.parts.map { _ in false }
         }
         var outcome = PartialOutcome(group.calls)
         var rest: [GroupPart] = []
@@ -127,22 +141,59 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
     }
 
-    /// Commits parts of which nothing was sent, or not appended.
+    /// Commits parts of which nothing was sent, or not appended. Where a lock was not to be had because its
+    /// holder does nothing, that one is ended, and this tried again.
     private func commit(_ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome) {
         // What failed; what was committed before stays so.
         var rest = parts
-        do {
-            rest = try commitPlain(parts, calls, &outcome)
-            guard !rest.isEmpty else { return }
-            for part in rest { known[part.database] = nil }
-            let steps = rest.map { DecidedAppend.step($0, calls) }
-            for (part, rows) in zip(rest, try open().transaction(steps)) {
-                DecidedAppend.take(rows, part, calls, &outcome)
+        var mayTryAgain = true
+        while true {
+            do {
+                return try commit(&rest, calls, &outcome)
+            } catch {
+                if mayTryAgain, hasEndedHolder(error) {
+                    mayTryAgain = false
+                    continue
+                }
+                let failure = failure(error)
+                for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
+                return
             }
-        } catch {
-            let failure = failure(error)
-            for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
         }
+    }
+
+    private func commit(
+        _ rest: inout [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
+    ) throws {
+        _ = try open()
+        let term = term
+        rest = rest.compactMap { $0.inTerm(term, calls) }
+        outcome.refuse(calls, notIn: term)
+        guard !rest.isEmpty else { return }
+        rest = try commitPlain(rest, calls, &outcome)
+        guard !rest.isEmpty else { return }
+        for part in rest { known[part.database] = nil }
+        let connection = try open()
+        guard self.term == term else {
+            // Put back under an open connection, as the first of them have shown.
+            return outcome.refuse(calls, notIn: self.term)
+        }
+        let steps = rest.map { DecidedAppend.step($0, calls) }
+        for (part, rows) in zip(rest, try connection.transaction(steps)) {
+            DecidedAppend.take(rows, part, calls, &outcome)
+        }
+    }
+
+    /// Whether an error says that somebody held a lock who does nothing, and does not hold it any more.
+    private func hasEndedHolder(_ error: any Error) -> Bool {
+        guard let error = error as? PostgresError, error.state == "55P03", let connection else {
+            return false
+        }
+        for later in underWay { read(later) }
+        known = [:]
+        guard (try? connection.endStalledWriters()) ?? false else { return false }
+        logger.warning("a connection that did nothing held the lock of the log, and was ended")
+        return true
     }
 
     /// Commits the parts that are plain.
@@ -170,7 +221,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             hasGoneBack = hasGoneBack || former.map { before < $0 } ?? false
         }
         // Put back under open connections: a new one looks what else is not as it was.
-        if hasGoneBack { (self.connection, known) = (nil, [:]) }
+        if hasGoneBack { giveUp() }
         return rest
     }
 
@@ -189,13 +240,18 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Gives up a connection that was lost, with what was sent on it; the next group opens one.
     private func lose(_ error: PostgresError) {
         guard connection != nil else { return }
-        connection = nil
-        known = [:]
+        giveUp()
         hasLostAnswer = true
         for group in underWay where !group.sent.isEmpty && group.answer == nil {
             group.answer = .failure(error)
         }
         logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
+    }
+
+    /// Ends the term: the next connection may show another history.
+    private func giveUp() {
+        (connection, known) = (nil, [:])
+        ended.add(1, ordering: .acquiringAndReleasing)
     }
 
     /// Gives the connection back.
@@ -230,9 +286,12 @@ final class PostgresLogWriter: @unchecked Sendable {
 
     private func open() throws(OperationLogError) -> Connection {
         // A server that restarted while nothing was under way is no reason for an unknown outcome.
-        if let connection, connection.isAlive { return connection }
+        if let connection {
+            if connection.isAlive { return connection }
+            giveUp()
+        }
         do throws(PostgresError) {
-            let connection = try Connection(url: url)
+            let connection = try Connection(url: url, patience: patience)
             // An acknowledged operation is on disk, whatever the server's or the role's default is; a standby
             // that was asked for stays asked for.
             try connection.run(
@@ -240,7 +299,6 @@ final class PostgresLogWriter: @unchecked Sendable {
                 SELECT set_config('synchronous_commit', 'on', false)
                 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
                 """)
-            try connection.run("SET lock_timeout = '\(LogLimits.busyTimeout.components.seconds)s'")
             let settings = try connection.query("SELECT current_setting('fsync') = 'on'")
             if !settings.bool(0, 0) {
                 logger.error("this PostgreSQL runs with fsync = off: what it acknowledges can be lost")

@@ -25,6 +25,8 @@ public final class PostgresOperationLog: OperationLog {
         public var waitingAppends = LogLimits.waitingAppends
         /// Between two looks for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
+        /// How long the server may take to answer before a connection counts as lost.
+        public var answerTimeout = PostgresLimits.answerTimeout
 
         /// The defaults.
         public init() {}
@@ -48,7 +50,8 @@ public final class PostgresOperationLog: OperationLog {
         url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         do {
-            try PostgresLogSchema.migrate(try Connection(url: url))
+            // Moving many operations to another format takes as long as it takes.
+            try PostgresLogSchema.migrate(try Connection(url: url, patience: .seconds(86_400)))
         } catch let error as PostgresError {
             guard error.isConnectionLost else {
                 throw OperationLogError(.cannotOpen, "the schema mimeo_log cannot be made: \(error)")
@@ -59,9 +62,10 @@ public final class PostgresOperationLog: OperationLog {
             }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
-        let writer = PostgresLogWriter(url: url, logger: logger)
+        let patience = options.answerTimeout
+        let writer = PostgresLogWriter(url: url, patience: patience, logger: logger)
         let watcher = PostgresChangeWatcher(
-            url: url, hub: hub, pollInterval: options.pollInterval, logger: logger)
+            url: url, hub: hub, pollInterval: options.pollInterval, patience: patience, logger: logger)
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
@@ -72,8 +76,8 @@ public final class PostgresOperationLog: OperationLog {
                 return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
             }
         }
-        lanes = ConnectionLanes(url: url)
-        upkeep = ConnectionLanes(url: url, count: 1)
+        lanes = ConnectionLanes(url: url, patience: patience)
+        upkeep = ConnectionLanes(url: url, count: 1, patience: patience)
         self.writer = writer
         self.watcher = watcher
     }
@@ -164,6 +168,9 @@ public final class PostgresOperationLog: OperationLog {
     /// `pollInterval`.
     public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
+    /// Lasts as long as the writer's connection.
+    public var term: UInt64 { writer.term }
+
     /// Two uncontended locks. While the server cannot be reached, that is why no append is taken.
     public var status: LogStatus {
         let status = committer.status
@@ -198,9 +205,8 @@ public final class PostgresOperationLog: OperationLog {
             guard !error.isConnectionLost else {
                 throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
             }
-            let isDamage = error.state?.hasPrefix("XX") ?? false
-            throw PostgresLogWriter.otherFormat(error)
-                ?? OperationLogError(isDamage ? .corrupt : .storageFailed, error.description)
+            throw error.state?.hasPrefix("XX") ?? false
+                ? OperationLogError(.corrupt, error.description) : PostgresLogWriter.translated(error)
         }
     }
 

@@ -67,6 +67,9 @@ enum PostgresSnapshots {
             WITH done AS (
                 UPDATE mimeo_log.snapshots s SET is_finished = true FROM mimeo_log.databases d
                 WHERE s.number = $1 AND d.id = $2 AND s.database = d.number AND NOT s.is_finished
+                    AND NOT EXISTS (
+                        SELECT 1 FROM mimeo_log.snapshots later WHERE later.database = d.number
+                            AND later.is_finished AND later."offset" > s."offset")
                 RETURNING s.*
             ), gone AS (
                 DELETE FROM mimeo_log.snapshots s USING done

@@ -6,15 +6,19 @@ import OperationLog
 /// The projections of one PostgreSQL server, which share its connections for reading.
 public final class PostgresProjections: Sendable {
     private let url: String
+    private let patience: Duration
     private let lanes: ConnectionLanes
     private let logger: Logger
 
     /// Projections on a server. Connects to nothing yet.
-    /// - Parameter url: what libpq takes. The role needs the right to create schemas.
-    public init(url: String, logger: Logger) {
+    /// - Parameters:
+    ///   - url: what libpq takes. The role needs the right to create schemas.
+    ///   - patience: how long the server may take to answer before a connection counts as lost.
+    public init(url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger) {
         self.url = url
+        self.patience = patience
         self.logger = logger
-        lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes)
+        lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes, patience: patience)
     }
 
     /// Opens a database's projection, making what is not there. It follows the log while `run` runs.
@@ -23,10 +27,11 @@ public final class PostgresProjections: Sendable {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
-        let (url, logger) = (url, logger)
+        let (url, patience, logger) = (url, patience, logger)
         let lane = WorkerLane {
             do {
-                return try ProjectionSession(url: url, database: database, start: start, logger: logger)
+                return try ProjectionSession(
+                    url: url, database: database, start: start, logger: logger, patience: patience)
             } catch {
                 throw ProjectionError.opening(error, url: url)
             }
@@ -86,7 +91,7 @@ public final class PostgresProjection: Sendable {
     /// lost before, so it must have no other effect than its result.
     /// - Parameter offset: what the snapshot must have at least; whoever waited for it gets it, unless the
     ///   server went back meanwhile.
-    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`; what `body` throws.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; what `body` throws.
     public func read<Result: Sendable>(
         from offset: UInt64 = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
@@ -103,8 +108,23 @@ public final class PostgresProjection: Sendable {
                     return try body(snapshot)
                 }
             }
+        } catch  where ProjectionError.isDamage(error) {
+            try? await askForRebuild()
+            throw ProjectionError(.damaged, "what cannot be read is built anew: \(error)")
         } catch {
             throw ProjectionError.translated(error)
+        }
+    }
+
+    /// Asks whoever leads to build the projection anew, unless that is under way.
+    private func askForRebuild() async throws {
+        let database = database
+        try await lanes.run { connection in
+            _ = try connection.query(
+                """
+                UPDATE mimeo_projection.databases SET rebuild = true
+                WHERE id = $1 AND building IS NULL AND NOT rebuild
+                """, [.text(database)])
         }
     }
 

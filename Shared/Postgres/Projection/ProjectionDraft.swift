@@ -87,7 +87,10 @@ public final class ProjectionDraft: DocumentWriter {
         let key = DocumentKey(collection: collection, id: id)
         let own = edited[key]
         let before = try own?.state ?? snapshot.state(of: key)
-        let document = try before.map { try Document(decoding: $0) } ?? Document()
+        let document = try ProjectionError.reading { () throws(CRDTError) in
+            guard let before else { return Document() }
+            return try Document(decoding: before)
+        }
         var editor = DocumentEditor(document: document, pending: draft[key], stamp: stamp)
         let wasLive = own?.wasLive ?? editor.exists
         try body(&editor)

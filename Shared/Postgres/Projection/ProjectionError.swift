@@ -1,3 +1,5 @@
+import CRDT
+import DQL
 import OperationLog
 
 /// Every code that a projection in PostgreSQL raises; the raw value is stable and published.
@@ -50,12 +52,32 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
     /// `PROJ-0101: message`.
     public var description: String { "\(code.rawValue): \(message)" }
 
+    /// Runs what reads a stored document; one that cannot be read is damage.
+    static func reading<Result>(_ body: () throws(CRDTError) -> Result) throws(ProjectionError) -> Result {
+        do throws(CRDTError) {
+            return try body()
+        } catch {
+            throw ProjectionError(.damaged, "a stored document cannot be read: \(error)")
+        }
+    }
+
+    /// Whether an error of a statement says that a stored document cannot be read.
+    static func isDamage(_ error: any Error) -> Bool {
+        switch error {
+        case let error as ProjectionError: error.code == .damaged
+        case let error as DQLError: error.code == .unreadableDocument
+        default: false
+        }
+    }
+
     /// Errors of the way to the server as errors of a projection; all others as they are.
     static func translated(_ error: any Error) -> any Error {
         switch error {
         case let error as PostgresError where error.isConnectionLost:
             ProjectionError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         case let error as PostgresError: ProjectionError(.storageFailed, error.description)
+        case let error as OperationLogError where error.code == .unreachable:
+            ProjectionError(.unreachable, error.message)
         case let error as OperationLogError where error.code == .overloaded:
             ProjectionError(.overloaded, "too many reads wait for PostgreSQL")
         case let error as OperationLogError where error.code == .closed:

@@ -33,8 +33,12 @@ final class ProjectionSession {
 
     /// Connects, makes the schema if need be, and the database's first, empty generation.
     /// - Parameter start: the beginning of the log.
-    init(url: String, database: String, start: LogPosition, logger: Logger) throws {
-        connection = try Connection(url: url)
+    /// - Parameter patience: how long the server may take to answer.
+    init(
+        url: String, database: String, start: LogPosition, logger: Logger,
+        patience: Duration = PostgresLimits.answerTimeout
+    ) throws {
+        connection = try Connection(url: url, patience: patience)
         self.database = database
         self.logger = logger
         try ProjectionSchema.migrate(connection)
@@ -44,8 +48,7 @@ final class ProjectionSession {
             """
             SET synchronous_commit = off; SET lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
             SET idle_in_transaction_session_timeout = '\(PostgresLimits.stallSeconds)s';
-            SET tcp_keepalives_idle = \(PostgresLimits.stallSeconds); SET tcp_keepalives_interval = 2;
-            SET tcp_keepalives_count = 3; SET client_min_messages = warning;
+            SET client_min_messages = warning;
             SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
             """)
         try enroll(start)
@@ -82,16 +85,19 @@ final class ProjectionSession {
             isRebuildWanted: rows.bool(0, 1))
     }
 
-    /// Ends the connection of a leader that does nothing although there is something to do: its process was
-    /// stopped, or its machine is gone and nobody told the server.
+    /// Ends the connection of a leader that does nothing although there is something to do, be it between two
+    /// batches or in the midst of one: its process was stopped, or its machine is gone and nobody told the
+    /// server.
     func unseatIdleLeader() throws {
         _ = try connection.query(
             """
             SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
             WHERE l.locktype = 'advisory' AND l.classid = \(ProjectionLocks.lead) AND l.objid = $1::int4::oid
-                AND l.objsubid = 2 AND l.granted AND a.datname = current_database() AND a.state = 'idle'
+                AND l.objsubid = 2 AND l.granted AND a.datname = current_database()
+                AND (a.state = 'idle' OR a.wait_event = 'ClientRead')
                 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND a.state_change < clock_timestamp() - interval '\(PostgresLimits.stallSeconds) seconds'
+                AND greatest(a.state_change, a.query_start)
+                    < clock_timestamp() - interval '\(PostgresLimits.stallSeconds) seconds'
             """, [.int8(Int64(number))])
     }
 

@@ -94,7 +94,9 @@ public final class ProjectionSnapshot: DocumentSource {
                 bytes += state.count
                 let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
                 let record = DocumentRecord(
-                    id: DocumentID(trusted: id), document: try DocumentReader(state))
+                    id: DocumentID(trusted: id),
+                    document: try ProjectionError.reading { () throws(CRDTError) in try DocumentReader(state)
+                    })
                 let goesOn = try withExtendedLifetime(rows) { try visit(record) }
                 guard goesOn else { return }
             }
@@ -114,7 +116,9 @@ public final class ProjectionSnapshot: DocumentSource {
             [.bytes(id.bytes)])
         guard rows.count == 1 else { return }
         try withExtendedLifetime(rows) {
-            try visit(DocumentRecord(id: id, document: try DocumentReader(rows.raw(0, 0))))
+            let state = rows.raw(0, 0)
+            let document = try ProjectionError.reading { () throws(CRDTError) in try DocumentReader(state) }
+            try visit(DocumentRecord(id: id, document: document))
         }
     }
 

@@ -35,6 +35,9 @@ actor ProjectionWorker {
     /// Whether the current generation's history was checked against the log since this worker leads.
     private var isChecked = false
     private var isDamaged = false
+    /// Whether a slice of the generation beside is being folded, and whether that has a damaged document.
+    private var isFoldingBeside = false
+    private var isBesideDamaged = false
     private var isClean = false
     private var stalledLooks = 0
     private var isClosed = false
@@ -119,8 +122,10 @@ actor ProjectionWorker {
             let look = try await lane.run { try $0.look() }
             // After the look: what is folded was in the log then, or the log went back.
             let head = try await log.head(of: database)
+            // A session may lead since its opening, before this worker's first look.
+            let isNew = look.isLeading && (look.isNew || !isLeading)
             isLeading = look.isLeading
-            if look.isNew { (isChecked, isClean, building) = (false, false, look.building) }
+            if isNew { (isChecked, isClean, building) = (false, false, look.building) }
             if look.isLeading { try await lead(look, head) } else { try await watch(look, head) }
             failure = nil
         } catch {
@@ -135,7 +140,10 @@ actor ProjectionWorker {
         // Whoever else can work may lead.
         await lane.drop()
         isLeading = false
-        if let error = error as? ProjectionError, error.code == .damaged { isDamaged = true }
+        if let error = error as? ProjectionError, error.code == .damaged {
+            if isFoldingBeside { isBesideDamaged = true } else { isDamaged = true }
+        }
+        isFoldingBeside = false
         let reason = "\(error)"
         if failure != reason, !isClosed {
             logger.error(
@@ -203,20 +211,27 @@ actor ProjectionWorker {
     /// Builds a slice of a generation beside the current one, if one is wanted; all of it when readers have
     /// nothing to read before it is done.
     private func build(_ look: ProjectionSession.Look, _ head: LogPosition, isUrgent: Bool) async throws {
-        if let begun = building, try await !isUsable(begun, head) { building = nil }
         let isOld = look.current.layout != Generation.currentLayout
-        let isWanted = isUrgent || look.isRebuildWanted || isOld
+        var isWanted = isUrgent || look.isRebuildWanted || isOld
+        if let begun = building {
+            let isGood = try await isUsable(begun, head)
+            // Whatever it was begun for still wants one.
+            if isBesideDamaged || !isGood { (building, isWanted) = (nil, true) }
+        }
         if look.isRebuildWanted || building == nil && isWanted {
             logger.notice(
                 "a projection is built anew", metadata: ["database": "\(database)"])
             building = try await startBuilding()
+            isBesideDamaged = false
         }
         guard var generation = building else { return }
         var reads = isUrgent ? Int.max : PostgresLimits.buildingReads
         while generation.position.offset < head.offset, reads > 0, !isClosed {
             let entries = try await log.read(database, after: generation.position.offset)
             guard !entries.isEmpty else { break }
+            isFoldingBeside = true
             generation = try await lane.run { try $0.build(entries) }
+            isFoldingBeside = false
             building = generation
             reads -= 1
         }

@@ -47,6 +47,19 @@ struct RetentionConformanceTests {
         }
     }
 
+    @Test("a draft never takes the place of a snapshot further on", arguments: LogDriver.allCases)
+    func overtaken(driver: LogDriver) async throws {
+        try await driver.withLog { log, _ in
+            _ = try await log.append(requests(1, 1...5), to: "db")
+            let newer = try await write([[1]], at: 4, log)
+            let older = try await log.beginSnapshot(of: "db", at: try #require(try await place(2, log)))
+            try await log.add([9], to: older, in: "db")
+            #expect(try await code { _ = try await log.finish(older, in: "db") } == .noSnapshot)
+            #expect(try await log.snapshot(of: "db") == newer)
+            #expect(try await read(newer, log) == [[1]])
+        }
+    }
+
     @Test("what is written can be read back before it counts", arguments: LogDriver.allCases)
     func readBack(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in

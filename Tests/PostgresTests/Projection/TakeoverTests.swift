@@ -159,6 +159,66 @@ struct ProjectionTakeoverPostgresTests {
         }
     }
 
+    @Test(
+        "a damaged document that a statement meets is said so and makes the projection build itself anew",
+        arguments: ["'\\x00'", "substr(state, 1, octet_length(state) - 1)"])
+    func damageMetByReader(damaged: String) async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 'text'})", on: projection)
+                try Connection(url: bench.url).run("UPDATE mimeo_g1.c1 SET state = \(damaged)")
+                let error = await #expect(throws: ProjectionError.self) {
+                    _ = try await bench.rows("SELECT n FROM c WHERE n = 'other'", on: projection)
+                }
+                #expect(error?.code == .damaged)
+                try await projection.advanceThroughFailures()
+                try await projection.advanceThroughFailures()
+                #expect(try await bench.rows("SELECT n FROM c", on: projection) == [#"{"n":"text"}"#])
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
+
+    @Test("a damaged document in what is being built makes that be built anew, and nothing else")
+    func damageBeside() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
+            try await bench.projecting { try await bench.settle($0) }
+            do {
+                let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
+                let session = try ProjectionSession(
+                    url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
+                #expect(try session.look().isLeading)
+                _ = try session.startBuilding(at: start)
+                _ = try session.build(try await bench.log.read(ProjectionBench.database, after: 0))
+                let table = try bench.sql(
+                    "SELECT 'mimeo_g2.c' || number FROM mimeo_projection.collections WHERE generation = 2")[0]
+                try Connection(url: bench.url).run("UPDATE \(table) SET state = '\\x00'")
+                session.resign()
+            }
+            try await bench.append(ProjectionPostgresTests.insert(into: "c", 0, actor: 8))
+            try await bench.projecting { projection in
+                // Building is begun anew, besides, as soon as the damage is met.
+                var generations: [String] = []
+                for _ in 0..<300 where generations != ["3 0"] {
+                    try? await projection.advance()
+                    generations = try bench.sql(
+                        """
+                        SELECT generation::text || ' ' || coalesce(building, 0)
+                        FROM mimeo_projection.databases
+                        """
+                    )
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+                let failure = await projection.failure
+                #expect(generations == ["3 0"], "\(failure ?? "no failure")")
+                try await bench.settle(projection)
+                #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 1)
+                #expect(try bench.stored() == (try await bench.fold()))
+            }
+        }
+    }
+
     @Test("a leader that verifies a snapshot is seen to be at work, chunk by chunk")
     func verifying() async throws {
         try await ProjectionBench.run { bench in

@@ -7,12 +7,19 @@ import Synchronization
 open class PassingOnLog: OperationLog, @unchecked Sendable {
     // Unchecked because it is open: what it has itself is guarded by this lock.
     private let place: Mutex<any OperationLog>
+    private let failovers = Mutex<UInt64>(0)
 
     /// A log in front of this one.
     public init(_ log: any OperationLog) { place = Mutex(log) }
 
     /// From now on everything goes to another log.
-    public func failOver(to other: any OperationLog) { place.withLock { $0 = other } }
+    public func failOver(to other: any OperationLog) {
+        place.withLock { $0 = other }
+        failovers.withLock { $0 += 1 }
+    }
+
+    /// Each failover ends one.
+    public var term: UInt64 { failovers.withLock(\.self) }
 
     /// Where calls go.
     public var log: any OperationLog { place.withLock { $0 } }
@@ -30,9 +37,13 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
         try await log.databaseExists(database)
     }
 
-    /// Passed on.
+    /// Passed on, as far as it is of this term.
     open func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
-        try await log.append(requests, to: database)
+        let term = term
+        guard requests.allSatisfy({ $0.term == nil || $0.term == term }) else {
+            return requests.map { _ in .conflict(.termOver) }
+        }
+        return try await log.append(requests, to: database)
     }
 
     /// Passed on.

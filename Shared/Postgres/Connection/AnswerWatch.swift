@@ -1,0 +1,93 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Hangs up on servers that do not answer. One that was stopped keeps its connections and acknowledges what
+/// it is sent, and libpq waits for it without an end.
+///
+/// A connection says when it begins to wait and when it has ended. What has waited for longer than it may is
+/// shut down at its socket, which libpq takes for a lost connection. That takes two looks, so that answers
+/// are read which came while this very process was stopped.
+///
+/// `state` guards the entries: none is shut down once it was forgotten, since its descriptor may be
+/// another's.
+final class AnswerWatch: Sendable {
+    /// One connection, as far as it is watched.
+    final class Entry: Sendable {
+        fileprivate let socket: Int32
+        fileprivate let patience: UInt64
+        /// When the wait under way began, in nanoseconds; 0 while there is none.
+        fileprivate let since = Atomic<UInt64>(0)
+        /// Of which wait a look has found that it is too long.
+        fileprivate let suspected = Atomic<UInt64>(0)
+
+        fileprivate init(_ socket: Int32, _ patience: Duration) {
+            self.socket = socket
+            self.patience = UInt64(max(0, patience.wholeMicroseconds)) * 1_000
+        }
+
+        /// Runs what may wait for the server.
+        func waiting<Result>(_ body: () -> Result) -> Result {
+            since.store(AnswerWatch.now, ordering: .relaxed)
+            defer { since.store(0, ordering: .relaxed) }
+            return body()
+        }
+    }
+
+    private struct State {
+        var entries: [ObjectIdentifier: Entry] = [:]
+        var timer: (any DispatchSourceTimer)?
+    }
+
+    /// The process's.
+    static let shared = AnswerWatch()
+
+    private let queue = DispatchQueue(label: "mimeo.postgres.answers")
+    private let state = Mutex(State())
+
+    /// Watches a socket until it is forgotten.
+    func watch(_ socket: Int32, patience: Duration) -> Entry {
+        let entry = Entry(socket, patience)
+        state.withLock { state in
+            state.entries[ObjectIdentifier(entry)] = entry
+            guard state.timer == nil else { return }
+            let timer = DispatchSource.makeTimerSource(queue: queue)
+            timer.setEventHandler { self.look() }
+            let interval = DispatchTimeInterval.microseconds(PostgresLimits.answerLooks.wholeMicroseconds)
+            timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(100))
+            timer.activate()
+            state.timer = timer
+        }
+        return entry
+    }
+
+    /// Its socket is about to be closed.
+    func forget(_ entry: Entry) {
+        state.withLock { state in
+            state.entries[ObjectIdentifier(entry)] = nil
+            guard state.entries.isEmpty else { return }
+            state.timer?.cancel()
+            state.timer = nil
+        }
+    }
+
+    private func look() {
+        let now = Self.now
+        state.withLock { state in
+            for entry in state.entries.values {
+                let since = entry.since.load(ordering: .relaxed)
+                guard since > 0, now > since, now - since > entry.patience else { continue }
+                if entry.suspected.exchange(since, ordering: .relaxed) == since {
+                    shutdown(entry.socket, Int32(SHUT_RDWR))
+                }
+            }
+        }
+    }
+
+    /// The system's coarse clock, which costs next to nothing and stands still while the machine does.
+    private static var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
