@@ -15,7 +15,7 @@ from test_disk_full import SmallDisk
 
 
 class PostgresAway(SystemTest):
-    seconds = 240
+    seconds = 300
 
     def insert(self, server, name, kib=0):
         text = random.Random(name).randbytes(kib * 512).hex()
@@ -49,6 +49,30 @@ class PostgresAway(SystemTest):
         commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'offline'})")["commitID"]
         self.assertEqual(self.ids(peer), ["first", "offline"])
         postgres.start()
+        until(lambda: self.insert(server, "last").status == 200, 60, "writes are still refused")
+        peer.wait_for_commit(commit, 60)
+        expected = ["first", "last", "offline"]
+        for side in (server, peer):
+            until(lambda: self.ids(side) == expected, 60, lambda: f"{self.ids(side)}, not {expected}")
+        for service in ("replicator", "query-service"):
+            until(lambda: self.health(server, service) == 200, 60, f"{service} is not healthy again")
+
+    def test_a_log_whose_server_hangs_is_a_503_and_comes_back_by_itself(self):
+        postgres = Postgres(self.workspace).start()
+        server = FourProcesses(self.workspace, log=postgres.url)
+        server.extra_arguments["query-service"] = ["--projection", postgres.url]
+        server.start()
+        peer = Peer(self.workspace, "a", server, ["SELECT * FROM cars"])
+        self.assertEqual(self.insert(server, "first").status, 200)
+        until(lambda: self.ids(peer) == ["first"], 60, "the peer does not follow")
+        postgres.freeze()
+        commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'offline'})")["commitID"]
+        # Nothing waits for ever, although nothing is heard of the server (thirty seconds, and connecting again).
+        self.assert_refused(server.post_statement("SELECT _id FROM cars", seconds=90), 503)
+        for service in ("replicator", "query-service"):
+            until(lambda: self.health(server, service) == 503, 90, f"{service} says it is healthy")
+        self.assertEqual(self.ids(peer), ["first", "offline"])
+        postgres.thaw()
         until(lambda: self.insert(server, "last").status == 200, 60, "writes are still refused")
         peer.wait_for_commit(commit, 60)
         expected = ["first", "last", "offline"]

@@ -1,5 +1,6 @@
 """A PostgreSQL cluster of a test's own, which may be killed."""
 
+import contextlib
 import os
 import pathlib
 import pwd
@@ -25,21 +26,25 @@ def binaries():
 class Postgres:
     """One cluster in the workspace, reachable through a socket in its folder only, syncing to disk as a real one does.
 
-    PostgreSQL refuses to run as root; it runs as `postgres` then.
+    PostgreSQL refuses to run as root; it runs as `postgres` then. A standby follows its primary without making that wait.
     """
 
-    def __init__(self, workspace, name="postgres"):
+    def __init__(self, workspace, name="postgres", standby_of=None):
         self._folder = workspace.directory / name
         self._folder.mkdir()
         self._binaries = binaries()
         self._log_path = workspace.directory / f"{name}.log"
         self._popen = None
+        self._frozen = []
         self._owner = {}
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
             os.chown(self._folder, account.pw_uid, account.pw_gid)
             self._owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         workspace.on_close(self.close)
+        if standby_of:
+            self._run("pg_basebackup", "-h", standby_of._folder, "-U", "postgres", "-D", self._data, "-R", "-c", "fast")
+            return
         self._run("initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
 
     @property
@@ -50,6 +55,14 @@ class Postgres:
     def url(self):
         """What a service takes as `--log`."""
         return f"postgresql://postgres@/postgres?host={self._folder}"
+
+    def url_with(self, standby):
+        """The same, of whichever of the two takes writes."""
+        return f"{self.url},{standby._folder}&target_session_attrs=read-write"
+
+    def promote(self):
+        """Makes a standby take writes."""
+        self._run("pg_ctl", "promote", "-w", "-D", self._data)
 
     def start(self):
         """Starts the postmaster and waits until it answers; also after a kill, whose recovery it does then."""
@@ -85,6 +98,25 @@ class Postgres:
         self._popen.kill()
         self._popen.wait()
 
+    def freeze(self):
+        """Stops all processes of the server, which keep their connections and their locks."""
+        # The first one first, so that no further ones come.
+        self._popen.send_signal(signal.SIGSTOP)
+        self._frozen = [self._popen.pid, *self._children()]
+        for process in self._frozen[1:]:
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self):
+        """Lets them go on."""
+        for process in self._frozen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+        self._frozen = []
+
+    def _children(self):
+        listed = pathlib.Path(f"/proc/{self._popen.pid}/task/{self._popen.pid}/children").read_text()
+        return [int(process) for process in listed.split()]
+
     def query(self, statement):
         """The rows of a statement, as lists of texts; without a driver, through psql."""
         arguments = ["-X", "-q", "-A", "-t", "-F", "\x1f", "-h", self._folder, "-U", "postgres", "-c", statement]
@@ -104,6 +136,7 @@ class Postgres:
 
     def close(self):
         """Ends the cluster at once; its folder goes with the workspace's."""
+        self.thaw()
         if self._popen is not None and self._popen.poll() is None:
             self._popen.send_signal(signal.SIGQUIT)
             try:
