@@ -81,7 +81,7 @@ def main():
     printed = compose.run("logs", "--no-color", "auth-gateway")
     (database,) = re.findall(r"database: (\S+)", printed)[-1:]
     origin = "http://" + os.environ.get("MIMEO_LISTEN", "127.0.0.1:4000")
-    credential = compose.run("exec", "-T", "auth-gateway", "cat", "/data/auth/admin.token").strip()
+    credential = compose.run("exec", "-T", "auth-gateway", "cat", "/run/secrets/admin-token").strip()
     found = until(lambda: development(Client(origin), database, credential), 30, "the front does not answer")
     server = Client(origin, database, found["developmentToken"])
     until(lambda: is_up(server), 30, "the front does not answer")

@@ -49,6 +49,9 @@ public enum DQLLimits {
     static let stepsBetweenChecks = 256
     /// After how many steps a match of LIKE asks whether it is still wanted: a fraction of a millisecond.
     static let patternStepsBetweenChecks = 65_536
+    /// How often a LIKE may look at a byte of text and still count as a walk through it: what is between two
+    /// `%` and has a `_` in it is mostly shorter.
+    static let uncountedPatternWork = 16
     /// How many bytes of a value that is read or made count as one step: about as long as a row takes.
     static let stepBytes = 256
     /// How many bytes one element or field of a value counts as, whatever is in it.

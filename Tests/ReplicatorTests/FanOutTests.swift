@@ -108,6 +108,32 @@ struct FanOutTests {
         #expect(whole.numbers.count >= kept.count)
     }
 
+    @Test("a pattern that goes back in its text, or looks at each character often, is counted and left too")
+    func patterns() throws {
+        let index = QueryIndex()
+        index.enter(1)
+        let part = String(repeating: "a", count: 10_000)
+        let (costly, similar, cheap) = (
+            try Self.query("SELECT * FROM c WHERE t LIKE '%_\(part)'"),
+            try Self.query("SELECT * FROM c WHERE t SIMILAR TO '(a|b)*'"),
+            try Self.query("SELECT * FROM c WHERE t LIKE '%a_c%'")
+        )
+        let handles = [costly, similar, cheap].map { index.follow($0, by: 1) }
+        func found(_ bytes: Int) throws -> (QueryMatches, matching: [Bool]) {
+            let state = try Self.state([("t", .string(String(repeating: "a", count: bytes)))])
+            let matching = try state.withUnsafeBytes { raw in
+                let record = DocumentRecord(id: try Self.key(1).id, document: try DocumentReader(raw))
+                return try [costly, similar, cheap].map { try $0.matches(record) }
+            }
+            return (index.find([(try Self.key(1), nil, state, false)]).matches[0], matching)
+        }
+        let (short, long) = (try found(10_001), try found(200_000))
+        #expect(short.0.undecided == handles[0...1].map(\.number).sorted())
+        #expect(short.matching == [true, true, false])
+        // As many steps as no subscription may take.
+        #expect(long.matching == [false, true, false])
+    }
+
     @Test("equal queries are one, whoever asks; the last one to let go takes it away")
     func oneForEqualQueries() throws {
         let index = QueryIndex()

@@ -121,6 +121,27 @@ struct WebSocketFrameTests {
         #expect(outcome.value == .connectionLost)
     }
 
+    @Test("a peer whose frame takes longer than anybody may be silent is not silent")
+    func slow() async throws {
+        let arrived = Box<[UInt8]?>(nil)
+        try await serving { mount in
+            mount.webSocket("/echo", authorize: { _ in }) { channel, _, _ in
+                var configuration = WebSocketConfiguration()
+                configuration.keepAliveInterval = .milliseconds(100)
+                try? await WebSocketConnection.run(over: channel, role: .server, configuration: configuration)
+                {
+                    let message = try await $0.receive()
+                    arrived.change { $0 = message }
+                }
+            }
+        } _: { address async throws in
+            // A byte each 50 ms, and no answer to any ping.
+            let payload = [UInt8](0..<30)
+            _ = try await Self.exchange(address, Self.frame(0x82, payload).map { [$0] })
+            #expect(arrived.value == payload)
+        }
+    }
+
     @Test("a peer that answers pings is kept")
     func alive() async throws {
         try await serving(Self.echo) { address async throws in

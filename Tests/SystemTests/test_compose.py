@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from mimeo_harness import ROOT
+from mimeo_harness import ROOT, FourProcesses
 from system_test import SystemTest
 
 COMPOSE = ROOT / "compose"
@@ -59,6 +59,27 @@ class Compose(SystemTest):
         self.assertEqual(self.secrets.stat().st_mode & 0o777, 0o700)
         self.run_command(COMPOSE / "secrets", self.secrets)
         self.assertEqual((self.secrets / "services.json").read_text(), first)
+
+    def test_every_service_is_opened_by_the_same_credential(self):
+        config = json.loads((self.secrets / "services.json").read_text())
+        self.assertEqual(config["adminToken"], "/run/secrets/admin-token")
+        credential = (self.secrets / "admin-token").read_text()
+        self.assertGreaterEqual(len(credential), 43)
+        services = self.compose("config").split("\nservices:\n")[1]
+        blocks = re.split(r"^  (?=[a-z-]+:$)", services, flags=re.M)
+        with_admin = [block for block in blocks if "/run/secrets/services.json" in block]
+        self.assertEqual(len(with_admin), 4)
+        for block in with_admin:
+            self.assertIn("admin-token", block)
+        file = self.workspace.directory / "services.json"
+        file.write_text(json.dumps({"adminToken": str(self.secrets / "admin-token")}))
+        server = FourProcesses(self.workspace)
+        for name in ("auth-gateway", "replicator", "query-service"):
+            server.extra_arguments[name] = ["--config", file]
+        server.start()
+        for path in ("/admin/replicator/databases", "/admin/auth/databases"):
+            asked = server.request("GET", path, headers={"Authorization": f"Bearer {credential}"}, seconds=60)
+            self.assertEqual(asked.status, 200, path)
 
     def test_the_images_run_as_nobody_in_particular(self):
         text = (COMPOSE / "Dockerfile").read_text()

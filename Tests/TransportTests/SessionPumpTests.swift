@@ -292,6 +292,9 @@ struct SessionPumpTests {
             var turns: [@Sendable () -> Void] = []
             var near = 0
             var loop: pthread_t?
+            /// Who tells it something at the moment, and how often that one had to write.
+            var teller: pthread_t?
+            var writtenByTeller = 0
             var written: [[UInt8]] = []
             var arrived: (@Sendable (SessionArrival) -> Void)?
         }
@@ -302,6 +305,16 @@ struct SessionPumpTests {
         /// How often something was to be done near it.
         var near: Int { state.withLock { $0.near } }
         var written: [[UInt8]] { state.withLock { $0.written } }
+
+        /// How many frames this made of it whoever told it something.
+        func writtenByTeller(_ tell: () -> Void) -> Int {
+            state.withLock { ($0.teller, $0.writtenByTeller) = (pthread_self(), 0) }
+            tell()
+            return state.withLock { state in
+                state.teller = nil
+                return state.writtenByTeller
+            }
+        }
 
         func arrive(_ arrival: SessionArrival) { state.withLock { $0.arrived }?(arrival) }
 
@@ -326,6 +339,7 @@ struct SessionPumpTests {
                 whenSent(true)
             }
             let isHere = state.withLock { state in
+                if state.teller == pthread_self() { state.writtenByTeller += 1 }
                 if state.loop != pthread_self() { state.turns.append(write) }
                 return state.loop == pthread_self()
             }
@@ -340,6 +354,44 @@ struct SessionPumpTests {
         }
 
         func end(code: UInt16, reason: String) async {}
+    }
+
+    @Test("what a session has to find out for itself does not hold up whoever tells it")
+    func costly() async throws {
+        let line = LoopLine()
+        let store = FollowedStore()
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let pump = SessionPump(store: store, logger: logger)
+        pump.begin(LiveSession(server()), over: line) { _ in end.finish() }
+        line.arrive(.frame(hello, taken: {}))
+        try await until({ !line.written.isEmpty }, line.turn)
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM c WHERE ANY x IN s SATISFIES x = 1 END",
+            arguments: .object(ObjectValue()))
+        line.arrive(.frame(Frame.subscribe(subscribe).encoded(), taken: {}))
+        try await until({ line.written.count > 1 }, line.turn)
+        var asked = store.asked.makeAsyncIterator()
+        var editor = DocumentEditor(document: Document(), stamp: Stamp(time: 5, actor: ActorID(9)))
+        editor.create()
+        try editor.set(["s"], .array([.int(1)]))
+        let change = LiveOperation.Change(
+            key: DocumentKey(collection: "c", id: try DocumentID(.int(1))), delta: nil, before: nil,
+            after: editor.document.encoded(), matches: nil)
+        for round in 1...20 as ClosedRange<UInt64> {
+            let tell = try #require(await asked.next())
+            try await until({ pump.unsentBytes == 0 }, line.turn)
+            let before = line.written.count
+            let operation = LiveOperation(
+                position: try position(round), stamp: Stamp(time: round + 5, actor: ActorID(9)), origin: nil,
+                changes: [change])
+            let byTeller = line.writtenByTeller {
+                tell(.operations([operation], through: operation.position))
+            }
+            #expect(byTeller == 0)
+            try await until({ line.written.count > before }, line.turn)
+        }
+        line.arrive(.ended)
+        for await _ in ended {}
     }
 
     @Test("what is told near the line does not overtake what was to leave before")

@@ -248,7 +248,10 @@ struct Evaluator: Sendable {
             pattern = computed
         }
         switch value {
-        case .string(let text)?: return .bool(pattern.matches(text))
+        case .string(let text)?:
+            // Counted before it begins, at the most that it can take.
+            try row.meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
+            return .bool(pattern.matches(text))
         case .null?: return .null
         default: return nil
         }

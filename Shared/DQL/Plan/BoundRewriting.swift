@@ -79,10 +79,15 @@ extension BoundExpression {
     }
 
     /// Whether evaluating it can take much longer than to walk through it: it goes through the elements of a
-    /// collection, or makes texts as long as somebody likes.
+    /// collection, makes texts as long as somebody likes, or matches a pattern that goes back in its text or
+    /// looks at each character many times.
     var needsMeter: Bool {
         switch self {
         case .quantified, .comprehension, .call, .arithmetic(.concat, _, _): return true
+        case .like(_, .computed), .similar: return true
+        case .like(_, .prepared(let pattern))
+        where pattern.work(textBytes: 1) > DQLLimits.uncountedPatternWork:
+            return true
         default:
             var found = false
             _ = mapChildren { child in

@@ -143,9 +143,11 @@ public final class SessionPump: Sendable {
         if let course { Task { await work(course) } }
     }
 
-    /// Hands the session an event of the live stream: near the line, if it is soon handled.
+    /// Hands the session an event of the live stream: near the line, if it is soon handled. Else a task of
+    /// the session's own does it: whoever tells has others to tell, and what this session asks for is its own
+    /// matter.
     private func tell(_ event: Event, _ line: any SessionLine) {
-        guard event.isShort else { return deliverNow(event) }
+        guard event.isShort else { return deliver(event) }
         let isIdle = state.withLock { !$0.isOver && !$0.isRunning && $0.inbox.isEmpty }
         guard isIdle else { return deliver(event) }
         line.nearby { self.deliverNow(event) }

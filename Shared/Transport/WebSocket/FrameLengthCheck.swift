@@ -1,7 +1,8 @@
 import NIOCore
 
 /// Stands before the frame decoder, which takes lengths that are written longer than need be: RFC 6455
-/// section 5.2 demands the shortest form. Looks at nothing but where frames begin.
+/// section 5.2 demands the shortest form. Looks at nothing but where frames begin, and remembers that
+/// something came: on a slow link a frame takes longer than any peer may be silent.
 final class FrameLengthCheck: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -11,8 +12,17 @@ final class FrameLengthCheck: ChannelInboundHandler {
     /// How many bytes of the frame are still to come.
     private var rest = 0
     private var isBroken = false
+    /// Whether anything has come since that was asked last.
+    private var hasHeard = false
+
+    /// Whether anything has come since the last call.
+    func takeHeard() -> Bool {
+        defer { hasHeard = false }
+        return hasHeard
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        hasHeard = true
         guard !isBroken else { return }
         var buffer = unwrapInboundIn(data)
         guard let sound = soundBytes(of: buffer.readableBytesView) else {

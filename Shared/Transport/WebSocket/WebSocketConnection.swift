@@ -59,8 +59,9 @@ public final class WebSocketConnection: Sendable {
         let connection = WebSocketConnection(channel, role, configuration)
         let pipeline = channel.pipeline.syncOperations
         let decoder = try pipeline.handler(type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
-        try pipeline.addHandler(FrameLengthCheck(), position: .before(decoder))
-        try pipeline.addHandler(WebSocketHandler(connection, configuration))
+        let bytes = FrameLengthCheck()
+        try pipeline.addHandler(bytes, position: .before(decoder))
+        try pipeline.addHandler(WebSocketHandler(connection, configuration, behind: bytes))
         if let holder = try? pipeline.context(name: holderName) {
             pipeline.removeHandler(context: holder, promise: nil)
         }

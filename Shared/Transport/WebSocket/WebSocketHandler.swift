@@ -59,6 +59,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private let masks: Bool
     private let interval: TimeAmount
     private let missedBeforeDead: Int
+    /// Sees the bytes before they are frames.
+    private let bytes: FrameLengthCheck
     private var assembler: MessageAssembler
     private var missed = 0
     /// Whether frames mean nothing any more: the peer has closed, or broken the rules.
@@ -68,8 +70,12 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var unanswered: ByteBuffer?
     private var timer: RepeatedTask?
 
-    init(_ connection: WebSocketConnection, _ configuration: WebSocketConfiguration) {
+    init(
+        _ connection: WebSocketConnection, _ configuration: WebSocketConfiguration,
+        behind bytes: FrameLengthCheck
+    ) {
         self.connection = connection
+        self.bytes = bytes
         masks = connection.role == .client
         interval = TimeAmount(configuration.keepAliveInterval)
         missedBeforeDead = configuration.missedBeforeDead
@@ -122,7 +128,6 @@ final class WebSocketHandler: ChannelDuplexHandler {
     func read(context: ChannelHandlerContext) { if !connection.holdsBack() { context.read() } }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        missed = 0
         let frame = unwrapInboundIn(data)
         guard !isOver else {
             if frame.opcode == .connectionClose { connection.answered() }
@@ -185,7 +190,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     private func tick(_ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
-        if connection.isUnread { missed = 0 } else { missed += 1 }
+        if bytes.takeHeard() || connection.isUnread { missed = 0 } else { missed += 1 }
         if missed > missedBeforeDead {
             connection.unanswered()
         } else if context.channel.isWritable {

@@ -50,6 +50,13 @@ struct SimilarPattern: Equatable, Sendable {
     /// Whether the whole text matches.
     func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
 
+    /// How many bytes of text a match may look at, for a text of so many: at each of them it may be at every
+    /// instruction of the pattern.
+    func work(textBytes: Int) -> Int {
+        let (work, isTooMuch) = textBytes.multipliedReportingOverflow(by: matcher.program.instructions.count)
+        return isTooMuch ? .max : work
+    }
+
     static func == (left: SimilarPattern, right: SimilarPattern) -> Bool {
         left.escape == right.escape && left.pattern.utf8.elementsEqual(right.pattern.utf8)
     }
