@@ -100,6 +100,11 @@ public enum Limits {
     public static let housekeepingInterval = Duration.seconds(60)
     /// The least time that a lease for it lasts: many times what one step takes on a busy machine.
     static let shortestHousekeepingLease = Duration.seconds(10)
+    /// How long a peer may take to greet, in seconds: a slow link's first frame comes sooner.
+    public static let greetingSeconds: Int64 = 30
+    /// How long a peer waits for a database that is being opened, in seconds: another instance may have it
+    /// open, and folding a whole log takes minutes.
+    public static let openingSeconds: Int64 = 20
     /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
     /// that signed its token.
     public static let rightsLook: Duration = .seconds(30)

@@ -262,6 +262,11 @@ public final class ReplicatorPart: ServicePart {
         configuration.keepAliveInterval = sessions.keepAlive
         let connection = try await WebSocketConnection.open(
             over: channel, role: .server, configuration: configuration)
+        // A database that is being folded goes on being opened; who waits for it may have another instance.
+        let opening = expiries.note(Authenticator.systemSeconds() + sessions.openingSeconds) { _ in
+            connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
+        }
+        defer { expiries.forget(opening) }
         do {
             let hub = try await self.hub(of: guest.identity.databaseID)
             guard let number = await hub.enter() else {
@@ -304,12 +309,16 @@ public final class ReplicatorPart: ServicePart {
         _ logger: Logger
     ) async {
         let identity = guest.identity
-        let expiry = SessionExpiry(expiries)
+        let (expiry, greeting) = (SessionExpiry(expiries), SessionExpiry(expiries))
         let rights = SessionRights(identity)
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
-            verify: { [self] token in try await verified(token, identity.databaseID) })
+            verify: { [self] token in try await verified(token, identity.databaseID) },
+            greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
+        greeting.begin(Authenticator.systemSeconds() + sessions.greetingSeconds) { _ in
+            pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
+        }
         expiry.begin(identity.expiresAtSeconds) { pump.deliver(.finish($0)) }
         rights.follow { identity, access in
             expiry.set(identity.expiresAtSeconds)
@@ -328,6 +337,7 @@ public final class ReplicatorPart: ServicePart {
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
         pump.begin(live(guest, hub, number, kept), over: connection) { [self] reason in
             expiry.cancel()
+            greeting.cancel()
             rights.unfollow()
             logger.debug("a session ended", metadata: ["reason": "\(reason)"])
             Task { await ended(number, at: hub) }

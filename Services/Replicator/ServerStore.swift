@@ -16,14 +16,18 @@ package struct ServerStore: SessionStore {
     let rights: SessionRights
     /// The identity of a token, nil while tokens cannot be checked; throws for one that is not valid.
     private let verify: @Sendable (String) async throws -> Identity?
+    /// Hears that the peer has greeted.
+    private let greeted: @Sendable () -> Void
 
     var identity: Identity { rights.identity }
 
     /// The store of one session, whose number `DatabaseHub.enter` gave.
     package init(
         hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, rights: SessionRights,
-        verify: @escaping @Sendable (String) async throws -> Identity?
+        verify: @escaping @Sendable (String) async throws -> Identity?,
+        greeted: @escaping @Sendable () -> Void = {}
     ) {
+        self.greeted = greeted
         self.hub = hub
         self.log = log
         self.database = database
@@ -47,6 +51,7 @@ package struct ServerStore: SessionStore {
         case .awaitOperations(let offset):
             return Self.event(await hub.operations(after: offset, for: session))
         case .readFrontier(let hello):
+            greeted()
             try await hub.verifyHistory()
             let registered = try await log.frontier(of: hello.actors.map(\.actor), in: database)
             // Of an actor that belongs to another key nothing is told.

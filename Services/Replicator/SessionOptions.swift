@@ -4,6 +4,11 @@ import ArgumentParser
 public struct SessionOptions: Sendable {
     /// A ping after so long; a peer that says nothing for three times as long is gone.
     public var keepAlive = Limits.keepAlive
+    /// How long a peer may take to greet, in whole seconds: until then it holds a session that is nobody's.
+    public var greetingSeconds = Limits.greetingSeconds
+    /// How long a peer waits for a database that is being opened before it is sent elsewhere, in whole
+    /// seconds.
+    public var openingSeconds = Limits.openingSeconds
 
     /// The defaults.
     public init() {}

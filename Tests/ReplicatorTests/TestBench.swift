@@ -40,6 +40,7 @@ struct TestBench {
     /// The same over a log that may be another one than `log` behind its back.
     static func serve(
         _ folder: URL, over served: any OperationLog, _ log: SQLiteOperationLog,
+        sessions: SessionOptions = SessionOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let key = try DatabaseSigningKey(databaseID: database, number: 1)
@@ -47,7 +48,7 @@ struct TestBench {
         source.insert(key.publicKey)
         let part = ReplicatorPart(
             log: served, authenticator: Authenticator(source: source),
-            folder: folder.appendingPathComponent("replicator").path, logger: quiet)
+            folder: folder.appendingPathComponent("replicator").path, sessions: sessions, logger: quiet)
         try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }
