@@ -16,9 +16,12 @@ public enum Limits {
     public static let progressOperations: UInt64 = 4_096
     /// How long it is not told at most: what it has to read again when its connection breaks stays short.
     public static let progressInterval = Duration.seconds(5)
-    /// Databases that are opened at the start because they were folded here before, the latest first: an
-    /// open one has some connections to its file. The others are opened when their first peer comes.
-    static let foldedAtStart = 64
+    /// Databases that are open without a session: opened at the start because they were folded here before,
+    /// the latest first, or left by their peers. An open one has some connections to its file. The others
+    /// are opened when their first peer comes.
+    public static let idleDatabases = 64
+    /// How long a database stays open behind its last session in any case: peers reconnect.
+    public static let idlePatience = Duration.seconds(600)
     /// Folds that wait to be published, each of some megabytes at most; then folding waits.
     static let unpublishedFolds = 4
     /// Sessions that one task tells of an operation, one after the other: some hundred microseconds' worth

@@ -9,7 +9,7 @@ import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
 ///
-/// Databases are opened when their first peer comes. Sessions keep nothing here that matters: a peer goes
+/// Databases are opened when their first peer comes, and closed some time after their last. Sessions keep nothing here that matters: a peer goes
 /// on at any other instance with its cursor.
 public final class ReplicatorPart: ServicePart {
     /// `replicator`.
@@ -72,7 +72,9 @@ public final class ReplicatorPart: ServicePart {
                         return
                     }
                     await hub.close()
-                })
+                },
+                open: { [hubs] in hubs.all },
+                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience))
             try await jobs.run()
         }
         mount.background("databases of before") { [self] in await foldKnown() }
@@ -126,7 +128,7 @@ public final class ReplicatorPart: ServicePart {
     private func foldKnown() async {
         do {
             let known = FoldedBefore.databases(in: folder, of: try await log.databases())
-            for database in known.prefix(Limits.foldedAtStart) where !Task.isCancelled {
+            for database in known.prefix(sessions.idleDatabases) where !Task.isCancelled {
                 // What cannot be opened is in the log; its first peer tries again.
                 _ = try? await hubs(database)
             }

@@ -10,6 +10,11 @@ public struct SessionOptions: Sendable {
     /// seconds.
     public var openingSeconds = Limits.openingSeconds
 
+    /// How many databases are open without a session.
+    public var idleDatabases = Limits.idleDatabases
+    /// How long one stays open behind its last session in any case.
+    public var idlePatience = Limits.idlePatience
+
     /// The defaults.
     public init() {}
 }

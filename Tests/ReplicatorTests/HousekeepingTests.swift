@@ -279,7 +279,8 @@ struct HousekeepingTests {
                 close: { hub in
                     await hub.close()
                     counts.withLock { $0.closed += 1 }
-                })
+                },
+                open: { [] }, idle: IdleDatabases(kept: 0, patience: .zero))
             // Two processes, which both find the database closed.
             let running = (Task { try await jobs.run() }, Task { try await jobs.run() })
             #expect(try await eventually { counts.withLock { $0.closed } == 1 })

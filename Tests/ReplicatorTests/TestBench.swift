@@ -41,6 +41,7 @@ struct TestBench {
     static func serve(
         _ folder: URL, over served: any OperationLog, _ log: SQLiteOperationLog,
         sessions: SessionOptions = SessionOptions(),
+        housekeeping: HousekeepingOptions = HousekeepingOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let key = try DatabaseSigningKey(databaseID: database, number: 1)
@@ -48,7 +49,8 @@ struct TestBench {
         source.insert(key.publicKey)
         let part = ReplicatorPart(
             log: served, authenticator: Authenticator(source: source),
-            folder: folder.appendingPathComponent("replicator").path, sessions: sessions, logger: quiet)
+            folder: folder.appendingPathComponent("replicator").path, housekeeping: housekeeping,
+            sessions: sessions, logger: quiet)
         try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }

@@ -1,5 +1,8 @@
 """The life of `mimeo serve`: what it prints, how it ends, what it costs at rest."""
 
+import contextlib
+import pathlib
+import resource
 import shutil
 import signal
 import struct
@@ -13,6 +16,17 @@ from system_test import SystemTest, report
 IDLE_SECONDS = 10
 IDLE_RATIO_BOUND = 0.05
 """Ten times the goal of 0.5 % of a core: other work on the machine must not fail this; the figure is reported."""
+
+
+@contextlib.contextmanager
+def few_files(count):
+    """Processes that are started meanwhile may open so many files, unless they ask for more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, before[1]))
+    try:
+        yield before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 class Lifetime(SystemTest):
@@ -35,6 +49,18 @@ class Lifetime(SystemTest):
             with self.subTest(sent):
                 server = OneProcess(self.workspace, sent.name.lower()).start()
                 self.assertEqual(server.stop(sent), 0, server.process.log_tail())
+
+    def test_it_may_open_as_many_files_as_the_system_lets_it(self):
+        """A session is a file, and shells begin with 1,024."""
+        with few_files(512) as most:
+            for server in (OneProcess(self.workspace), FourProcesses(self.workspace)):
+                server.start()
+                for name in server.own_origins():
+                    limits = pathlib.Path(f"/proc/{server.processes[name].pid}/limits").read_text(encoding="ascii")
+                    line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+                    with self.subTest(name):
+                        self.assertEqual(line.split()[3:5], [str(most)] * 2, name)
+                server.stop()
 
     def test_a_port_in_use_is_a_clear_error(self):
         server = OneProcess(self.workspace).start()

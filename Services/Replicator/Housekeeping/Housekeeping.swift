@@ -5,7 +5,8 @@ import ServiceKit
 
 /// The replicator's housekeeping of all databases, for as long as it runs.
 ///
-/// A database that is not open is opened for it, and closed again: when its log has grown enough for a
+/// A database that is not open is opened for it, and closed again (so is, in between, what nobody syncs any
+/// more, see `IdleDatabases`): when its log has grown enough for a
 /// snapshot, and once per `reapingInterval` for its tombstones, so that also one that only query-service
 /// writes stays bounded. A lease that is held for the interval says to all processes, and after a restart,
 /// that the search was done. Of databases that are open every process searches for itself, the first time
@@ -16,18 +17,24 @@ struct Housekeeping {
     let logger: Logger
     let isOpen: @Sendable (String) -> Bool
     let hub: @Sendable (String) async throws -> DatabaseHub
-    /// Closes a hub that was opened for this, unless somebody uses it by now.
+    /// Closes a hub that was opened for this, or that nobody syncs any more, unless somebody uses it by now.
     let close: @Sendable (DatabaseHub) async -> Void
+    /// What is open now.
+    let open: @Sendable () -> [DatabaseHub]
+    /// Which of that is closed.
+    let idle: IdleDatabases
 
     private static let purpose = "reaping"
 
     func run() async throws {
         let clock = ContinuousClock()
+        var idle = idle
         var nextSearch: [String: ContinuousClock.Instant] = [:]
         while !Task.isCancelled {
             // Jittered, so that several replicators do not all look at the same moment.
             try? await Task.sleep(for: options.interval * Double.random(in: 0.5...1))
             if Task.isCancelled { return }
+            await closeIdle(&idle)
             do {
                 for database in try await log.databases() where !Task.isCancelled {
                     let isLate = nextSearch[database].map { clock.now >= $0 } ?? true
@@ -40,6 +47,20 @@ struct Housekeeping {
             } catch {
                 logger.warning("the housekeeping waits for the log: \(error)")
             }
+        }
+    }
+
+    /// Here, between two turns: so none is closed while the housekeeper works with it.
+    private func closeIdle(_ idle: inout IdleDatabases) async {
+        var (sessions, hubs) = ([String: Int](), [String: DatabaseHub]())
+        for hub in open() {
+            sessions[hub.database] = await hub.sessions
+            hubs[hub.database] = hub
+        }
+        for database in idle.due(sessions, at: .now) {
+            guard let hub = hubs[database] else { continue }
+            logger.debug("nobody syncs a database: closed", metadata: ["database": "\(database)"])
+            await close(hub)
         }
     }
 
