@@ -40,8 +40,9 @@ extension World {
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
-            // Sync's README: what a restored log lost and its holder may not give back stays with it where no
-            // subscription of its asks for it.
+            // Sync's README: what a restored log lost and its holder might not give back stays with it where no
+            // subscription of its asked for it before it might again: then it is not told as gone.
+            if mayStay(key, peer) { continue }
             if peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
             let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
@@ -54,6 +55,11 @@ extension World {
         for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
             try check(held.query, states, peer)
         }
+    }
+
+    /// Whether a peer might not give a document back when the log was restored, and may by now.
+    private func mayStay(_ key: DocumentKey, _ peer: Peer) -> Bool {
+        peer.rights.mayWrite && peer.ungiven.contains(key)
     }
 
     private func isAsked(_ key: DocumentKey, _ state: [UInt8], _ peer: Peer) throws -> Bool {
@@ -69,7 +75,9 @@ extension World {
                 throw Violation("peer \(peer.number) lacks \(key.words) of \(query.statement.text)")
             }
             // Where a tombstone was reaped, vectors may tell more or less than the content.
-            let isEqual = try held == state || reference.everReaped.contains(key) && sameValue(held, state)
+            let isEqual =
+                try held == state || reference.everReaped.contains(key) && sameValue(held, state)
+                || mayStay(key, peer)
             guard isEqual else {
                 throw Violation(
                     "peer \(peer.number) holds another \(key.words): \(try Document(decoding: held)) "
