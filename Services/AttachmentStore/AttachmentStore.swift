@@ -98,7 +98,8 @@ public final class AttachmentStore: ServicePart {
         let database = identity.databaseID
         var opened = try await references(database)
         if await opened.hasLostHistory {
-            if references.remove(database, if: { $0 === opened }) { await opened.close() }
+            let lost = opened
+            await references.close(database, if: { $0 === lost }) { await $0.close() }
             opened = try await references(database)
         }
         return try await opened.allows(id, by: identity.rights.read)

@@ -135,11 +135,12 @@ public final class QueryServicePart: ServicePart {
 
     /// Closes a projection whose log does not have its history any more; the next statement opens another.
     private func retire(_ projection: Projection) async {
-        guard projections.remove(projection.database, if: { $0 === projection }) else { return }
-        logger.warning(
-            "the log does not have what is folded, or what comes next: the documents are built anew",
-            metadata: ["database": "\(projection.database)"])
-        await projection.close()
+        await projections.close(projection.database, if: { $0 === projection }) { [logger] projection in
+            logger.warning(
+                "the log does not have what is folded, or what comes next: the documents are built anew",
+                metadata: ["database": "\(projection.database)"])
+            await projection.close()
+        }
     }
 
     private func projection(of database: String) async throws -> Projection {

@@ -29,7 +29,7 @@ public final class ReplicatorPart: ServicePart {
     /// Tells this instance from others behind one address.
     let instance = String(UInt64.random(in: .min ... .max), radix: 36)
     private let rightsLook: Duration
-    private let expiries = ExpiryWatch(clock: .system)
+    private let deadlines = DeadlineWatch(clock: .system)
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
@@ -68,10 +68,8 @@ public final class ReplicatorPart: ServicePart {
                 isOpen: { [hubs] database in hubs.all.contains { $0.database == database } },
                 hub: { [hubs] database in try await hubs(database) },
                 close: { [hubs] hub in
-                    guard await hub.retireIfIdle(), hubs.remove(hub.database, if: { $0 === hub }) else {
-                        return
-                    }
-                    await hub.close()
+                    guard await hub.retireIfIdle() else { return }
+                    await hubs.close(hub.database, if: { $0 === hub }) { await $0.close() }
                 },
                 open: { [hubs] in hubs.all },
                 idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience))
@@ -264,13 +262,8 @@ public final class ReplicatorPart: ServicePart {
         configuration.keepAliveInterval = sessions.keepAlive
         let connection = try await WebSocketConnection.open(
             over: channel, role: .server, configuration: configuration)
-        // A database that is being folded goes on being opened; who waits for it may have another instance.
-        let opening = expiries.note(Authenticator.systemSeconds() + sessions.openingSeconds) { _ in
-            connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
-        }
-        defer { expiries.forget(opening) }
         do {
-            let hub = try await self.hub(of: guest.identity.databaseID)
+            let hub = try await self.hub(of: guest.identity.databaseID, for: connection)
             guard let number = await hub.enter() else {
                 return connection.finish(
                     WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
@@ -281,6 +274,16 @@ public final class ReplicatorPart: ServicePart {
             connection.finish(WebSocketClose(code: 1011, reason: SyncErrorCode.unavailable.rawValue))
             throw error
         }
+    }
+
+    /// The database, for one who waits for it no longer than he should: while it goes on being opened, another
+    /// instance may have it open.
+    private func hub(of database: String, for connection: WebSocketConnection) async throws -> DatabaseHub {
+        let deadline = deadlines.note(Authenticator.systemSeconds() + sessions.openingSeconds) {
+            connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
+        }
+        defer { deadlines.forget(deadline) }
+        return try await hub(of: database)
     }
 
     private func ended(_ number: UInt64, at hub: DatabaseHub) async {
@@ -298,12 +301,13 @@ public final class ReplicatorPart: ServicePart {
 
     /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
     private func retire(_ hub: DatabaseHub, of database: String) async {
-        guard hubs.remove(database, if: { $0 === hub }) else { return }
-        logger.warning(
-            "the log does not have what is folded, or what comes next: the documents are built anew",
-            metadata: ["database": "\(database)"])
-        await hub.endSessions()
-        await hub.close()
+        await hubs.close(database, if: { $0 === hub }) { [logger] hub in
+            logger.warning(
+                "the log does not have what is folded, or what comes next: the documents are built anew",
+                metadata: ["database": "\(database)"])
+            await hub.endSessions()
+            await hub.close()
+        }
     }
 
     private func begin(
@@ -311,17 +315,19 @@ public final class ReplicatorPart: ServicePart {
         _ logger: Logger
     ) async {
         let identity = guest.identity
-        let (expiry, greeting) = (SessionExpiry(expiries), SessionExpiry(expiries))
+        let (expiry, greeting) = (SessionDeadline(deadlines), SessionDeadline(deadlines))
         let rights = SessionRights(identity)
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
             verify: { [self] token in try await verified(token, identity.databaseID) },
             greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
-        greeting.begin(Authenticator.systemSeconds() + sessions.greetingSeconds) { _ in
+        greeting.begin(Authenticator.systemSeconds() + sessions.greetingSeconds) {
             pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
         }
-        expiry.begin(identity.expiresAtSeconds) { pump.deliver(.finish($0)) }
+        expiry.begin(identity.expiresAtSeconds) {
+            pump.deliver(.finish(SyncError(.expired, "the access token has expired")))
+        }
         rights.follow { identity, access in
             expiry.set(identity.expiresAtSeconds)
             if let access { pump.deliver(.grantChanged(access)) }

@@ -13,6 +13,10 @@ public enum PostgresLimits {
     /// How long a server may take to answer before its connection counts as lost: many times the longest
     /// statement of ours, and short of what callers wait. A server that was stopped never answers.
     public static let answerTimeout = Duration.seconds(30)
+    /// The same where a server gives space back, of which there may be any number of gigabytes.
+    static let upkeepTimeout = Duration.seconds(3_600)
+    /// The same where it moves operations to another format: that takes as long as it takes.
+    static let migrationTimeout = Duration.seconds(86_400)
     /// Between two looks for connections whose server does not answer.
     static let answerLooks = Duration.seconds(1)
     /// How long a connection of ours may wait for its client in the midst of a transaction that has written,

@@ -86,26 +86,79 @@ struct GroupsUnderWayTests {
     @Test("a lost connection ends a term: what depends on it is not appended, what does not is")
     func term() async throws {
         try await Self.use { writer, log, url in
-            func judged(_ actor: UInt64, _ sequence: UInt64, in term: UInt64) -> AppendRequest {
-                let plain = record(actor, sequence)
-                return AppendRequest(record: plain.record, authorKey: "key", touches: [], term: term)
-            }
             let term = writer.term
-            let known = try Self.call(judged(1, 2, in: term))
+            let known = try Self.call(Self.judged(1, 2, in: term))
             #expect(try Self.outcomes(writer.finish(writer.begin([known]))) == [Self.appended(2)])
             try TestDatabase.endConnections(of: url)
             let calls = [
-                try Self.call(judged(1, 3, in: term)), try Self.call(record(2, 1)),
-                try Self.call(judged(3, 1, in: term), record(4, 1)),
+                try Self.call(Self.judged(1, 3, in: term)), try Self.call(record(2, 1)),
+                try Self.call(Self.judged(3, 1, in: term), record(4, 1)),
             ]
             #expect(
                 try Self.outcomes(writer.finish(writer.begin(calls))) == [
                     [.conflict(.termOver)], Self.appended(3), [.conflict(.termOver), .conflict(.termOver)],
                 ])
             #expect(writer.term > term)
-            let again = try Self.call(judged(1, 3, in: writer.term))
+            let again = try Self.call(Self.judged(1, 3, in: writer.term))
             #expect(try Self.outcomes(writer.finish(writer.begin([again]))) == [Self.appended(4)])
             #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 1, 3])
+        }
+    }
+
+    /// An operation that was judged in a term.
+    private static func judged(_ actor: UInt64, _ sequence: UInt64, in term: UInt64) -> AppendRequest {
+        AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: [], term: term)
+    }
+
+    @Test("while there is no connection the server may fail over: what is judged then is judged again")
+    func betweenConnections() async throws {
+        try await Self.use { writer, log, url in
+            let lost = writer.begin([try Self.call(record(1, 2))])
+            try TestDatabase.endConnections(of: url)
+            _ = writer.finish(lost)
+            let between = writer.term
+            let sequence = try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence ?? 0
+            let call = try Self.call(Self.judged(1, sequence + 1, in: between))
+            #expect(try Self.outcomes(writer.finish(writer.begin([call]))) == [[.conflict(.termOver)]])
+            let again = try Self.call(Self.judged(1, sequence + 1, in: writer.term))
+            #expect(
+                try Self.outcomes(writer.finish(writer.begin([again]))) == [Self.appended(sequence + 1)])
+            let first = PostgresLogWriter(url: url, logger: quiet)
+            let early = try Self.call(Self.judged(5, 1, in: first.term))
+            #expect(try Self.outcomes(first.finish(first.begin([early]))) == [[.conflict(.termOver)]])
+            first.close()
+        }
+    }
+
+    @Test(
+        "a log that is found put back in the midst of a group: what depends on no term goes on in the next one"
+    )
+    func putBackInTheMidst() async throws {
+        try await Self.use { writer, log, url in
+            try await log.createDatabase("other")
+            #expect(
+                try Self.outcomes(writer.finish(writer.begin([try Self.call(record(1, 2))])))
+                    == [Self.appended(2)])
+            try Connection(url: url).run(
+                """
+                DELETE FROM mimeo_log.operations WHERE "offset" = 2;
+                UPDATE mimeo_log.databases SET head = 1, settled = 1,
+                    hash = (SELECT hash FROM mimeo_log.operations WHERE "offset" = 1) WHERE id = 'db';
+                """)
+            let touch = Touch.collection("c")
+            let conditional = AppendRequest(
+                record: record(7, 1).record, authorKey: "key", touches: [touch],
+                condition: AppendCondition(readAt: 0, reads: [touch]))
+            let term = writer.term
+            let group = writer.begin([
+                try Self.call(Self.judged(1, 2, in: term)), try Self.call(conditional, to: "other"),
+                try Self.call(Self.judged(8, 1, in: term), to: "other"),
+            ])
+            #expect(
+                try Self.outcomes(writer.finish(group)) == [
+                    Self.appended(2), Self.appended(1), [.conflict(.termOver)],
+                ])
+            #expect(try await log.head(of: "other").offset == 1)
         }
     }
 

@@ -94,6 +94,41 @@ struct StoppedTests {
         }
     }
 
+    @Test("a server that is not heard of is asked for no longer than connecting may take")
+    func silentAddress() async throws {
+        // Takes connections, and says nothing.
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                #expect(bind(listener, $0, size) == 0 && listen(listener, 8) == 0)
+                #expect(getsockname(listener, $0, &size) == 0)
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+        let error = #expect(throws: OperationLogError.self) {
+            try PostgresOperationLog(url: "postgres://127.0.0.1:\(port)/none")
+        }
+        #expect(error?.code == .unreachable)
+    }
+
+    @Test("a worker that waits for its server keeps nobody longer than he wants to wait")
+    func waitingWorker() async throws {
+        let isHeld = DispatchSemaphore(value: 0)
+        let holder = WorkerLane {
+            isHeld.wait()
+            throw ProjectionError(.unreachable, "none")
+        }
+        let waiting = Task { try? await holder.run { _ in } }
+        await holder.pause(for: .milliseconds(10))
+        isHeld.signal()
+        await waiting.value
+    }
+
     @Test("nothing was changed where no connection was to be had")
     func noConnection() async throws {
         let lanes = ConnectionLanes(url: "postgres://127.0.0.1:1/none", count: 1)

@@ -187,19 +187,19 @@ struct ChangingRightsTests {
     }
 
     @Test(
-        "a newer token puts the end off, an earlier end brings it forward, and who has none ends as expired")
+        "a newer token puts the end off, an earlier end brings it forward, and who has none ends")
     func expiry() async throws {
         let now = Mutex<Int64>(0)
         let looks = Mutex(0)
-        let clock = ExpiryWatch.Clock(
+        let clock = DeadlineWatch.Clock(
             nowSeconds: {
                 looks.withLock { $0 += 1 }
                 return now.withLock { $0 }
             }, pause: { try? await Task.sleep(for: .milliseconds(1)) })
-        let watch = ExpiryWatch(clock: clock)
-        func expiry(_ end: Int64, _ ends: Ends) -> SessionExpiry {
-            let expiry = SessionExpiry(watch)
-            expiry.begin(end) { ends.add($0.code) }
+        let watch = DeadlineWatch(clock: clock)
+        func expiry(_ end: Int64, _ ends: Ends) -> SessionDeadline {
+            let expiry = SessionDeadline(watch)
+            expiry.begin(end) { ends.add("ended") }
             return expiry
         }
         let (left, renewed, shortened, over) = (Ends(), Ends(), Ends(), Ends())
@@ -212,12 +212,12 @@ struct ChangingRightsTests {
         ended.cancel()
         ended.set(10)
         now.withLock { $0 = 120 }
-        #expect(try await eventually { left.all == ["SYNC-0502"] && shortened.all == ["SYNC-0502"] })
+        #expect(try await eventually { left.all == ["ended"] && shortened.all == ["ended"] })
         let seen = looks.withLock { $0 }
         #expect(try await eventually { looks.withLock { $0 } > seen + 3 })
         #expect(renewed.all.isEmpty && over.all.isEmpty)
         now.withLock { $0 = 300 }
-        #expect(try await eventually { renewed.all == ["SYNC-0502"] })
+        #expect(try await eventually { renewed.all == ["ended"] })
     }
 
     private final class Ends: Sendable {

@@ -134,6 +134,21 @@ struct FanOutTests {
         #expect(long.matching == [false, true, false])
     }
 
+    @Test(
+        "a pattern that is computed is counted each time it is built, however short the text",
+        arguments: [20, 1_000])
+    func computedPatterns(texts: Int) throws {
+        let query = try Self.query(
+            "SELECT * FROM c WHERE ANY y IN b SATISFIES ANY x IN a SATISFIES y LIKE x END END")
+        let long = Value.string(String(repeating: "a", count: 20_000))
+        let short = Array(repeating: Value.string("b"), count: texts)
+        let state = try Self.state([("a", .array([long])), ("b", .array(short + [long]))])
+        let matches = try state.withUnsafeBytes { raw in
+            try query.matches(DocumentRecord(id: try Self.key(1).id, document: try DocumentReader(raw)))
+        }
+        #expect(matches == (texts == 20))
+    }
+
     @Test("equal queries are one, whoever asks; the last one to let go takes it away")
     func oneForEqualQueries() throws {
         let index = QueryIndex()

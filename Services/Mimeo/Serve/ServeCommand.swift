@@ -14,6 +14,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var replicator: SessionFlags
 
     func run() async throws {
+        ServiceMain.raiseFileLimit()
         let configuration = try ServiceConfiguration(
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")

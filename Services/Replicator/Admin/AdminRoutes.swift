@@ -182,6 +182,9 @@ struct AdminRoutes: Sendable {
         of database: String, _ options: HousekeepingOptions
     ) async throws -> Housekeeper.Report {
         let hub = try await part.hub(of: database)
+        // Counts as a session: nobody closes the database meanwhile.
+        guard let visit = await hub.enter() else { throw ReplicatorError.busy }
+        defer { Task { await hub.leave(visit) } }
         let housekeeper = Housekeeper(
             materializer: hub.materializer, log: log, database: database, options: options, logger: logger,
             wallMilliseconds: hub.environment.wallMilliseconds)

@@ -211,6 +211,8 @@ struct Evaluator: Sendable {
         case .computed(let expression, let escape, let ignoresCase):
             let text = try evaluate(expression, row)
             guard case .string(let text)? = text else { return Truth.incomparable(value, text) }
+            // It is built for this one match, an element for a character.
+            try row.meter?.work(bytes: text.utf8.count * DQLLimits.elementBytes)
             guard let escape else {
                 pattern = LikePattern(text, ignoresCase: ignoresCase)
                 break
@@ -221,9 +223,8 @@ struct Evaluator: Sendable {
         switch value {
         case .string(let text)?:
             // Counted before it begins; on its way a long match asks whether it is still wanted.
-            let bytes = text.utf8.count
-            if bytes >= DQLLimits.stepBytes { try row.meter?.work(bytes: pattern.work(textBytes: bytes)) }
             let meter = row.meter
+            try meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
             return .bool(try pattern.matches(text) { try meter?.check() })
         case .null?: return .null
         default: return nil
@@ -246,6 +247,8 @@ struct Evaluator: Sendable {
                 return nil
             }
             pattern = computed
+            // It is built for this one match.
+            try row.meter?.work(bytes: pattern.work(textBytes: DQLLimits.elementBytes))
         }
         switch value {
         case .string(let text)?:

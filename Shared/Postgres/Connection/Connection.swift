@@ -34,7 +34,7 @@ final class Connection {
     init(
         url: String, patience: Duration = PostgresLimits.answerTimeout
     ) throws(PostgresError) {
-        guard let handle = try Self.connect(url) else {
+        guard let handle = try Self.withSettings(url, { PQconnectdbParams($0, $1, 0) }) else {
             throw PostgresError(state: nil, message: "no memory for a connection", isConnectionLost: true)
         }
         guard PQstatus(handle) == CONNECTION_OK else {
@@ -71,7 +71,7 @@ final class Connection {
     /// Whether a server that did not take a connection may take one later: it is starting, stopping, full or
     /// not there; no other URL would help.
     static func mayComeBack(_ url: String) -> Bool {
-        switch PQping(url) {
+        switch try? withSettings(url, { PQpingParams($0, $1, 0) }) {
         case PQPING_REJECT, PQPING_NO_RESPONSE: true
         default: false
         }
@@ -209,22 +209,6 @@ final class Connection {
         return results
     }
 
-    /// Ends connections of ours that have written and wait for their client in the midst of a transaction:
-    /// its process was stopped there, with locks that others wait for.
-    /// - Returns: whether there were any.
-    func endStalledWriters() throws(PostgresError) -> Bool {
-        let rows = try query(
-            """
-            SELECT pg_terminate_backend(a.pid, 1000) FROM pg_stat_activity a
-            WHERE a.datname = current_database() AND a.usename = current_user
-                AND a.application_name = current_setting('application_name')
-                AND a.pid <> pg_backend_pid() AND a.backend_xid IS NOT NULL AND a.wait_event = 'ClientRead'
-                AND greatest(a.state_change, a.query_start)
-                    < clock_timestamp() - interval '\(PostgresLimits.stalledWriterSeconds) seconds'
-            """)
-        return rows.count > 0
-    }
-
     /// What was notified since the last call, without waiting: the payloads. Throws when the server has hung
     /// up.
     func notifications() throws(PostgresError) -> [String] {
@@ -296,7 +280,11 @@ final class Connection {
             isConnectionLost: true)
     }
 
-    private static func connect(_ url: String) throws(PostgresError) -> OpaquePointer? {
+    /// Runs what connects, with the URL's settings and ours where it names none, as libpq takes them.
+    private static func withSettings<Result>(
+        _ url: String,
+        _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> Result
+    ) throws(PostgresError) -> Result {
         // libpq's own message quotes the part that it does not understand: a password, for one.
         guard let options = PQconninfoParse(url, nil) else {
             throw PostgresError(
@@ -322,8 +310,7 @@ final class Connection {
         let keywords = settings.map { strdup($0.0) }
         let values = settings.map { strdup($0.1) }
         defer { (keywords + values).forEach { free($0) } }
-        return PQconnectdbParams(
-            keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil], 0)
+        return body(keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil])
     }
 
     private static func withParameters<Result>(

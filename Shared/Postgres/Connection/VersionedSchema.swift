@@ -18,7 +18,7 @@ struct VersionedSchema<Failure: Error> {
     /// - Throws: `Failure`, having changed nothing; `PostgresError`.
     func migrate(_ connection: Connection) throws {
         // Most openings find everything as it should be, and need no lock.
-        if try storedVersion(connection) == steps.count { return }
+        if try isNewest(connection) { return }
         try connection.run("BEGIN")
         do {
             // Who is first may have much to move.
@@ -37,6 +37,11 @@ struct VersionedSchema<Failure: Error> {
             try connection.undo(after: error)
             throw error
         }
+    }
+
+    /// Whether there is nothing to do.
+    func isNewest(_ connection: Connection) throws -> Bool {
+        try storedVersion(connection) == steps.count
     }
 
     /// The format of the schema; 0 where there is none.

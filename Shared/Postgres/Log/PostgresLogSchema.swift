@@ -192,16 +192,22 @@ enum PostgresLogSchema {
     /// Brings the schema to the current version, making it if need be.
     /// - Throws: `LOG-0201` for a server that is too old, `LOG-0202` for another application's schema,
     ///   `LOG-0203` for one of a newer build, having changed nothing.
-    static func migrate(_ connection: Connection) throws {
+    static func migrate(_ connection: Connection) throws { try schema(at: connection).migrate(connection) }
+
+    /// Whether there is nothing to bring anywhere. Throws as `migrate` does, where that is known already.
+    static func isNewest(_ connection: Connection) throws -> Bool {
+        try schema(at: connection).isNewest(connection)
+    }
+
+    private static func schema(at connection: Connection) throws -> VersionedSchema<OperationLogError> {
         guard connection.serverVersion >= oldestServer else {
             throw OperationLogError(
                 .cannotOpen,
                 "the server is PostgreSQL \(connection.serverVersion / 10_000), 15 is the oldest supported")
         }
-        let schema = VersionedSchema(
+        return VersionedSchema(
             name: "mimeo_log", lock: lock, steps: steps,
             foreign: { OperationLogError(.notAnOperationLog, $0) },
             newer: { OperationLogError(.newerFormat, $0) })
-        try schema.migrate(connection)
     }
 }

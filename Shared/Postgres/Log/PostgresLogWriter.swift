@@ -21,8 +21,8 @@ final class PostgresLogWriter: @unchecked Sendable {
     private let url: String
     private let patience: Duration
     private let logger: Logger
-    /// Counts the connections that were lost or given up.
-    private let ended = Atomic<UInt64>(0)
+    /// Counts the connections that were opened.
+    private let opened = Atomic<UInt64>(0)
     private let knownActors: Int
     private var connection: Connection?
     /// What this connection's appends have shown of databases. A server that was put back has ended all
@@ -37,8 +37,9 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// The heads that were found after an answer was lost, for whoever is told of the next group.
     private var regained: [String: UInt64] = [:]
 
-    /// See `OperationLog.term`: it lasts as long as a connection.
-    var term: UInt64 { ended.load(ordering: .acquiring) }
+    /// See `OperationLog.term`: it begins with a connection, and ends with the next one. While there is none
+    /// the server may fail over, so what is judged then belongs to no term that is to come.
+    var term: UInt64 { opened.load(ordering: .acquiring) }
 
     /// A writer to this server, that remembers so many actors of a database. Connects at its first group.
     init(
@@ -165,23 +166,31 @@ final class PostgresLogWriter: @unchecked Sendable {
     private func commit(
         _ rest: inout [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
     ) throws {
-        _ = try open()
-        let term = term
-        rest = rest.compactMap { $0.inTerm(term, calls) }
-        outcome.refuse(calls, notIn: term)
+        let first = try open(for: &rest, calls, &outcome)
         guard !rest.isEmpty else { return }
-        rest = try commitPlain(rest, calls, &outcome)
+        rest = try commitPlain(rest, calls, &outcome, on: first)
         guard !rest.isEmpty else { return }
         for part in rest { known[part.database] = nil }
-        let connection = try open()
-        guard self.term == term else {
-            // Put back under an open connection, as the first of them have shown.
-            return outcome.refuse(calls, notIn: self.term)
-        }
+        // Another one where the server has gone away meanwhile, or the log was put back under the first, as
+        // the plain ones have shown.
+        let connection = try open(for: &rest, calls, &outcome)
+        guard !rest.isEmpty else { return }
         let steps = rest.map { DecidedAppend.step($0, calls) }
         for (part, rows) in zip(rest, try connection.transaction(steps)) {
             DecidedAppend.take(rows, part, calls, &outcome)
         }
+    }
+
+    /// The connection, and the parts without what depends on the life of another one: whatever is committed
+    /// on it belongs to its term.
+    private func open(
+        for parts: inout [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
+    ) throws(OperationLogError) -> Connection {
+        let connection = try open()
+        let term = term
+        parts = parts.compactMap { $0.inTerm(term, calls) }
+        outcome.refuse(calls, notIn: term)
+        return connection
     }
 
     /// Whether an error says that somebody held a lock who does nothing, and does not hold it any more.
@@ -199,9 +208,9 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Commits the parts that are plain.
     /// - Returns: the others, in their order.
     private func commitPlain(
-        _ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
+        _ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome,
+        on connection: Connection
     ) throws -> [GroupPart] {
-        let connection = try open()
         let plain = parts.map { PlainAppend($0.operations) }
         let steps = zip(parts, plain).compactMap { part, plain in plain?.lockingStep(part.database) }
         // One statement is a transaction by itself.
@@ -248,11 +257,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
     }
 
-    /// Ends the term: the next connection may show another history.
-    private func giveUp() {
-        (connection, known) = (nil, [:])
-        ended.add(1, ordering: .acquiringAndReleasing)
-    }
+    /// The next connection may show another history.
+    private func giveUp() { (connection, known) = (nil, [:]) }
 
     /// Gives the connection back.
     func close() { connection = nil }
@@ -322,6 +328,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             }
             self.connection = connection
             known = [:]
+            opened.add(1, ordering: .acquiringAndReleasing)
             return connection
         } catch {
             guard error.isConnectionLost else { throw Self.translated(error) }

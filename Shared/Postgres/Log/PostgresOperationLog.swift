@@ -50,8 +50,10 @@ public final class PostgresOperationLog: OperationLog {
         url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         do {
-            // Moving many operations to another format takes as long as it takes.
-            try PostgresLogSchema.migrate(try Connection(url: url, patience: .seconds(86_400)))
+            if try !PostgresLogSchema.isNewest(try Connection(url: url, patience: options.answerTimeout)) {
+                let patience = PostgresLimits.migrationTimeout
+                try PostgresLogSchema.migrate(try Connection(url: url, patience: patience))
+            }
         } catch let error as PostgresError {
             guard error.isConnectionLost else {
                 throw OperationLogError(.cannotOpen, "the schema mimeo_log cannot be made: \(error)")
@@ -77,7 +79,7 @@ public final class PostgresOperationLog: OperationLog {
             }
         }
         lanes = ConnectionLanes(url: url, patience: patience)
-        upkeep = ConnectionLanes(url: url, count: 1, patience: patience)
+        upkeep = ConnectionLanes(url: url, count: 1, patience: PostgresLimits.upkeepTimeout)
         self.writer = writer
         self.watcher = watcher
     }

@@ -44,6 +44,8 @@ extension PostgresOperationLog {
             try Task.checkCancellation()
         }
         try await changing(on: upkeep) { connection in
+            // Another process may be giving space back as well.
+            try connection.run("SET lock_timeout = 0")
             let excess = truncated > LogLimits.keptHashes ? truncated - LogLimits.keptHashes : 0
             _ = try connection.query(
                 """
@@ -98,11 +100,11 @@ extension PostgresOperationLog {
         }
     }
 
-    /// One statement.
+    /// One statement, which removes an earlier draft: as large as it is.
     public func beginSnapshot(
         of database: String, at position: LogPosition
     ) async throws -> SnapshotDraft {
-        try await changing { try PostgresSnapshots.begin($0, database, at: position) }
+        try await changing(on: upkeep) { try PostgresSnapshots.begin($0, database, at: position) }
     }
 
     /// One statement.
@@ -111,9 +113,9 @@ extension PostgresOperationLog {
         try await changing { try PostgresSnapshots.add($0, chunk, to: draft, database) }
     }
 
-    /// One statement.
+    /// One statement, which removes the snapshots before: as large as they are.
     public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
-        try await changing { try PostgresSnapshots.finish($0, draft, database) }
+        try await changing(on: upkeep) { try PostgresSnapshots.finish($0, draft, database) }
     }
 
     /// Three look-ups.

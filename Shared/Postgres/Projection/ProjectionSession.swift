@@ -89,16 +89,16 @@ final class ProjectionSession {
     /// batches or in the midst of one: its process was stopped, or its machine is gone and nobody told the
     /// server.
     func unseatIdleLeader() throws {
-        _ = try connection.query(
-            """
-            SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-            WHERE l.locktype = 'advisory' AND l.classid = \(ProjectionLocks.lead) AND l.objid = $1::int4::oid
-                AND l.objsubid = 2 AND l.granted AND a.datname = current_database()
-                AND (a.state = 'idle' OR a.wait_event = 'ClientRead')
-                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND greatest(a.state_change, a.query_start)
-                    < clock_timestamp() - interval '\(PostgresLimits.stallSeconds) seconds'
-            """, [.int8(Int64(number))])
+        _ = try connection.end(
+            Connection.StalledClients(
+                condition: """
+                    a.pid IN (
+                        SELECT pid FROM pg_locks
+                        WHERE locktype = 'advisory' AND classid = \(ProjectionLocks.lead)
+                            AND objid = $1::int4::oid AND objsubid = 2 AND granted
+                            AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+                    """, parameters: [.int8(Int64(number))], seconds: PostgresLimits.stallSeconds,
+                includesIdle: true))
     }
 
     /// Gives up the lead, if it has it. The server ends a connection some time after it was closed here, and

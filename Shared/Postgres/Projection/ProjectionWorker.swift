@@ -35,8 +35,8 @@ actor ProjectionWorker {
     /// Whether the current generation's history was checked against the log since this worker leads.
     private var isChecked = false
     private var isDamaged = false
-    /// Whether a slice of the generation beside is being folded, and whether that has a damaged document.
-    private var isFoldingBeside = false
+    /// Whether the generation beside is being worked on, and whether that has a damaged document.
+    private var isWorkingBeside = false
     private var isBesideDamaged = false
     private var isClean = false
     private var stalledLooks = 0
@@ -141,9 +141,9 @@ actor ProjectionWorker {
         await lane.drop()
         isLeading = false
         if let error = error as? ProjectionError, error.code == .damaged {
-            if isFoldingBeside { isBesideDamaged = true } else { isDamaged = true }
+            if isWorkingBeside { isBesideDamaged = true } else { isDamaged = true }
         }
-        isFoldingBeside = false
+        isWorkingBeside = false
         let reason = "\(error)"
         if failure != reason, !isClosed {
             logger.error(
@@ -221,7 +221,9 @@ actor ProjectionWorker {
         if look.isRebuildWanted || building == nil && isWanted {
             logger.notice(
                 "a projection is built anew", metadata: ["database": "\(database)"])
-            building = try await startBuilding()
+            // What an earlier attempt has left goes first: one that fails each time leaves one each time.
+            _ = try await lane.run { try $0.cleanUp() }
+            building = try await beside { try await self.startBuilding() }
             isBesideDamaged = false
         }
         guard var generation = building else { return }
@@ -229,9 +231,7 @@ actor ProjectionWorker {
         while generation.position.offset < head.offset, reads > 0, !isClosed {
             let entries = try await log.read(database, after: generation.position.offset)
             guard !entries.isEmpty else { break }
-            isFoldingBeside = true
-            generation = try await lane.run { try $0.build(entries) }
-            isFoldingBeside = false
+            generation = try await beside { try await self.lane.run { try $0.build(entries) } }
             building = generation
             reads -= 1
         }
@@ -241,6 +241,14 @@ actor ProjectionWorker {
         (isChecked, isDamaged, isClean) = (true, false, false)
         logger.notice("a projection was built anew", metadata: ["database": "\(database)"])
         reach(switched.position)
+    }
+
+    /// Works on the generation beside: a document that is damaged is one of that.
+    private func beside(_ work: () async throws -> Generation) async throws -> Generation {
+        isWorkingBeside = true
+        let generation = try await work()
+        isWorkingBeside = false
+        return generation
     }
 
     /// Whether building can go on where somebody stopped. Not where a snapshot may be half loaded.

@@ -10,6 +10,8 @@ import OperationLog
 final class WorkerLane: @unchecked Sendable {
     // Unchecked: `session` is touched on the serial `queue` only.
     private let queue = DispatchQueue(label: "mimeo.projection")
+    /// For what is only a matter of time: the thread may be waiting for the server.
+    private let timers = DispatchQueue(label: "mimeo.projection.time")
     private let open: @Sendable () throws -> ProjectionSession
     private var session: ProjectionSession?
 
@@ -55,14 +57,14 @@ final class WorkerLane: @unchecked Sendable {
     /// Runs `body` after some time, unless what this returns is cancelled before.
     func after(_ time: Duration, _ body: @escaping @Sendable () -> Void) -> DispatchWorkItem {
         let item = DispatchWorkItem(block: body)
-        queue.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds), execute: item)
+        timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds), execute: item)
         return item
     }
 
     /// Lets some time pass without holding a thread.
     func pause(for time: Duration) async {
         await withCheckedContinuation { continuation in
-            queue.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds)) {
+            timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds)) {
                 continuation.resume()
             }
         }

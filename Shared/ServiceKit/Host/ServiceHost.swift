@@ -36,11 +36,9 @@ public struct ServiceHost: Sendable {
         self.onListening = onListening
     }
 
-    /// Serves until a signal arrives or the task is cancelled; returns after an orderly end. Who has signals to
-    /// hear has the process: it may then open as many files as the system lets it.
+    /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
     /// - Throws: `SRV-0201`, `SRV-0202`, or what a part or background task threw.
     public func run(signals: [UnixSignal] = []) async throws {
-        if !signals.isEmpty { ServiceMain.raiseFileLimit() }
         let group = try await prepare(signals: signals)
         try await run(group)
     }

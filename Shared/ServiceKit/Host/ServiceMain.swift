@@ -11,6 +11,7 @@ public enum ServiceMain {
     /// critical).
     public static func run<Command: AsyncParsableCommand>(_ command: Command.Type) async -> Never {
         bootstrapLog()
+        raiseFileLimit()
         do {
             var parsed = try command.parseAsRoot()
             if var parsed = parsed as? any AsyncParsableCommand {
@@ -37,7 +38,7 @@ public enum ServiceMain {
 
     /// Lets the process open as many files as the system lets it: each session is one, each reader several,
     /// and what shells and service managers begin with is for programs that have few.
-    static func raiseFileLimit() {
+    public static func raiseFileLimit() {
         var limit = rlimit()
         let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         guard getrlimit(files, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }

@@ -4,11 +4,12 @@ import Synchronization
 /// What a service has open per database: opened when it is first asked for, shared by all who ask.
 ///
 /// Invariants: at most one opening per database is under way; one that failed is forgotten, so that the
-/// next caller tries again. The lock guards the table and is never held across a wait.
+/// next caller tries again; none begins before what was open there is closed. The lock guards the table and is never held across a wait.
 public final class OpenDatabases<Opened: Sendable>: Sendable {
     private struct Table {
         var openings: [String: Task<Opened, any Error>] = [:]
         var opened: [String: Opened] = [:]
+        var closings: [String: Task<Void, Never>] = [:]
     }
 
     private let table = Mutex(Table())
@@ -26,7 +27,11 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     public func callAsFunction(_ database: String) async throws -> Opened {
         let task = table.withLock { table in
             if let known = table.openings[database] { return known }
-            let opening = Task { try await self.open(database) }
+            let closing = table.closings[database]
+            let opening = Task {
+                await closing?.value
+                return try await self.open(database)
+            }
             table.openings[database] = opening
             return opening
         }
@@ -43,27 +48,35 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         }
     }
 
-    /// Takes a database out of the table, to be closed by the caller, if what is open there is meant: who
-    /// asks next opens it anew. False when another caller was first.
-    public func remove(_ database: String, if isMeant: (Opened) -> Bool) -> Bool {
-        table.withLock { table in
-            guard let opened = table.opened[database], isMeant(opened) else { return false }
+    /// Closes a database, if what is open there is meant and no other caller was first: who asks next opens it
+    /// anew, behind that.
+    public func close(
+        _ database: String, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
+    ) async {
+        let closing = table.withLock { table -> Task<Void, Never>? in
+            guard let opened = table.opened[database], isMeant(opened) else { return nil }
             table.opened[database] = nil
             table.openings[database] = nil
-            return true
+            let closing = Task { await close(opened) }
+            table.closings[database] = closing
+            return closing
         }
+        guard let closing else { return }
+        await closing.value
+        table.withLock { if $0.closings[database] == closing { $0.closings[database] = nil } }
     }
 
     /// Everything that is open now, without waiting for what is being opened.
     public var all: [Opened] { table.withLock { Array($0.opened.values) } }
 
     /// Empties the table and hands out what was in it, to be closed. What is being opened is cancelled,
-    /// and waited for.
+    /// and waited for, as is what is being closed.
     public func removeAll() async -> [Opened] {
-        let openings = table.withLock { table in
+        let (openings, closings) = table.withLock { table in
             defer { table = Table() }
-            return Array(table.openings.values)
+            return (Array(table.openings.values), Array(table.closings.values))
         }
+        for closing in closings { await closing.value }
         var opened: [Opened] = []
         for opening in openings {
             opening.cancel()

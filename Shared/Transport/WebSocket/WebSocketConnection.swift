@@ -358,7 +358,11 @@ public final class WebSocketConnection: Sendable {
             defer { incoming.taker = .discarding }
             return incoming.taker
         }
-        if case .once(let continuation) = waiting { continuation.resume(returning: nil) }
+        switch waiting {
+        case .once(let continuation): continuation.resume(returning: nil)
+        case .line(let arrived, isBusy: _): arrived(.ended)
+        default: break
+        }
         hand()
         let timeout = channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }

@@ -1,35 +1,34 @@
 import ServiceKit
-import Sync
 import Synchronization
 
-/// Ends a session when its token expires; a newer token puts the end off.
+/// Ends a session at a time, when its token expires say, which may be put off.
 ///
 /// `state` guards what the watch knows it by; it is never held across a wait.
-final class SessionExpiry: Sendable {
+final class SessionDeadline: Sendable {
     private struct State {
         /// What the watch knows the session by, while it runs.
         var number: UInt64?
         /// What ends the session, while it runs.
-        var end: ExpiryWatch.End?
+        var end: DeadlineWatch.End?
     }
 
-    private let watch: ExpiryWatch
+    private let watch: DeadlineWatch
     private let state = Mutex(State())
 
-    init(_ watch: ExpiryWatch) { self.watch = watch }
+    init(_ watch: DeadlineWatch) { self.watch = watch }
 
     /// The session has begun; `end` is to end it.
-    func begin(_ expiresAtSeconds: Int64, end: @escaping ExpiryWatch.End) {
+    func begin(_ atSeconds: Int64, end: @escaping DeadlineWatch.End) {
         state.withLock { $0.end = end }
-        set(expiresAtSeconds)
+        set(atSeconds)
     }
 
     /// The session ends at this time, whatever was said before.
-    func set(_ expiresAtSeconds: Int64) {
+    func set(_ atSeconds: Int64) {
         state.withLock { state in
             guard let end = state.end else { return }
             if let number = state.number { watch.forget(number) }
-            state.number = watch.note(expiresAtSeconds, end)
+            state.number = watch.note(atSeconds, end)
         }
     }
 
@@ -46,8 +45,8 @@ final class SessionExpiry: Sendable {
 /// would cost more than the sessions.
 ///
 /// `state` guards everything; nobody is told under it.
-final class ExpiryWatch: Sendable {
-    typealias End = @Sendable (SyncError) -> Void
+final class DeadlineWatch: Sendable {
+    typealias End = @Sendable () -> Void
 
     /// Where the time comes from.
     struct Clock: Sendable {
@@ -96,13 +95,13 @@ final class ExpiryWatch: Sendable {
                 return due.values.map(\.end)
             }
             guard let due else { return }
-            for end in due { end(SyncError(.expired, "the access token has expired")) }
+            for end in due { end() }
             await clock.pause()
         }
     }
 }
 
-extension ExpiryWatch.Clock {
+extension DeadlineWatch.Clock {
     /// The system's.
     static let system = Self(
         nowSeconds: Authenticator.systemSeconds, pause: { try? await Task.sleep(for: .seconds(1)) })
