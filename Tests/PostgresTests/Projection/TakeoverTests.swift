@@ -219,6 +219,36 @@ struct ProjectionTakeoverPostgresTests {
         }
     }
 
+    @Test("a damaged document in the log's snapshot stops what is built from it, and nobody's reading")
+    func damagedSnapshot() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
+            try await bench.projecting { try await bench.settle($0) }
+            let head = try await bench.log.head(of: ProjectionBench.database)
+            let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: head)
+            var chunk = SnapshotChunk()
+            let key = DocumentKey(collection: "c", id: try DocumentID(.int(0)))
+            chunk.add(.begin(SnapshotStart(position: head, clock: 1, reapFloor: 0)))
+            chunk.add(.document(SnapshotDocument(key: key, isLive: true, offset: 1, state: [0xff])))
+            chunk.add(.end(actors: 0, documents: 1))
+            try await bench.log.add(chunk.bytes, to: draft, in: ProjectionBench.database)
+            _ = try await bench.log.finish(draft, in: ProjectionBench.database)
+            _ = try bench.sql("SELECT mimeo_projection.rebuild('cars')::text")
+            let projections = PostgresProjections(url: bench.url, logger: quiet)
+            let projection = try await projections.open(ProjectionBench.database, log: bench.log)
+            for attempt in 0..<4 {
+                let error = await #expect(throws: ProjectionError.self) { try await projection.advance() }
+                #expect(error?.code == .damaged, "\(attempt)")
+            }
+            #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 1)
+            // The one that is read, the one that is tried, and the one before that.
+            let tables = try bench.sql("SELECT count(*)::text FROM mimeo_projection.generations")
+            #expect(["2", "3"].contains(tables[0]))
+            await projection.close()
+            await projections.close()
+        }
+    }
+
     @Test("a leader that verifies a snapshot is seen to be at work, chunk by chunk")
     func verifying() async throws {
         try await ProjectionBench.run { bench in
