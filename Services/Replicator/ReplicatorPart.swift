@@ -9,8 +9,8 @@ import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
 ///
-/// Databases are opened when their first peer comes, and closed some time after their last. Sessions keep nothing here that matters: a peer goes
-/// on at any other instance with its cursor.
+/// Databases are opened when their first peer comes, and closed some time after their last. Sessions keep
+/// nothing here that matters: a peer goes on at any other instance with its cursor.
 public final class ReplicatorPart: ServicePart {
     /// `replicator`.
     public let name = "replicator"
@@ -276,7 +276,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// The database, for one who waits for it no longer than he should: while it goes on being opened, another
+    /// The database, for one who waits no longer than he should: while it goes on being opened, another
     /// instance may have it open.
     private func hub(of database: String, for connection: WebSocketConnection) async throws -> DatabaseHub {
         let deadline = deadlines.note(Authenticator.systemSeconds() + sessions.openingSeconds) {

@@ -131,7 +131,7 @@ struct GroupsUnderWayTests {
     }
 
     @Test(
-        "a log that is found put back in the midst of a group: what depends on no term goes on in the next one"
+        "a log found put back in the midst of a group: what depends on no term goes on in the next one"
     )
     func putBackInTheMidst() async throws {
         try await Self.use { writer, log, url in

@@ -44,8 +44,11 @@ extension PostgresOperationLog {
             try Task.checkCancellation()
         }
         try await changing(on: upkeep) { connection in
-            // Another process may be giving space back as well.
+            // Another process may be giving space back as well; whoever uses the connection next waits no
+            // longer than everywhere.
+            let usual = try connection.query("SELECT current_setting('lock_timeout')").text(0, 0)
             try connection.run("SET lock_timeout = 0")
+            defer { try? connection.run("SET lock_timeout = '\(usual)'") }
             let excess = truncated > LogLimits.keptHashes ? truncated - LogLimits.keptHashes : 0
             _ = try connection.query(
                 """

@@ -4,7 +4,8 @@ import Synchronization
 /// What a service has open per database: opened when it is first asked for, shared by all who ask.
 ///
 /// Invariants: at most one opening per database is under way; one that failed is forgotten, so that the
-/// next caller tries again; none begins before what was open there is closed. The lock guards the table and is never held across a wait.
+/// next caller tries again; none begins before what was open there is closed. The lock guards the table and
+/// is never held across a wait.
 public final class OpenDatabases<Opened: Sendable>: Sendable {
     private struct Table {
         var openings: [String: Task<Opened, any Error>] = [:]
@@ -48,8 +49,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         }
     }
 
-    /// Closes a database, if what is open there is meant and no other caller was first: who asks next opens it
-    /// anew, behind that.
+    /// Closes a database, if what is open there is meant and no other caller was first: who asks next opens
+    /// it anew, behind that.
     public func close(
         _ database: String, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
     ) async {

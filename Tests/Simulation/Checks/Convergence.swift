@@ -40,8 +40,8 @@ extension World {
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
-            // Sync's README: what a restored log lost and its holder might not give back stays with it where no
-            // subscription of its asked for it before it might again: then it is not told as gone.
+            // Sync's README: what a restored log lost and its holder might not give back stays with it where
+            // no subscription of its asked for it before it might again: then it is not told as gone.
             if mayStay(key, peer) { continue }
             if peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
             let vector = try Document(decoding: state).vector
