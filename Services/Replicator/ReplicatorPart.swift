@@ -263,7 +263,7 @@ public final class ReplicatorPart: ServicePart {
         let connection = try await WebSocketConnection.open(
             over: channel, role: .server, configuration: configuration)
         do {
-            let hub = try await self.hub(of: guest.identity.databaseID, for: connection)
+            guard let hub = try await self.hub(of: guest.identity.databaseID, for: connection) else { return }
             guard let number = await hub.enter() else {
                 return connection.finish(
                     WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
@@ -278,12 +278,20 @@ public final class ReplicatorPart: ServicePart {
 
     /// The database, for one who waits no longer than he should: while it goes on being opened, another
     /// instance may have it open.
-    private func hub(of database: String, for connection: WebSocketConnection) async throws -> DatabaseHub {
+    private func hub(
+        of database: String, for connection: WebSocketConnection
+    ) async throws -> DatabaseHub? {
         let deadline = deadlines.note(Authenticator.systemSeconds() + sessions.openingSeconds) {
             connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
         }
-        defer { deadlines.forget(deadline) }
-        return try await hub(of: database)
+        do {
+            let hub = try await hub(of: database)
+            // Who was sent elsewhere takes nobody's place.
+            return deadlines.forget(deadline) ? hub : nil
+        } catch {
+            deadlines.forget(deadline)
+            throw error
+        }
     }
 
     private func ended(_ number: UInt64, at hub: DatabaseHub) async {

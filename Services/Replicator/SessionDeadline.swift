@@ -79,8 +79,11 @@ final class DeadlineWatch: Sendable {
         return number
     }
 
-    /// The time does not matter any more.
-    func forget(_ number: UInt64) { state.withLock { _ = $0.ends.removeValue(forKey: number) } }
+    /// The time does not matter any more; false where it has come already.
+    @discardableResult
+    func forget(_ number: UInt64) -> Bool {
+        state.withLock { $0.ends.removeValue(forKey: number) != nil }
+    }
 
     private func watch() async {
         while true {

@@ -170,7 +170,7 @@ public final class PostgresOperationLog: OperationLog {
     /// `pollInterval`.
     public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
-    /// Lasts as long as the writer's connection.
+    /// From one connection of the writer to the next.
     public var term: UInt64 { writer.term }
 
     /// Two uncontended locks. While the server cannot be reached, that is why no append is taken.

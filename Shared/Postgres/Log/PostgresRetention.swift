@@ -103,11 +103,11 @@ extension PostgresOperationLog {
         }
     }
 
-    /// One statement, which removes an earlier draft: as large as it is.
+    /// One statement.
     public func beginSnapshot(
         of database: String, at position: LogPosition
     ) async throws -> SnapshotDraft {
-        try await changing(on: upkeep) { try PostgresSnapshots.begin($0, database, at: position) }
+        try await changing { try PostgresSnapshots.begin($0, database, at: position) }
     }
 
     /// One statement.
@@ -116,9 +116,9 @@ extension PostgresOperationLog {
         try await changing { try PostgresSnapshots.add($0, chunk, to: draft, database) }
     }
 
-    /// One statement, which removes the snapshots before: as large as they are.
+    /// One statement.
     public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
-        try await changing(on: upkeep) { try PostgresSnapshots.finish($0, draft, database) }
+        try await changing { try PostgresSnapshots.finish($0, draft, database) }
     }
 
     /// Three look-ups.

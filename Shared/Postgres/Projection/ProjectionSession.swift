@@ -230,14 +230,15 @@ final class ProjectionSession {
         let outcome = Swift.Result { try drop(generation) }
         if case .failure(let error as PostgresError) = outcome, error.isConnectionLost { throw error }
         _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
-        if case .failure(let error as PostgresError) = outcome, error.state == Self.lockNotAvailable {
+        // Somebody holds a lock, or has made a view of his own on top of ours: it waits for him, and nobody
+        // waits for it.
+        if case .failure(let error as PostgresError) = outcome {
+            logger.debug("a generation cannot be removed yet", metadata: ["reason": "\(error)"])
             return false
         }
         try outcome.get()
         return true
     }
-
-    private static let lockNotAvailable = "55P03"
 
     private func drop(_ generation: Int32) throws {
         let schema = ProjectionNames.schema(generation)

@@ -77,10 +77,10 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
             defer { table = Table() }
             return (Array(table.openings.values), Array(table.closings.values))
         }
+        for opening in openings { opening.cancel() }
         for closing in closings { await closing.value }
         var opened: [Opened] = []
         for opening in openings {
-            opening.cancel()
             if let value = try? await opening.value { opened.append(value) }
         }
         return opened
