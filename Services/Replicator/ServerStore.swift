@@ -21,6 +21,12 @@ package struct ServerStore: SessionStore {
 
     var identity: Identity { rights.identity }
 
+    /// What stands for all that the peer may write.
+    private var writeMark: [UInt8] {
+        let mark = identity.rights.write.mark
+        return (0..<8).map { UInt8(truncatingIfNeeded: mark >> UInt64(56 - 8 * $0)) }
+    }
+
     /// The store of one session, whose number `DatabaseHub.enter` gave.
     package init(
         hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, rights: SessionRights,
@@ -73,7 +79,8 @@ package struct ServerStore: SessionStore {
             return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
         case .readStates(let keys, let held): return try await states(keys, held)
         case .compareHoldings(let candidates):
-            return .lacking(try await hub.lacking(candidates, identity))
+            let lacking = try await hub.lacking(candidates, identity)
+            return .lacking(lacking.keys, declined: lacking.areAllTaken ? nil : writeMark)
         case .admitStates(let states):
             return .statesAdmitted(try await hub.admit(states, identity))
         case .checkToken(let token):
@@ -130,6 +137,8 @@ package struct ServerStore: SessionStore {
             let isForgotten = here == nil && seen.offset < floor && seen.logID == logID
             if here != seen, !isForgotten { return true }
         }
+        // What it might not write when the log was restored it may by now.
+        if let declined = hello.declined, declined != writeMark { return true }
         return hello.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }
             return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.author)

@@ -10,8 +10,11 @@ import Sync
 /// Only in a reconcile that the server began itself, only where the peer may write, and only what adds to the
 /// fold: the states become one operation of the replicator's own actor.
 extension DatabaseHub {
-    /// Of the documents that a peer holds those that it holds more of, and may write.
-    func lacking(_ candidates: [Frame.Candidate], _ identity: Identity) async throws -> [DocumentKey] {
+    /// Of the documents that a peer holds those that it holds more of, and may write; and whether they are
+    /// all that it holds more of. What it may not even read counts as more: it is told nothing of that.
+    func lacking(
+        _ candidates: [Frame.Candidate], _ identity: Identity
+    ) async throws -> (keys: [DocumentKey], areAllTaken: Bool) {
         try await materializer.advance()
         try await retireLost(
             candidates.filter {
@@ -20,13 +23,15 @@ extension DatabaseHub {
         let replica = materializer.replica
         return try await materializer.executor.run {
             try replica.read { transaction in
-                try candidates.filter { candidate in
-                    guard identity.rights.write.allows(candidate.key) else {
-                        return false
-                    }
+                let rights = identity.rights
+                let lacking = try candidates.filter { candidate in
+                    let isOpen = rights.write.allows(candidate.key) || rights.read.allows(candidate.key)
+                    guard isOpen else { return true }
                     let vector = try VersionVector(decoding: candidate.vector)
                     return try !Self.seen(vector, of: candidate.key, transaction).covers(vector)
                 }.map(\.key)
+                let taken = lacking.filter { rights.write.allows($0) }
+                return (taken, taken.count == lacking.count)
             }
         }
     }

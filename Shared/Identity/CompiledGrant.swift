@@ -124,6 +124,20 @@ public struct CompiledRules: Sendable {
     /// Whether a document is allowed.
     public func allows(_ key: DocumentKey) -> Bool { allows(key.collection, key.id) }
 
+    /// A number that stands for all that is allowed: other rules, another number.
+    public var mark: UInt64 {
+        if everything { return 1 }
+        var bytes: [UInt8] = []
+        for name in byCollection.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            let mark = mark(of: String(decoding: name, as: UTF8.self))
+            for number in [UInt64(name.count), mark] {
+                withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+            }
+            bytes += name
+        }
+        return hash64(bytes)
+    }
+
     /// A number that stands for what is allowed of a collection: other conditions, another number. 0 is
     /// nothing, 1 everything; the same in every process and version that reads the language alike.
     public func mark(of collection: String) -> UInt64 {

@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import Identity
 import LogDoubles
 import OperationLog
 import Replicator
@@ -60,6 +61,38 @@ struct LogWentBackTests {
             #expect(try await eventually { try newcomer.rows("SELECT * FROM c").count == 3 })
             #expect(try await restored.head(of: TestBench.database).offset >= 2)
             for peer in [writer, reader, newcomer] { await peer.sync.stop() }
+        }
+    }
+
+    @Test("what its holder might not write then is given back once it may, and asked for once")
+    func declined() async throws {
+        try await serving { bench, log, restored in
+            func visit(_ grant: Grant, _ body: (TestPeer) async throws -> Void) async throws {
+                let peer = try bench.peer("peer", grant: grant)
+                peer.sync.start()
+                try await body(peer)
+                await peer.sync.stop()
+                try peer.replica.close()
+            }
+            func length() async throws -> UInt64 { try await restored.head(of: TestBench.database).offset }
+            try await visit(.everything) { peer in
+                let commit = try peer.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+                #expect(try await peer.isAcknowledged(commit))
+            }
+            log.failOver(to: restored)
+            let before = try await length()
+            try await visit(Grant(read: .everything, write: .nothing)) { peer in
+                let isDeclined = try await eventually { try peer.replica.declinedRights() != nil }
+                #expect(isDeclined)
+                #expect(try await length() == before)
+                // No subscription asks for it, so it is not told as gone either.
+                #expect(try peer.rows("SELECT _id FROM c") == ["{\"_id\":2}"])
+            }
+            try await visit(.everything) { peer in
+                let isTaken = try await eventually { try peer.replica.declinedRights() == nil }
+                #expect(isTaken)
+                #expect(try await length() == before + 1)
+            }
         }
     }
 }

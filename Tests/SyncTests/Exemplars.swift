@@ -35,6 +35,8 @@ enum Exemplars {
         ("chunk-named", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
         ("hello-kept", .hello(keeping)),
         ("hello-proof", .hello(proving)),
+        ("hello-declined", .hello(declined)),
+        ("reconciled-declined", .reconciled(position, declined: [0, 0, 0, 0, 0, 0, 0, 1])),
         (
             "held-unmatched",
             .held(
@@ -100,6 +102,13 @@ enum Exemplars {
         var hello = Frame.Hello(
             version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
         hello.proof = Array(1...64)
+        return hello
+    }()
+
+    private static let declined: Frame.Hello = {
+        var hello = Frame.Hello(
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
+        hello.declined = [0, 0, 0, 0, 0, 0, 0, 1]
         return hello
     }()
 

@@ -37,7 +37,7 @@ struct SeenTests {
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory()))
         let noted = session.receive(SessionTests.hello()).compactMap { action -> LogPosition? in
-            if case .noteSeen(let position, replaces: false) = action { position } else { nil }
+            if case .noteSeen(let position, replaces: false, _) = action { position } else { nil }
         }
         #expect(noted == [Exemplars.position])
     }

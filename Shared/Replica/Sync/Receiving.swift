@@ -14,6 +14,8 @@ public struct Reception: Sendable {
     public var publishes: [UInt8]?
     /// Documents that are no longer wanted: their states were asked for and are among the updates.
     public var settles: [DocumentKey]
+    /// As of which position of the server's log those states are; nil where that is not known of each.
+    public var answeredAt: LogPosition?
     /// The position of the server's log that this stands for.
     public var seen: LogPosition?
     /// The offset that the server's stream has passed: its answers to own writes up to there are here.
@@ -89,6 +91,11 @@ extension Replica {
         try database.inPart {
             if let key = reception.publishes { try merger.mergeStaged(key) }
             let answered = Set(reception.settles)
+            if let position = reception.answeredAt {
+                let seen = try Seen.position(database)
+                merger.areAnswersLatest =
+                    seen?.logID == position.logID && seen?.offset ?? 0 <= position.offset
+            }
             for update in reception.updates {
                 if answered.contains(update.key) {
                     try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)
@@ -136,6 +143,8 @@ struct Merger {
     /// Those of them that have come without what was written to them here, or in an older state than was
     /// here.
     private(set) var isStale: Set<DocumentKey> = []
+    /// Whether nothing that came before the answers can be later than they are.
+    var areAnswersLatest = false
     /// What is gone of documents, until their states come behind it.
     private var told: [DocumentKey: [UInt8]] = [:]
     private var toldOrder: [DocumentKey] = []
@@ -441,6 +450,13 @@ struct Merger {
             }
             let before = document
             document.merge(incoming)
+            if incoming.vector.holdsSeed, try hasLost(incoming, document, before, update.key) {
+                if isAnswer, areAnswersLatest, document.vector == incoming.vector {
+                    document = incoming
+                } else {
+                    try askAnew(update.key)
+                }
+            }
             // A seed that was reaped elsewhere is gone here too, though no vector says so (rule 7).
             if isKnown, document == before { return }
         case .delta(let stamp, let bytes):
@@ -460,6 +476,18 @@ struct Merger {
             table, update.key.id, live: document.isLive, position: state.head + 1, state: document.encoded(),
             database)
         changed.append(update.key)
+    }
+
+    /// Whether seeds that the server shows are gone here, and nothing here says why: what came is from before
+    /// they were reaped, or a restored log has lost that. What the server says when it is asked counts.
+    private mutating func hasLost(
+        _ incoming: Document, _ document: Document, _ before: Document, _ key: DocumentKey
+    ) throws -> Bool {
+        if document.vector == incoming.vector { return document != incoming }
+        guard document.hasLostSeeds, !incoming.hasLostSeeds else { return false }
+        // Own writes onto what is left of them, which the server does not have yet.
+        let own = before.vector.entries.allSatisfy { $0.time == 0 || $0.actor == state.actor }
+        return try own && pendingKeys().contains(key)
     }
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.

@@ -20,6 +20,25 @@ enum Seen {
         return LogPosition(logID: logID, offset: number(at: 16), hash: number(at: 24))
     }
 
+    private static let declined = "declined"
+
+    /// The rights by which a server has not taken all that is held here; nil where one has.
+    static func declinedRights(_ database: Database) throws -> [UInt8]? {
+        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database)
+        statement.bind(1, declined)
+        return try statement.step() ? statement.bytes(0) : nil
+    }
+
+    static func noteDeclined(_ rights: [UInt8]?, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: rights == nil
+                ? "DELETE FROM setting WHERE key = ?1"
+                : "INSERT OR REPLACE INTO setting (key, value) VALUES (?1, ?2)", database)
+        statement.bind(1, declined)
+        if let rights { statement.bind(2, rights) }
+        try statement.run()
+    }
+
     private static let owed = "owed"
 
     /// Remembers the position that a restored log lacks, until everything here can be given back to it.
@@ -69,9 +88,16 @@ extension Replica {
         try read { try $0.withDatabase { try Seen.position($0) } }
     }
 
+    /// The rights by which a server that has lost its log's end has not taken all that this store holds, as
+    /// that server names them; nil where it has.
+    public func declinedRights() throws -> [UInt8]? {
+        try read { try $0.withDatabase { try Seen.declinedRights($0) } }
+    }
+
     /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled
-    /// with: what was seen and acknowledged before is not in it, and what was staged of it may not be.
-    public func noteSeen(_ position: LogPosition, replaces: Bool) throws {
+    /// with: what was seen and acknowledged before is not in it, and what was staged of it may not be; and
+    /// `declined` names the rights by which it has not taken everything.
+    public func noteSeen(_ position: LogPosition, replaces: Bool, declined: [UInt8]? = nil) throws {
         try committing { database, state in
             // What holds something withheld was not given back: that is still owed.
             if replaces, try !Withheld.collections(database).isEmpty { try Seen.owe(database) }
@@ -79,6 +105,7 @@ extension Replica {
             if replaces {
                 try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database)
                 try Staged.discardAll(database)
+                try Seen.noteDeclined(declined, database)
             }
             return ((), nil)
         }

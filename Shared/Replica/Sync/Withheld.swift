@@ -207,10 +207,14 @@ extension Replica {
     /// Lets subscriptions list anew what they hold. A copy of this store may have sent what was withheld
     /// here, and the stream may have passed that: then nobody tells what has become of the documents.
     private func forgetPlaces(in collections: Set<[UInt8]>, _ database: Database) throws {
-        let others = liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
-            .map(\.canonicalKey)
-        try Cursors.forgetAll(but: others, database)
-        try Staged.discardAll(but: others, database)
+        let (released, others) = (
+            liveQueries.filter { collections.contains(Array($0.collection.utf8)) },
+            liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
+        )
+        try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database)
+        // Not forgotten: who has a cursor is told where the right to read has ended.
+        for query in released { try Cursors.distrust(query.canonicalKey, database) }
+        try Staged.discardAll(but: others.map(\.canonicalKey), database)
     }
 
     private func release(but asked: Set<[UInt8]>) throws -> Int {

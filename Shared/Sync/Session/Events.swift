@@ -54,8 +54,9 @@ public enum Event: Sendable {
     /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen,
     /// `hashes` what operations it has behind what the peer knows to be acknowledged.
     case frontier([Frame.ActorHead], head: LogPosition, isBehind: Bool, hashes: [OperationHashes] = [])
-    /// The answer to `compareHoldings`: of the documents those that the peer has more of.
-    case lacking([DocumentKey])
+    /// The answer to `compareHoldings`: of the documents those that the peer has more of and may write.
+    /// `declined` stands for its rights where it has more of others too.
+    case lacking([DocumentKey], declined: [UInt8]? = nil)
     /// The answer to `admitStates`: what may be taken is durable in the log up to this position.
     case statesAdmitted(LogPosition)
     /// The answer to `readPage`.
@@ -141,9 +142,9 @@ public enum Action: Sendable {
     /// Read a page of what the store holds behind a document, tombstones included, at most
     /// `Limits.heldDocuments` -> `holdings`.
     case readHoldings(after: DocumentKey?)
-    /// The server's log is known up to here; `replaces` when what was seen before is no longer in it ->
-    /// `seenNoted`.
-    case noteSeen(LogPosition, replaces: Bool)
+    /// The server's log is known up to here; `replaces` when what was seen before is no longer in it: then
+    /// `declined` takes the place of what was declined before -> `seenNoted`.
+    case noteSeen(LogPosition, replaces: Bool, declined: [UInt8]? = nil)
     /// Tell the vectors of those of these documents that the store shows, without what it withholds ->
     /// `vectors`.
     case readVectors([DocumentKey])
@@ -238,6 +239,8 @@ public struct Batch: Sendable {
     /// Documents whose full state was asked for and is among the updates: no longer wanted with this. Any
     /// other state may be older than what is wanted.
     public var settles: [DocumentKey]
+    /// As of which position of the server's log these are; nil where that is not known of each.
+    public var answeredAt: LogPosition?
     /// The position of the server's log that this stands for: seen, whatever the cursors.
     public var seen: LogPosition?
     /// The offset that the server's stream has passed with this: its answers to own writes up to there are
@@ -270,11 +273,15 @@ public struct OwnHistory: Sendable {
     public let acknowledged: [Frame.Acknowledgement]
     /// The last position of the server's log that the store knows of.
     public let seen: LogPosition?
+    /// The rights by which a server has not taken all that the store holds; nil where one has.
+    public let declined: [UInt8]?
 
     /// A history of these parts.
     public init(
-        heads: [Frame.ActorHead] = [], acknowledged: [Frame.Acknowledgement] = [], seen: LogPosition? = nil
+        heads: [Frame.ActorHead] = [], acknowledged: [Frame.Acknowledgement] = [], seen: LogPosition? = nil,
+        declined: [UInt8]? = nil
     ) {
+        self.declined = declined
         self.heads = heads
         self.acknowledged = acknowledged
         self.seen = seen

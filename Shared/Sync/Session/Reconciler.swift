@@ -34,6 +34,9 @@ struct Reconciler: Sendable {
     var appending = 0
     /// The position up to which the log has what was taken.
     var position: LogPosition?
+    /// What stands for the rights by which something was not taken; at a peer also behind the end, until it
+    /// is stored.
+    var declined: [UInt8]?
 }
 
 // MARK: The peer's half
@@ -56,9 +59,10 @@ extension Session {
         list()
     }
 
-    mutating func reconciled(_ position: LogPosition) throws(SyncError) {
+    mutating func reconciled(_ position: LogPosition, _ declined: [UInt8]?) throws(SyncError) {
         guard reconciler.isActive, reconciler.isListed else { throw unexpected("reconciled") }
         reconciler = Reconciler()
+        reconciler.declined = declined
         uploader.serverHead = position
         beginExchange()
     }
@@ -88,8 +92,10 @@ extension Session {
         actions.append(.compareHoldings(page.candidates))
     }
 
-    mutating func lacking(_ keys: [DocumentKey]) {
+    mutating func lacking(_ keys: [DocumentKey], _ declined: [UInt8]?) {
         guard reconciler.step == .comparing else { return }
+        // Of rights that have changed meanwhile the earlier ones: then it is asked once too often.
+        reconciler.declined = reconciler.declined ?? declined
         reconciler.step = .asking
         reconciler.lacking = keys
         askForHoldings()
@@ -108,9 +114,9 @@ extension Session {
         reconciler.step = .idle
         returnCredit(page.size)
         guard page.isLast else { return compareNext() }
-        let position = reconciler.position
+        let (position, declined) = (reconciler.position, reconciler.declined)
         reconciler = Reconciler()
-        if let position { send(.reconciled(position)) }
+        if let position { send(.reconciled(position, declined: declined)) }
     }
 
     mutating func receivedHeld(

@@ -178,7 +178,7 @@ public struct Session: Sendable {
         case .outdated(let keys): outdated(keys)
         case .wanted(let keys): want(keys)
         case .vectors(let candidates): ask(candidates)
-        case .lacking(let keys): lacking(keys)
+        case .lacking(let keys, let declined): lacking(keys, declined)
         case .statesAdmitted(let position): statesAdmitted(position)
         case .frontier(let heads, let head, let isBehind, let hashes):
             answerGreeting(heads, head, isBehind, hashes)
@@ -250,7 +250,7 @@ public struct Session: Sendable {
             try receivedHeld(states, isPart: isPart)
         case (.held(let id, let candidates, let isLast), .server, .open):
             try received(HeldPage(candidates: candidates, isLast: isLast), for: id, size)
-        case (.reconciled(let position), .peer, .open): try reconciled(position)
+        case (.reconciled(let position, let declined), .peer, .open): try reconciled(position, declined)
         case (.renewal(let token), .server, .open) where version >= 3: try check(token)
         default: throw unexpected(frame.name)
         }
@@ -313,6 +313,7 @@ public struct Session: Sendable {
         var hello = hello(history.heads, history.seen)
         hello.acknowledged = history.acknowledged
         hello.proof = configuration.proof
+        hello.declined = history.declined
         send(.hello(hello))
     }
 

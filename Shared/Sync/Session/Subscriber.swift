@@ -33,7 +33,7 @@ struct Subscriber: Sendable {
         case progress(LogPosition)
         /// A position; the answers to own writes up to there were passed over.
         case skipped(LogPosition)
-        case states([DocumentUpdate])
+        case states([DocumentUpdate], asOf: LogPosition?)
         /// The server asks what is held; everything that came before is stored by then.
         case list(id: UInt64, after: DocumentID?)
         /// What may not be read any more.
@@ -375,7 +375,7 @@ extension Session {
             let updates = contents.compactMap { $0 }.map { DocumentUpdate(key: item.key, content: $0) }
             if isAnswer { subscriber.fetched += updates } else { others += updates }
         }
-        if !others.isEmpty { subscriber.queue.append((.states(others), 0)) }
+        if !others.isEmpty { subscriber.queue.append((.states(others, asOf: subscriber.fetchedAt), 0)) }
         if subscriber.step == .waiting, subscriber.missing.isEmpty {
             storeHead(with: subscriber.fetched)
         } else {
@@ -542,7 +542,7 @@ extension Session {
             // That settles them too: two actions may be carried out in any order.
             actions.append(.askForAnswers(through: position.offset))
             store([], liveCursors(position), seen: position)
-        case .states(let updates): store(updates, answers: updates)
+        case .states(let updates, let position): store(updates, answers: updates, answeredAt: position)
         case .unstage(let key): actions.append(.unstage(subscription: key))
         case .startOver(let key): actions.append(.startOver(subscription: key))
         case .hide(let collection, let key):
@@ -575,17 +575,19 @@ extension Session {
                     seen: later(end), hides: page.hidden, rights: page.rights)))
     }
 
-    /// `answers` are those of the updates that came as the answer to a want.
+    /// `answers` are those of the updates that came as the answer to a want; `answeredAt` is as of when,
+    /// where they came by themselves.
     private mutating func store(
         _ updates: [DocumentUpdate], _ cursors: [(key: [UInt8], position: LogPosition)] = [],
-        answers: [DocumentUpdate] = [], seen: LogPosition? = nil, streamed: UInt64? = nil,
-        hides: [DocumentKey] = []
+        answers: [DocumentUpdate] = [], answeredAt: LogPosition? = nil, seen: LogPosition? = nil,
+        streamed: UInt64? = nil, hides: [DocumentKey] = []
     ) {
         actions.append(
             .store(
                 Batch(
                     updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key),
-                    seen: later(seen), streamed: streamed, hides: hides, distrusts: overtaken)))
+                    answeredAt: answeredAt, seen: later(seen), streamed: streamed, hides: hides,
+                    distrusts: overtaken)))
     }
 
     /// States that were fetched may be later than the stream.

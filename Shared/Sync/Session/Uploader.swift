@@ -151,7 +151,8 @@ extension Session {
         guard uploader.hasBegun else {
             // First of all what is compared at the next handshake: everything that comes is later than this.
             guard let head = uploader.serverHead else { return seenNoted() }
-            return actions.append(.noteSeen(head, replaces: uploader.isServerBehind))
+            return actions.append(
+                .noteSeen(head, replaces: uploader.isServerBehind, declined: reconciler.declined))
         }
         resumeUpload()
         resumeAsking()

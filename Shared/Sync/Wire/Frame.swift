@@ -46,8 +46,9 @@ public enum Frame: Sendable, Equatable {
     case close(SyncError)
     /// What a peer holds, for a server that has found its log behind: a page of documents and their vectors.
     case holdings([Candidate], isLast: Bool)
-    /// The server has taken what it lacked of the holdings: its log has all of it up to this position.
-    case reconciled(LogPosition)
+    /// The server has taken what it lacked of the holdings: its log has all of it up to this position. But
+    /// for what the peer may not write: then `declined` stands for the rights by which that is so.
+    case reconciled(LogPosition, declined: [UInt8]? = nil)
     /// A server asks what the subscriber holds of a subscription, to tell what it lacks and what is gone: its
     /// cursor does not say (rules 14 and 18).
     /// Behind a document's id when it has answered for the others already.
@@ -86,6 +87,9 @@ public enum Frame: Sendable, Equatable {
         public var kept: Kept?
         /// A peer's: what it signed to prove that it holds the key that its token names.
         public var proof: [UInt8]?
+        /// A peer's: the rights by which a server has not taken all that the peer held. Under other rights it
+        /// asks again.
+        public var declined: [UInt8]?
     }
 
     /// What one side has of a message in chunks.

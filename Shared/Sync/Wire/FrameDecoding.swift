@@ -75,7 +75,7 @@ private struct FrameFields {
             (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
         case (.refused, 1), (.chunk, 3): numbers[key] = try decoder.fixed64()
-        case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8):
+        case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8), (.reconciled, 2), (.hello, 13):
             binaries[key] = try decoder.token()
         case (.catchUp, 5), (.states, 4): gone = try decoder.list { try $0.candidate() }
         case (.catchUp, 6): keys = try decoder.list { try $0.listedKey() }
@@ -135,7 +135,7 @@ private struct FrameFields {
                     error: try error(from: 3), documents: keys ?? []))
         case .close: return .close(try error(from: 1))
         case .holdings: return .holdings(try required(candidates), isLast: try required(flag))
-        case .reconciled: return .reconciled(try required(positions[1]))
+        case .reconciled: return .reconciled(try required(positions[1]), declined: binaries[2])
         case .list:
             return .list(
                 id: try required(numbers[1]), after: try binaries[2].map { try DocumentID(canonical: $0) })
@@ -188,6 +188,7 @@ private struct FrameFields {
             hashes: hashes ?? [])
         hello.kept = kept
         hello.proof = binaries[12]
+        hello.declined = binaries[13]
         return hello
     }
 

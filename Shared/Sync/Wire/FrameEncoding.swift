@@ -114,9 +114,10 @@ extension Frame {
             writer.begin(.holdings, fields: 2)
             writer.field(1) { $0.list(candidates) { $0.candidate($1) } }
             writer.field(2) { $0.bool(isLast) }
-        case .reconciled(let position):
-            writer.begin(.reconciled, fields: 1)
+        case .reconciled(let position, let declined):
+            writer.begin(.reconciled, fields: declined == nil ? 1 : 2)
             writer.field(1) { $0.position(position) }
+            if let declined { writer.field(2) { $0.binary(declined) } }
         case .list(let id, let last):
             writer.begin(.list, fields: last == nil ? 1 : 2)
             writer.field(1) { $0.unsigned(id) }
@@ -227,7 +228,7 @@ extension CBORWriter {
     fileprivate mutating func hello(_ hello: Frame.Hello) {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
-            hello.kept != nil, hello.proof != nil,
+            hello.kept != nil, hello.proof != nil, hello.declined != nil,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -255,6 +256,7 @@ extension CBORWriter {
             }
         }
         if let proof = hello.proof { field(12) { $0.binary(proof) } }
+        if let declined = hello.declined { field(13) { $0.binary(declined) } }
     }
 
     private mutating func hashes(_ hashes: [OperationHashes]) {

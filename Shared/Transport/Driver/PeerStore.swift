@@ -119,8 +119,8 @@ package struct PeerStore: SessionStore {
                 try await executor.run {
                     try replica.openStates(of: keys)
                 }, at: nil)
-        case .noteSeen(let position, let replaces):
-            try await executor.run { try replica.noteSeen(position, replaces: replaces) }
+        case .noteSeen(let position, let replaces, let declined):
+            try await executor.run { try replica.noteSeen(position, replaces: replaces, declined: declined) }
             return .seenNoted
         default:
             preconditionFailure("a peer's session asks for nothing else")
@@ -158,7 +158,7 @@ package struct PeerStore: SessionStore {
                 acknowledged: actors.filter { $0.acknowledged > 0 }.map {
                     Frame.Acknowledgement(actor: $0.actor, sequence: $0.acknowledged)
                 },
-                seen: try replica.seenPosition())
+                seen: try replica.seenPosition(), declined: try replica.declinedRights())
         }
     }
 
@@ -232,6 +232,7 @@ extension Reception {
             settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
             rights: batch.rights)
         distrusts = batch.distrusts
+        answeredAt = batch.answeredAt
         presumesHeld = true
     }
 }

@@ -42,7 +42,6 @@ extension World {
             }
             // Sync's README: what a restored log lost and its holder might not give back stays with it where
             // no subscription of its asked for it before it might again: then it is not told as gone.
-            if mayStay(key, peer) { continue }
             if peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
             let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
@@ -55,28 +54,6 @@ extension World {
         for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
             try check(held.query, states, peer)
         }
-    }
-
-    /// Whether a peer might not give a document back when the log was restored, and may by now.
-    private func mayStay(_ key: DocumentKey, _ peer: Peer) -> Bool {
-        peer.rights.mayWrite && peer.ungiven.contains(key)
-    }
-
-    /// Whether one state knows of everything that another one does.
-    private func covers(_ held: [UInt8], _ state: [UInt8]) throws -> Bool {
-        try Document(decoding: held).vector.covers(Document(decoding: state).vector)
-    }
-
-    /// Whether the log was put back to before a deletion of seeds that it had reaped: who saw that holds the
-    /// rest of them, under the vector that they have again, and lacks nothing else (see Sync's README).
-    private func mayLackSeeds(_ key: DocumentKey, _ held: [UInt8], _ state: [UInt8]) throws -> Bool {
-        guard reference.everReaped.contains(key), reference.reaped[key] == nil else { return false }
-        let (mine, theirs) = try (Document(decoding: held), Document(decoding: state))
-        guard mine.hasLostSeeds, mine.vector == theirs.vector else { return false }
-        // Seeds come first everywhere: what was written later is the same.
-        let others = theirs.value.entries.filter { mine.value[$0.key] != nil }
-        return mine.value.entries.count == others.count
-            && others.allSatisfy { mine.value[$0.key] == $0.value }
     }
 
     private func isAsked(_ key: DocumentKey, _ state: [UInt8], _ peer: Peer) throws -> Bool {
@@ -94,7 +71,6 @@ extension World {
             // Where a tombstone was reaped, vectors may tell more or less than the content.
             let isEqual =
                 try held == state || reference.everReaped.contains(key) && sameValue(held, state)
-                || mayStay(key, peer) && covers(held, state) || mayLackSeeds(key, held, state)
             guard isEqual else {
                 throw Violation(
                     "peer \(peer.number) holds another \(key.words): \(try Document(decoding: held)) "

@@ -164,7 +164,7 @@ extension World {
             try noteRefusals(peer)
             for operation in try pending(peer) { try noteStamp(operation) }
             if let following { try observe(peer, following) }
-        case .noteSeen(_, let replaces): if replaces { statistics.reconciles += 1 }
+        case .noteSeen(_, let replaces, _): if replaces { statistics.reconciles += 1 }
         default: break
         }
     }

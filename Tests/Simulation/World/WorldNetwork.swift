@@ -49,9 +49,6 @@ extension World {
             // What was withheld of their collections is listed anew.
             let before = peer.stored
             peer.stored = try before.filter { try peer.replica.cursor(of: $0.key) != nil }
-            for (key, held) in peer.subscriptions where before[key] != nil && peer.stored[key] == nil {
-                if utf8Equal(held.query.collection, Collections.guarded) { peer.isForgetful = true }
-            }
         }
         let number = nextLink
         func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {

@@ -189,7 +189,7 @@ struct PeerReplica {
             return .repairStaged
         case .readHoldings(let last): return holdings(after: last)
         case .readStates(let keys, _): return .states(keys.map { ($0, documents[$0]?.encoded()) }, at: nil)
-        case .noteSeen(let position, let replaces):
+        case .noteSeen(let position, let replaces, _):
             if replaces {
                 seen = position
                 forgetRetired()
