@@ -81,7 +81,7 @@ struct WithheldTests {
             #expect(try replica.cursor(of: query.canonicalKey) == place)
             replica.withhold([])
             #expect(try replica.releaseWithheld() == 1)
-            // It is sent, so that the server can say where the right to read has ended; it counts for nothing.
+            // It is sent, so that the server can say where the right to read has ended.
             #expect(try replica.cursor(of: query.canonicalKey) == place)
             #expect(try replica.rights(of: query.canonicalKey) == [])
             #expect(try replica.cursor(of: other.canonicalKey) == place)
