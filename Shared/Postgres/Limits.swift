@@ -13,8 +13,8 @@ public enum PostgresLimits {
     /// How long a server may take to answer before its connection counts as lost: many times the longest
     /// statement of ours, and short of what callers wait. A server that was stopped never answers.
     public static let answerTimeout = Duration.seconds(30)
-    /// The same where a server gives space back, of which there may be gigabytes: a process that stops waits
-    /// for that, so not for ever.
+    /// The same where a server gives space back, of which there may be gigabytes: other databases' turns wait
+    /// for that, so not for ever. (A process that stops does not.)
     static let upkeepTimeout = Duration.seconds(300)
     /// The same where it moves operations to another format: that takes as long as it takes.
     static let migrationTimeout = Duration.seconds(86_400)

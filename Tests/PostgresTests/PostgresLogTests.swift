@@ -349,6 +349,34 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("giving space back ends with the task that waits for it, and what comes next finds a connection")
+    func leftInTheMidst() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            _ = try await log.append([record(1, 1)], to: "db")
+            let head = try await log.head(of: "db")
+            _ = try await log.finish(try await log.beginSnapshot(of: "db", at: head), in: "db")
+            let (holder, looker) = (try Connection(url: url), try Connection(url: url))
+            try holder.run("BEGIN; LOCK TABLE mimeo_log.touched IN SHARE UPDATE EXCLUSIVE MODE")
+            let upkeep = Task {
+                try await log.truncate("db", through: head.offset, keepingHashesAfter: head.offset)
+            }
+            let waiting = """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND query LIKE 'VACUUM%' AND wait_event_type = 'Lock'
+                """
+            while try looker.query(waiting).int8(0, 0) == 0 { try await Task.sleep(for: .milliseconds(20)) }
+            upkeep.cancel()
+            await #expect(throws: CancellationError.self) { try await upkeep.value }
+            #expect(try looker.query(waiting).int8(0, 0) == 1, "the lock was still held")
+            try holder.run("COMMIT")
+            try await log.truncate("db", through: head.offset, keepingHashesAfter: head.offset)
+            #expect(try await log.truncation(of: "db").offset == head.offset)
+            await log.close()
+        }
+    }
+
     @Test("a change whose answer was lost is made once, and said to be unknown")
     func lostAnswer() async throws {
         try await TestDatabase.use { url in

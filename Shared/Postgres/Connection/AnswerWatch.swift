@@ -71,6 +71,14 @@ final class AnswerWatch: Sendable {
         }
     }
 
+    /// Ends what a connection waits for, as if its server had not answered; nothing where it was forgotten.
+    func hangUp(_ entry: Entry) {
+        state.withLock { state in
+            guard state.entries[ObjectIdentifier(entry)] != nil else { return }
+            shutdown(entry.socket, Int32(SHUT_RDWR))
+        }
+    }
+
     private func look() {
         let now = Self.now
         state.withLock { state in

@@ -20,7 +20,7 @@ final class Connection {
 
     private let handle: OpaquePointer
     /// Says when this waits for the server.
-    private let watch: AnswerWatch.Entry
+    let watch: AnswerWatch.Entry
     /// The names of statements the server has prepared, by their text.
     private var prepared: [String: String] = [:]
     private var lastStatement = 0
@@ -49,6 +49,7 @@ final class Connection {
             """
             SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 2;
             SET tcp_keepalives_count = 3; SET tcp_user_timeout = '\(seconds)s';
+            SET client_min_messages = warning;
             SET lock_timeout = '\(LogLimits.busyTimeout.components.seconds)s'
             """)
     }

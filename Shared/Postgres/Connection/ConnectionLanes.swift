@@ -16,6 +16,34 @@ final class ConnectionLanes: Sendable {
         init(number: Int) { queue = DispatchQueue(label: "mimeo.postgres.read-\(number)") }
     }
 
+    /// The connection that a piece of work has while it runs, for whoever may hang it up.
+    private final class Line: Sendable {
+        private struct State {
+            var connection: AnswerWatch.Entry?
+            var isHungUp = false
+        }
+
+        private let state = Mutex(State())
+
+        func take(_ connection: AnswerWatch.Entry) throws(CancellationError) {
+            let isHungUp = state.withLock { state in
+                if !state.isHungUp { state.connection = connection }
+                return state.isHungUp
+            }
+            if isHungUp { throw CancellationError() }
+        }
+
+        /// Whoever has the connection next is not to be hung up.
+        func leave() { state.withLock { $0.connection = nil } }
+
+        func hangUp() {
+            state.withLock { state in
+                state.isHungUp = true
+                if let connection = state.connection { AnswerWatch.shared.hangUp(connection) }
+            }
+        }
+    }
+
     private struct State {
         var waiting: [Int]
         var isClosed = false
@@ -53,6 +81,29 @@ final class ConnectionLanes: Sendable {
             lane.queue.async { [self] in
                 continuation.resume(with: Swift.Result { try attempt(lane, isRepeatable, body) })
             }
+        }
+    }
+
+    /// As `run`, for what may take long and be left in the midst: when the calling task is cancelled its
+    /// connection is hung up. The server may go on with the statement under way, to that one's end.
+    /// - Throws: `CancellationError` then.
+    func runWhileWanted<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        let line = Line()
+        do {
+            return try await withTaskCancellationHandler {
+                try await run(isRepeatable: false) { connection in
+                    try line.take(connection.watch)
+                    defer { line.leave() }
+                    return try body(connection)
+                }
+            } onCancel: {
+                line.hangUp()
+            }
+        } catch {
+            try Task.checkCancellation()
+            throw error
         }
     }
 

@@ -215,11 +215,20 @@ public final class PostgresOperationLog: OperationLog {
     /// Runs a change on a reading connection, in a transaction of its own, or on one of `others`. It is made
     /// once or, when the connection is lost meanwhile, perhaps (`LOG-0308`).
     func changing<Result: Sendable>(
-        on others: ConnectionLanes? = nil, _ body: @escaping @Sendable (Connection) throws -> Result
+        _ body: @escaping @Sendable (Connection) throws -> Result
     ) async throws -> Result {
+        try await changing { try await lanes.run(isRepeatable: false, body) }
+    }
+
+    /// Runs what nobody waits for and may be left in the midst, on the connection for that.
+    func keepingUp(_ body: @escaping @Sendable (Connection) throws -> Void) async throws {
+        try await changing { try await upkeep.runWhileWanted(body) }
+    }
+
+    private func changing<Result>(run: () async throws -> Result) async throws -> Result {
         try committer.checkHealth()
         do {
-            return try await (others ?? lanes).run(isRepeatable: false, body)
+            return try await run()
         } catch let error as PostgresError {
             throw error.state?.hasPrefix("XX") ?? false
                 ? OperationLogError(.corrupt, error.description) : PostgresLogWriter.translated(error)

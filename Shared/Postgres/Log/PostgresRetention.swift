@@ -43,7 +43,7 @@ extension PostgresOperationLog {
             touch = try await changing { try Self.forget($0, number, through: truncated, from: start) }
             try Task.checkCancellation()
         }
-        try await changing(on: upkeep) { connection in
+        try await keepingUp { connection in
             // Another process may be giving space back as well; whoever uses the connection next waits no
             // longer than everywhere.
             let usual = try connection.query("SELECT current_setting('lock_timeout')").text(0, 0)
