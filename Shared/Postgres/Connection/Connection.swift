@@ -107,9 +107,15 @@ final class Connection {
             let results = try pipeline([Step("BEGIN")] + steps + [Step("COMMIT")])
             return Array(results.dropFirst().dropLast())
         } catch {
-            if !error.isConnectionLost { try run("ROLLBACK") }
+            if !error.isConnectionLost { try rollBack() }
             throw error
         }
+    }
+
+    /// Undoes the open transaction. Where none is, nothing: the server would print a warning.
+    func rollBack() throws(PostgresError) {
+        guard PQtransactionStatus(handle) != PQTRANS_IDLE else { return }
+        try run("ROLLBACK")
     }
 
     /// Sends all steps at once and reads all results: one round trip, within the transaction that is open or

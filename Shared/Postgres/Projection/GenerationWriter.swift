@@ -121,7 +121,7 @@ extension Connection {
     /// Rolls the open transaction back, unless the connection is gone and took it along.
     func undo(after error: any Error) throws(PostgresError) {
         if let error = error as? PostgresError, error.isConnectionLost { return }
-        try run("ROLLBACK")
+        try rollBack()
     }
 }
 

@@ -106,7 +106,8 @@ final class ProjectionSession {
     func resign() {
         guard isLeading else { return }
         isLeading = false
-        _ = try? connection.run("ROLLBACK; SELECT pg_advisory_unlock_all()")
+        try? connection.rollBack()
+        try? connection.run("SELECT pg_advisory_unlock_all()")
     }
 
     /// Does nothing but be seen: who is idle for long while there is something to do is unseated.
