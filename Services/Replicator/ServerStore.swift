@@ -21,8 +21,8 @@ package struct ServerStore: SessionStore {
 
     var identity: Identity { rights.identity }
 
-    /// What stands for all that the peer may write.
-    private var writeMark: [UInt8] {
+    /// What stands for all that a peer may write.
+    private static func writeMark(_ identity: Identity) -> [UInt8] {
         let mark = identity.rights.write.mark
         return (0..<8).map { UInt8(truncatingIfNeeded: mark >> UInt64(56 - 8 * $0)) }
     }
@@ -79,10 +79,15 @@ package struct ServerStore: SessionStore {
             return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
         case .readStates(let keys, let held): return try await states(keys, held)
         case .compareHoldings(let candidates):
+            // Rights may change while this waits.
+            let identity = identity
             let lacking = try await hub.lacking(candidates, identity)
-            return .lacking(lacking.keys, declined: lacking.areAllTaken ? nil : writeMark)
+            return .lacking(lacking.keys, declined: lacking.areAllTaken ? nil : Self.writeMark(identity))
         case .admitStates(let states):
-            return .statesAdmitted(try await hub.admit(states, identity))
+            let identity = identity
+            let position = try await hub.admit(states, identity)
+            let areAllTaken = states.allSatisfy { identity.rights.write.allows($0.key) }
+            return .statesAdmitted(position, declined: areAllTaken ? nil : Self.writeMark(identity))
         case .checkToken(let token):
             // What waits behind it may wait long.
             await hub.comeFirst(session, false)
@@ -138,7 +143,7 @@ package struct ServerStore: SessionStore {
             if here != seen, !isForgotten { return true }
         }
         // What it might not write when the log was restored it may by now.
-        if let declined = hello.declined, declined != writeMark { return true }
+        if let declined = hello.declined, declined != Self.writeMark(identity) { return true }
         return hello.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }
             return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.author)

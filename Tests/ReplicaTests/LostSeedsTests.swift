@@ -71,12 +71,19 @@ struct LostSeedsTests {
         }
     }
 
-    @Test("a write onto what is left of them waits for the answer that knows it")
-    func writtenHere() throws {
+    @Test("a write onto what is left of them waits for the answer that knows it", arguments: [false, true])
+    func writtenHere(_ isWrittenThere: Bool) throws {
         try withRest { replica, living, state in
             let one = try key("c", 1)
-            let written = try #require(
-                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 2})").operation)
+            var living = living
+            if isWrittenThere {
+                living.merge(try document("d", 4, by: 5, at: 10))
+                _ = try replica.receive(Reception(updates: [state(living)]))
+            }
+            let statement =
+                isWrittenThere
+                ? "UPDATE c SET b = 2 WHERE _id = 1" : "INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 2})"
+            let written = try #require(try replica.execute(statement).operation)
             var answer = Reception(updates: [state(living)], settles: [one])
             answer.answeredAt = TestLog().position(12)
             for reception in [Reception(updates: [state(living)]), answer] {
@@ -84,15 +91,50 @@ struct LostSeedsTests {
                 #expect(try replica.wanted(limit: 9) == [one])
                 #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
             }
-            try replica.acknowledge(replica.actor, through: 1)
-            // As the server has it: the write, and the seeds that it rests on.
-            var there = living
-            let delta = try #require(written.changes.first?.delta)
-            #expect(there.apply(try Delta(decoding: delta, stamp: written.stamp)) == .applied)
-            answer.updates = [state(there)]
+            try replica.acknowledge(written.actor, through: written.sequence)
+            answer.updates = [state(try self.written(written, onto: living))]
             #expect(try replica.receive(answer) == .stored)
             #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
             #expect(try replica.wanted(limit: 9).isEmpty)
         }
+    }
+
+    @Test("an answer from before what another wrote is not the last word")
+    func answeredLate() throws {
+        try withRest { replica, living, state in
+            let one = try key("c", 1)
+            var later = living
+            later.merge(try document("d", 4, by: 5, at: 10))
+            _ = try replica.receive(Reception(updates: [state(later)], seen: TestLog().position(10)))
+            var answer = Reception(updates: [state(living)], settles: [one])
+            answer.answeredAt = TestLog().position(9)
+            _ = try replica.receive(answer)
+            #expect(try replica.wanted(limit: 9) == [one])
+        }
+    }
+
+    @Test("where no state comes, it is the write that asks")
+    func unsubscribed() throws {
+        try withRest { replica, living, state in
+            let one = try key("c", 1)
+            let written = try #require(
+                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 2})").operation)
+            #expect(try replica.wanted(limit: 9) == [one])
+            try replica.acknowledge(written.actor, through: written.sequence)
+            var answer = Reception(
+                updates: [state(try self.written(written, onto: living))], settles: [one])
+            answer.answeredAt = TestLog().position(12)
+            #expect(try replica.receive(answer) == .stored)
+            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
+            #expect(try replica.wanted(limit: 9).isEmpty)
+        }
+    }
+
+    /// As the server has it: the write, and the seeds that it rests on.
+    private func written(_ operation: CRDT.Operation, onto living: Document) throws -> Document {
+        var there = living
+        let delta = try #require(operation.changes.first?.delta)
+        #expect(there.apply(try Delta(decoding: delta, stamp: operation.stamp)) == .applied)
+        return there
     }
 }

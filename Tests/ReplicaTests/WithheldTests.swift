@@ -89,6 +89,27 @@ struct WithheldTests {
         }
     }
 
+    @Test("so is what those hold that are asked for later, and a restored log asks for everything once more")
+    func withoutSubscription() throws {
+        try withPeer { replica, _ in
+            let query = try SubscriptionQuery(statement: "SELECT * FROM mine")
+            let log = TestLog()
+            let end = Reception(
+                cursors: [(query.canonicalKey, log.position(4))], publishes: query.canonicalKey,
+                seen: log.position(4), rights: [1])
+            #expect(try replica.receive(end) == .stored)
+            replica.withhold(["mine"])
+            try replica.execute("INSERT INTO mine DOCUMENTS ({'_id': 1})")
+            try replica.noteSeen(log.position(3), replaces: true)
+            replica.setLiveQueries([])
+            replica.withhold([])
+            #expect(try replica.releaseWithheld() == 1)
+            #expect(try replica.cursor(of: query.canonicalKey) == log.position(4))
+            #expect(try replica.rights(of: query.canonicalKey) == [])
+            #expect(try replica.declinedRights() == [])
+        }
+    }
+
     @Test("it stays withheld over restarts, until a session begins that nobody has told of it")
     func restarts() throws {
         try withTemporaryDirectory { folder in

@@ -78,7 +78,7 @@ struct LogWentBackTests {
             }
             func length() async throws -> UInt64 { try await restored.head(of: TestBench.database).offset }
             try await visit(.everything) { peer in
-                // So nothing is left to ask about: whoever asks what it may not write is told that it is gone.
+                // So nothing is left to ask: who asks for what it may not write is told that it is gone.
                 _ = try peer.sync.subscribe(
                     statement: "SELECT * FROM c WHERE _id = 2", arguments: ObjectValue())
                 let commit = try peer.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")

@@ -21,13 +21,20 @@ struct SeenTests {
     }
 
     /// A peer's session whose server refuses to go on with its actor.
-    private static func closedPeer() -> (session: Session, actions: [Action]) {
+    private static func closedPeer(isServerBehind: Bool = false) -> (session: Session, actions: [Action]) {
         var session = SessionTests.session(.peer)
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory(heads: [own])))
-        _ = session.receive(SessionTests.hello())
+        var hello = Frame.Hello(
+            version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            head: Exemplars.position)
+        hello.isBehind = isServerBehind
+        _ = session.receive(.frame(Frame.hello(hello).encoded()))
         let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
-        let actions = session.receive(.historyCompared([standing]))
+        var actions = session.receive(.historyCompared([standing]))
+        guard isServerBehind else { return (session, actions) }
+        _ = session.receive(.holdings([], isLast: true))
+        actions = session.receive(.frame(Frame.reconciled(Exemplars.position).encoded()))
         return (session, actions)
     }
 
@@ -118,6 +125,30 @@ struct SeenTests {
         #expect(asked.count == 1 && asked.allSatisfy { $0.resume == nil })
     }
 
+    @Test("rights that change in the midst of a reconcile leave nothing untold", arguments: [false, true])
+    func declined(_ isLate: Bool) {
+        var session = SessionTests.openServer(isBehind: true)
+        func told(_ actions: [Action]) -> [[UInt8]?] {
+            SessionTests.sent(actions).compactMap { frame in
+                if case .reconciled(_, let declined) = frame { declined } else { [UInt8]??.none }
+            }
+        }
+        let keys = (1...2).map { Exemplars.key(Int64($0)) }
+        let page = keys.map { Frame.Candidate(key: $0, vector: VersionVector().encoded()) }
+        #expect(told(session.receive(.frame(Frame.holdings([page[0]], isLast: false).encoded()))) == [])
+        #expect(told(session.receive(.frame(Frame.holdings([page[1]], isLast: true).encoded()))) == [])
+        #expect(told(session.receive(.lacking([], declined: [1]))) == [])
+        guard isLate else {
+            #expect(told(session.receive(.lacking([], declined: [2]))) == [[]])
+            return
+        }
+        #expect(told(session.receive(.lacking([keys[1]]))) == [])
+        #expect(
+            told(session.receive(.frame(Frame.states([(key: keys[1], state: [1])], at: nil).encoded()))) == []
+        )
+        #expect(told(session.receive(.statesAdmitted(Self.position(301), declined: [1]))) == [[1]])
+    }
+
     @Test("a subscription that was cancelled begins anew, whatever is asked for with it")
     func cancelled() {
         var session = SessionTests.openPeer()
@@ -175,9 +206,11 @@ struct SeenTests {
         #expect(whole < Limits.answerBytes + Limits.frameBytes)
     }
 
-    @Test("a repair notes the position of the states that it shows, and knows what is closed")
-    func repaired() throws {
-        var (session, actions) = Self.closedPeer()
+    @Test(
+        "a repair notes the position of the states that it shows, unless that of a restored log comes first",
+        arguments: [false, true])
+    func repaired(_ isServerBehind: Bool) throws {
+        var (session, actions) = Self.closedPeer(isServerBehind: isServerBehind)
         let first = try #require(Self.repairs(actions).first)
         #expect(first.closed == [Self.own.actor])
         #expect(first.admitted == [Self.own.actor: 4])
@@ -188,7 +221,8 @@ struct SeenTests {
             ])
         let states = Frame.states([(key: Exemplars.key(1), state: [1])], at: Self.position(400)).encoded()
         _ = session.receive(.frame(states))
-        #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [Self.position(400)])
+        let noted = isServerBehind ? nil : Self.position(400)
+        #expect(Self.repairs(session.receive(.repairStaged)).map(\.seen) == [noted])
     }
 
     @Test(

@@ -40,15 +40,21 @@ extension Cursors {
         try statement.run()
     }
 
+    /// As `distrust`, every cursor but those of the keys given.
+    static func distrustAll(but trusted: [[UInt8]], _ database: Database) throws {
+        for key in try keys(database) where !trusted.contains(key) { try distrust(key, database) }
+    }
+
     /// Forgets every cursor but those of the keys given.
     static func forgetAll(but kept: [[UInt8]], _ database: Database) throws {
+        for key in try keys(database) where !kept.contains(key) { try forget(key, database) }
+    }
+
+    private static func keys(_ database: Database) throws -> [[UInt8]] {
         let all = try RawStatement(fresh: "SELECT key FROM subscription", database)
-        var doomed: [[UInt8]] = []
-        while try all.step() {
-            let key = all.bytes(0)
-            if !kept.contains(key) { doomed.append(key) }
-        }
-        for key in doomed { try forget(key, database) }
+        var keys: [[UInt8]] = []
+        while try all.step() { keys.append(all.bytes(0)) }
+        return keys
     }
 
     static func forget(_ key: [UInt8], _ database: Database) throws {

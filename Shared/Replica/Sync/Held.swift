@@ -250,18 +250,18 @@ extension VersionVector {
 }
 
 extension Replica {
-    /// The vectors of those of these documents that are shown here; without what is withheld from the server,
-    /// as in `held`.
+    /// The vectors of those of these documents that are here, deleted ones too; without what is withheld from
+    /// the server, as in `held`. (Not of what is left of seeds: who names those has the living ones.)
     public func vectors(of keys: [DocumentKey]) throws -> [(key: DocumentKey, vector: VersionVector)] {
         try read { transaction in
             try keys.compactMap { key in
                 guard let state = try transaction.state(of: key) else { return nil }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let (vector, isLive) = try state.withUnsafeBytes { bytes in
+                let (vector, isRest) = try state.withUnsafeBytes { bytes in
                     let document = try DocumentReader(bytes)
-                    return (try document.vector().without(own), document.isLive)
+                    return (try document.vector().without(own), try document.isRestOfSeeds())
                 }
-                return isLive && !vector.isEmpty ? (key, vector) : nil
+                return vector.isEmpty || isRest ? nil : (key, vector)
             }
         }
     }

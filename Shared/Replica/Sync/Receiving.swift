@@ -444,13 +444,17 @@ struct Merger {
         case .state(let bytes):
             let incoming = try Document(decoding: bytes)
             let isKnown = document.vector.covers(incoming.vector)
-            if isKnown, !incoming.vector.holdsSeed { return }
-            if !isKnown, !isAnswer, let stored {
+            // A living document that is deleted here: it is from before that, or a restored log has lost it.
+            let isAlive = isKnown && incoming.isLive && !document.isLive
+            if !isKnown || isAlive, !isAnswer, let stored {
                 try askIfLacking(incoming, update.key, document, stored)
             }
+            if isKnown, !incoming.vector.holdsSeed { return }
             let before = document
             document.merge(incoming)
-            if incoming.vector.holdsSeed, try hasLost(incoming, document, before, update.key) {
+            if incoming.vector.holdsSeed,
+                try hasLost(incoming, document, before, update.key, isOld: isAnswer && !areAnswersLatest)
+            {
                 if isAnswer, areAnswersLatest, document.vector == incoming.vector {
                     document = incoming
                 } else {
@@ -480,14 +484,19 @@ struct Merger {
 
     /// Whether seeds that the server shows are gone here, and nothing here says why: what came is from before
     /// they were reaped, or a restored log has lost that. What the server says when it is asked counts.
+    /// - Parameter isOld: whether it is an answer that is from before something else that came.
     private mutating func hasLost(
-        _ incoming: Document, _ document: Document, _ before: Document, _ key: DocumentKey
+        _ incoming: Document, _ document: Document, _ before: Document, _ key: DocumentKey, isOld: Bool
     ) throws -> Bool {
         if document.vector == incoming.vector { return document != incoming }
         guard document.hasLostSeeds, !incoming.hasLostSeeds else { return false }
+        if isOld { return true }
         // Own writes onto what is left of them, which the server does not have yet.
-        let own = before.vector.entries.allSatisfy { $0.time == 0 || $0.actor == state.actor }
-        return try own && pendingKeys().contains(key)
+        guard try pendingKeys().contains(key) else { return false }
+        let own = try OwnOperations.actors(database).union([state.actor])
+        return before.vector.entries.allSatisfy {
+            own.contains($0.actor) || incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
     }
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.

@@ -51,7 +51,9 @@ enum Seen {
         try statement.run()
     }
 
-    /// Lets the next handshake name that position again: then the server asks once more what is held here.
+    /// Lets the next handshake name that position again: then the server asks once more what is held here. It
+    /// does also where that position belongs to the log as it is now, for no server has taken things under no
+    /// rights at all.
     static func payBack(_ database: Database) throws {
         let statement = try RawStatement(
             cached: "INSERT OR REPLACE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
@@ -59,6 +61,8 @@ enum Seen {
         statement.bind(1, key)
         statement.bind(2, owed)
         try statement.run()
+        guard database.changesCount > 0 else { return }
+        try noteDeclined([], database)
         let removal = try RawStatement(cached: "DELETE FROM setting WHERE key = ?", database)
         removal.bind(1, owed)
         try removal.run()

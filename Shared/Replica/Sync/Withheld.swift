@@ -207,13 +207,10 @@ extension Replica {
     /// Lets subscriptions list anew what they hold. A copy of this store may have sent what was withheld
     /// here, and the stream may have passed that: then nobody tells what has become of the documents.
     private func forgetPlaces(in collections: Set<[UInt8]>, _ database: Database) throws {
-        let (released, others) = (
-            liveQueries.filter { collections.contains(Array($0.collection.utf8)) },
-            liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
-        )
-        try Cursors.forgetAll(but: liveQueries.map(\.canonicalKey), database)
-        // Not forgotten: who has a cursor is told where the right to read has ended.
-        for query in released { try Cursors.distrust(query.canonicalKey, database) }
+        let others = liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
+        // Not forgotten: who has a cursor is told where the right to read has ended. (An application may
+        // subscribe later than it starts to sync.)
+        try Cursors.distrustAll(but: others.map(\.canonicalKey), database)
         try Staged.discardAll(but: others.map(\.canonicalKey), database)
     }
 

@@ -125,12 +125,23 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             document: document, pending: pending[key]?.edits, stamp: try drawStamp(for: key))
         try body(&editor)
         guard editor.hasChanges else { return }
+        if let bytes { try askIfOnRest(key, bytes) }
         let encoded = editor.document.encoded()
         try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
         pending.update(key, .edited(editor.pending))
+    }
+
+    /// Of seeds that are gone here nothing tells, once something was written onto what is left of them, that
+    /// they live at the server: vectors are equal. So it is asked when it has this.
+    private func askIfOnRest(_ key: DocumentKey, _ before: [UInt8]) throws {
+        guard !withheld.contains(key.collection),
+            try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
+        else { return }
+        try Wanted.note(key, database)
+        wanted.append(key)
     }
 
     /// See `DocumentWriter`. A document that the tables do not hold is written without the detour through an

@@ -57,8 +57,9 @@ public enum Event: Sendable {
     /// The answer to `compareHoldings`: of the documents those that the peer has more of and may write.
     /// `declined` stands for its rights where it has more of others too.
     case lacking([DocumentKey], declined: [UInt8]? = nil)
-    /// The answer to `admitStates`: what may be taken is durable in the log up to this position.
-    case statesAdmitted(LogPosition)
+    /// The answer to `admitStates`: what may be taken is durable in the log up to this position. `declined`
+    /// as in `lacking`: rights may have changed since.
+    case statesAdmitted(LogPosition, declined: [UInt8]? = nil)
     /// The answer to `readPage`.
     case page(subscription: UInt64, CatchUpPage)
     /// The answer to `readPage` where the log does not have the place, or has reaped something behind it.

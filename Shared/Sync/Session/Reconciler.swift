@@ -37,6 +37,13 @@ struct Reconciler: Sendable {
     /// What stands for the rights by which something was not taken; at a peer also behind the end, until it
     /// is stored.
     var declined: [UInt8]?
+
+    /// Something was not taken by these rights. Where it was others before, none are the ones by which all of
+    /// it was judged, so under any it is asked again.
+    mutating func note(_ declined: [UInt8]?) {
+        guard let declined else { return }
+        self.declined = self.declined ?? declined == declined ? declined : []
+    }
 }
 
 // MARK: The peer's half
@@ -94,8 +101,7 @@ extension Session {
 
     mutating func lacking(_ keys: [DocumentKey], _ declined: [UInt8]?) {
         guard reconciler.step == .comparing else { return }
-        // Of rights that have changed meanwhile the earlier ones: then it is asked once too often.
-        reconciler.declined = reconciler.declined ?? declined
+        reconciler.note(declined)
         reconciler.step = .asking
         reconciler.lacking = keys
         askForHoldings()
@@ -135,8 +141,9 @@ extension Session {
         actions.append(.admitStates(given))
     }
 
-    mutating func statesAdmitted(_ position: LogPosition) {
+    mutating func statesAdmitted(_ position: LogPosition, _ declined: [UInt8]?) {
         guard reconciler.appending > 0 else { return }
+        reconciler.note(declined)
         reconciler.position = position
         reconciler.appending -= 1
         askForHoldings()

@@ -86,9 +86,15 @@ extension Session {
                     admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
                     refused: uploader.repair.refused.filter { !$0.error.isOfClock },
                     isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
-                    gone: uploader.repair.gone, seen: uploader.repair.seen,
+                    gone: uploader.repair.gone, seen: seenByRepair,
                     isFinal: uploader.repair.roundsForBase >= Limits.roundsForBase,
                     following: takeFollowing())))
+    }
+
+    /// What a repair notes as seen. A log that was restored comes first: until the store has noted where that
+    /// is, it has to name at the next handshake what it has seen of the lost one.
+    private var seenByRepair: LogPosition? {
+        uploader.isServerBehind && !uploader.hasBegun ? nil : uploader.repair.seen
     }
 
     /// Takes what the stream has brought off the queue, where that reaches the states: what the server wrote

@@ -179,7 +179,7 @@ public struct Session: Sendable {
         case .wanted(let keys): want(keys)
         case .vectors(let candidates): ask(candidates)
         case .lacking(let keys, let declined): lacking(keys, declined)
-        case .statesAdmitted(let position): statesAdmitted(position)
+        case .statesAdmitted(let position, let declined): statesAdmitted(position, declined)
         case .frontier(let heads, let head, let isBehind, let hashes):
             answerGreeting(heads, head, isBehind, hashes)
         case .page(let subscription, let page): publish(page, for: subscription)

@@ -42,7 +42,7 @@ extension World {
             }
             // Sync's README: what a restored log lost and its holder might not give back stays with it where
             // no subscription of its asked for it before it might again: then it is not told as gone.
-            if peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
+            if !peer.rights.mayWrite, peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
             let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
                 let known = try reference.states[key].map { try Document(decoding: $0).vector.entries }
