@@ -39,7 +39,7 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case unavailable = "SYNC-0501"
     /// The token has expired.
     case expired = "SYNC-0502"
-    /// The server is going away; connect again.
+    /// This side is going away, or has something to say that belongs in a handshake; connect again.
     case goingAway = "SYNC-0503"
     /// The token is not taken, or not any more: a newer one is not valid here or another peer's, or the
     /// rights were taken back.

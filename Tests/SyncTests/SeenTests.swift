@@ -125,6 +125,51 @@ struct SeenTests {
         #expect(asked.count == 1 && asked.allSatisfy { $0.resume == nil })
     }
 
+    /// A peer that has greeted; `declined` it told, and a server says `hello`.
+    private static func greeted(declined: [UInt8]?, isBehind: Bool) -> Session {
+        var session = SessionTests.session(.peer)
+        _ = session.receive(.opened)
+        _ = session.receive(.ownActors(OwnHistory(seen: position(400), declined: declined)))
+        var hello = Frame.Hello(
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            head: position(400))
+        hello.isBehind = isBehind
+        _ = session.receive(.frame(Frame.hello(hello).encoded()))
+        return session
+    }
+
+    private static func ended(_ actions: [Action]) -> Bool {
+        actions.contains { if case .close(let error) = $0 { error.remedy == .reconnect } else { false } }
+    }
+
+    @Test("what a restored log was not given is offered anew when rights change", arguments: [false, true])
+    func rightsComeBack(_ isEarly: Bool) {
+        var session = Self.greeted(declined: [1], isBehind: false)
+        let granted = Event.frame(Frame.granted.encoded())
+        if isEarly {
+            #expect(!Self.ended(session.receive(granted)))
+            #expect(Self.ended(session.receive(.seenNoted)))
+        } else {
+            #expect(!Self.ended(session.receive(.seenNoted)))
+            #expect(Self.ended(session.receive(granted)))
+        }
+        #expect(session.isClosed)
+    }
+
+    @Test("rights that change while a log is given back end the session where it has not taken all")
+    func rightsChangeBetween() {
+        for declined in [nil, [UInt8(2)]] {
+            var session = Self.greeted(declined: [1], isBehind: true)
+            _ = session.receive(.holdings([], isLast: true))
+            _ = session.receive(.frame(Frame.granted.encoded()))
+            let reconciled = Frame.reconciled(Self.position(400), declined: declined)
+            _ = session.receive(.frame(reconciled.encoded()))
+            #expect(Self.ended(session.receive(.seenNoted)) == (declined != nil))
+            // A peer that owes nothing goes on, whatever its rights.
+            #expect(Self.ended(session.receive(.frame(Frame.granted.encoded()))) == false)
+        }
+    }
+
     @Test("rights that change in the midst of a reconcile leave nothing untold", arguments: [false, true])
     func declined(_ isLate: Bool) {
         var session = SessionTests.openServer(isBehind: true)

@@ -34,9 +34,11 @@ struct Reconciler: Sendable {
     var appending = 0
     /// The position up to which the log has what was taken.
     var position: LogPosition?
-    /// What stands for the rights by which something was not taken; at a peer also behind the end, until it
-    /// is stored.
+    /// What stands for the rights by which something was not taken; at a peer also before a reconcile and
+    /// behind it: then the last one's.
     var declined: [UInt8]?
+    /// A peer: rights have changed since they were judged, and it goes on to the end of the handshake.
+    var areRightsNewer = false
 
     /// Something was not taken by these rights. Where it was others before, none are the ones by which all of
     /// it was judged, so under any it is asked again.
@@ -68,10 +70,27 @@ extension Session {
 
     mutating func reconciled(_ position: LogPosition, _ declined: [UInt8]?) throws(SyncError) {
         guard reconciler.isActive, reconciler.isListed else { throw unexpected("reconciled") }
+        let areRightsNewer = reconciler.areRightsNewer
         reconciler = Reconciler()
         reconciler.declined = declined
+        reconciler.areRightsNewer = areRightsNewer
         uploader.serverHead = position
         beginExchange()
+    }
+}
+
+extension Session {
+    /// This peer's rights have changed.
+    mutating func granted() throws(SyncError) {
+        guard uploader.hasBegun else { return reconciler.areRightsNewer = true }
+        try offerAnew()
+        askAgain()
+    }
+
+    /// What a restored log was not given for want of rights is judged anew at a handshake (0039).
+    func offerAnew() throws(SyncError) {
+        guard reconciler.declined != nil else { return }
+        throw SyncError(.goingAway, "rights have changed, and a restored log lacks what this peer holds")
     }
 }
 

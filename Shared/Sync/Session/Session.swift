@@ -162,7 +162,7 @@ public struct Session: Sendable {
         case .repairNeeds(let keys): repairNeeds(keys)
         case .repairStaged: repairStaged()
         case .repaired(let outcome): repaired(outcome)
-        case .seenNoted: seenNoted()
+        case .seenNoted: try seenNoted()
         case .holdings(let candidates, let isLast): listed(candidates, isLast: isLast)
         case .ownOperations(let actor, let operations): upload(actor, operations)
         case .ownOperationAdded(let actor): ownOperationAdded(actor)
@@ -237,8 +237,8 @@ public struct Session: Sendable {
         case (.subscriptionRefused(let id, let error, let hides), .peer, .open):
             subscriptionRefused(id, error, hides: hides)
         case (.list(let id, let last), .peer, .open): try receivedList(id, last)
-        case (.granted, .peer, .open): askAgain()
-        case (.granted, .peer, .greeting) where hasReceivedHello: break
+        case (.granted, .peer, .open): try granted()
+        case (.granted, .peer, .greeting) where hasReceivedHello: reconciler.areRightsNewer = true
         case (.subscribe(let request), .server, .open): try serve(request, size)
         case (.unsubscribe(let id), .server, .open): stopServing(id)
         case (.upload(let operations), .server, .open): try admit(operations, size)
@@ -314,6 +314,7 @@ public struct Session: Sendable {
         hello.acknowledged = history.acknowledged
         hello.proof = configuration.proof
         hello.declined = history.declined
+        reconciler.declined = history.declined
         send(.hello(hello))
     }
 

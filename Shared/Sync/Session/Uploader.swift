@@ -150,7 +150,7 @@ extension Session {
         guard !reconciler.isActive, !uploader.repair.isDue else { return }
         guard uploader.hasBegun else {
             // First of all what is compared at the next handshake: everything that comes is later than this.
-            guard let head = uploader.serverHead else { return seenNoted() }
+            guard let head = uploader.serverHead else { return exchange() }
             return actions.append(
                 .noteSeen(head, replaces: uploader.isServerBehind, declined: reconciler.declined))
         }
@@ -158,8 +158,13 @@ extension Session {
         resumeAsking()
     }
 
-    mutating func seenNoted() {
+    mutating func seenNoted() throws(SyncError) {
         guard phase == .open, configuration.role == .peer, !reconciler.isActive else { return }
+        if reconciler.areRightsNewer { try offerAnew() }
+        exchange()
+    }
+
+    private mutating func exchange() {
         announceSubscriptions()
         resumeUpload()
         resumeAsking()
