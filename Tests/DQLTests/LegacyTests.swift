@@ -30,6 +30,9 @@ struct LegacyTests {
         #expect(try ids("a == null") == [1, 2])
         #expect(try ids("a != null") == [3])
         #expect(try ids("contains(['x', 'z'], a) && b[1] == 'y'") == [3])
+        #expect(try ids("a == null == null") == [])
+        #expect(try ids("keys(a) == null") == [1, 2, 3])
+        #expect(try ids("keys(a) != null || b[0] != null") == [3])
         #expect(try ids("startsWith(a, 'x')") == [3])
         #expect(try ids("\"true\"") == [1, 2, 3])
     }
@@ -59,6 +62,8 @@ struct LegacyTests {
     func long() throws {
         let conditions = Array(repeating: "a==1", count: 100_000).joined(separator: " || ")
         #expect(throws: Never.self) { try LegacyQuery.parse(conditions) }
+        let tested = "a" + String(repeating: " == null", count: 60)
+        #expect(try LegacyQuery.statement(tested, from: "c").utf8.count < 4_096)
         let list = "a in [" + Array(repeating: "1", count: 100_000).joined(separator: ",") + "]"
         let tooMany = #expect(throws: DQLError.self) { try LegacyQuery.parse(list) }
         #expect(tooMany?.code == .inListTooLong)

@@ -68,7 +68,7 @@ enum LegacyFunctions {
         return expression.kind.children.contains(where: asksType)
     }
 
-    private static func call(_ name: String, _ arguments: [ExpressionSyntax]) -> ExpressionSyntax.Kind {
+    static func call(_ name: String, _ arguments: [ExpressionSyntax]) -> ExpressionSyntax.Kind {
         .call(CallSyntax(name: name, arguments: arguments, isDistinct: false, isStar: false))
     }
 

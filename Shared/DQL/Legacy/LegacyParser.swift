@@ -144,11 +144,25 @@ struct LegacyParser {
         }
         let tested = right.kind == .literal(.null) ? left : right
         let negated = comparison == .notEqual
+        guard Self.isPath(tested) else {
+            let orNull = try LegacyFunctions.call("coalesce", [tested, node(.literal(.null), span)])
+            return try node(.isTest(node(orNull, span), .null, negated: negated), span)
+        }
         let tests = [
             try node(.isTest(tested, .null, negated: negated), span),
             try node(.isTest(tested, .missing, negated: negated), span),
         ]
         return try node(negated ? .and(tests) : .or(tests), span)
+    }
+
+    /// Whether an expression may be written down twice: `a == null == null …` would double with each word.
+    private static func isPath(_ expression: ExpressionSyntax) -> Bool {
+        switch expression.kind {
+        case .name, .parameter, .literal: true
+        case .member(let base, _): isPath(base)
+        case .element(let base, let index): isPath(base) && isPath(index)
+        default: false
+        }
     }
 
     /// A list that is written out is an IN list, anything else is gone through when the document is known.
