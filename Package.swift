@@ -177,7 +177,8 @@ let checks: [Target] = [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", "OperationLog", "CRDT", httpClient,
             nioCore, nioPosix, logging, crypto,
         ]),
-    tests("TransportTests", ["Transport", "Sync", "CRDT", logging]),
+    tests(
+        "TransportTests", ["Transport", "Sync", "Replica", "DQL", "CRDT", "TestSupport", logging, nioCore]),
     tests(
         "ReplicatorTests",
         [

@@ -32,6 +32,9 @@ package actor DatabaseHub {
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
     var appendedThrough: UInt64 = 0
+    /// The log's term in which it was found to have what is folded here: within a term it keeps that, and
+    /// what is folded from then on was read in it, or in one that an append will not be of.
+    var verifiedTerm: UInt64
     /// How uploads are divided, and how far appending goes ahead of folding.
     nonisolated let bounds: AdmissionBounds
     /// What it has appended for peers and may not have folded.
@@ -77,6 +80,7 @@ package actor DatabaseHub {
             if isFollowed.isOpen { await folds.put(folded) }
         }
         // Read what is there before the first session, so that the live stream begins at the head.
+        let term = log.term
         do {
             try await withTaskCancellationHandler {
                 try await materializer.advance()
@@ -91,7 +95,7 @@ package actor DatabaseHub {
         isFollowed.open()
         let hub = DatabaseHub(
             database, log, materializer, environment, LiveStream(head: await materializer.position), folds,
-            bounds, whenLost)
+            bounds, term, whenLost)
         await hub.follow(from: await materializer.position.offset)
         return hub
     }
@@ -99,11 +103,12 @@ package actor DatabaseHub {
     private init(
         _ database: String, _ log: any OperationLog, _ materializer: Materializer,
         _ environment: Environment, _ stream: LiveStream,
-        _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds,
+        _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds, _ term: UInt64,
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
         self.bounds = bounds
+        verifiedTerm = term
         unfolded = UnfoldedDocuments(partBytes: bounds.unfoldedBytes / 4)
         self.database = database
         self.log = log

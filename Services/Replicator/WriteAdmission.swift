@@ -38,35 +38,19 @@ extension DatabaseHub {
     private func admitNext(
         _ uploads: [[UInt8]], from session: UInt64, _ identity: @escaping @Sendable () -> Identity
     ) async throws -> Event {
-        // Nothing is appended that was judged by a fold of what the log does not have any more. Folding goes
-        // on behind: what an earlier fold admits a later one does too (see `AdmissionCheck`). But it must not
-        // fall back.
         let term = enterTerm()
         unfolded.forget(through: await materializer.position.offset)
-        var isAdvanced = false
         if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
             try await materializer.advance(through: offset)
             unfolded.forget(through: await materializer.position.offset)
-            isAdvanced = true
         }
-        // Beside judging: it is the append that waits for it.
-        let verification = Task { [isAdvanced] in try await self.verify(isAdvanced: isAdvanced) }
-        let done: Appended
-        let rest: ArraySlice<[UInt8]>
-        do {
-            (done, rest) = try await admitInParts(uploads, from: session, in: term, verification, identity)
-        } catch {
-            // It does not outlive the action that a session waits for when it ends.
-            verification.cancel()
-            _ = await verification.result
-            throw error
-        }
+        try await verify(in: term)
+        let (done, rest) = try await admitInParts(uploads, from: session, in: term, identity)
         guard !rest.isEmpty else { return .appended(done.acknowledgements, offset: done.offset) }
-        try await verification.value
         for _ in 0..<Limits.admissionAttempts {
             try Task.checkCancellation()
             let now = enterTerm()
-            if now != term { try await verify(isAdvanced: false) }
+            try await verify(in: now)
             if let event = try await admitAsFolded(rest, behind: done, from: session, in: now, identity()) {
                 return event
             }
@@ -82,12 +66,15 @@ extension DatabaseHub {
         return term
     }
 
-    /// Ends an upload that would be judged by what the log does not have any more.
-    private func verify(isAdvanced: Bool) async throws {
-        if !isAdvanced { try await verifyHistory() }
+    /// Nothing is appended that was judged by a fold of what the log does not have any more: ends an upload
+    /// that would be. Folding goes on behind: what an earlier fold admits a later one does too (see
+    /// `AdmissionCheck`).
+    private func verify(in term: UInt64) async throws {
+        if verifiedTerm < term, try await !materializer.isHistoryOfLog() { try await materializer.advance() }
         guard await !materializer.hasLostHistory else {
             throw SyncError(.unavailable, "the documents of this database are built anew from its log")
         }
+        verifiedTerm = max(verifiedTerm, term)
     }
 
     /// A part that is being appended.
@@ -99,10 +86,9 @@ extension DatabaseHub {
     }
 
     /// Judges a part while the one before is appended, as long as nothing speaks against any of them: what
-    /// stands, and what is left from there on. Nothing is appended before `verification` has ended.
+    /// stands, and what is left from there on.
     private func admitInParts(
-        _ uploads: [[UInt8]], from session: UInt64, in term: UInt64,
-        _ verification: Task<Void, any Error>, _ identity: @Sendable () -> Identity
+        _ uploads: [[UInt8]], from session: UInt64, in term: UInt64, _ identity: @Sendable () -> Identity
     ) async throws -> (done: Appended, rest: ArraySlice<[UInt8]>) {
         var done = Appended()
         var rest = uploads[...]
@@ -119,7 +105,6 @@ extension DatabaseHub {
                 if let before = underWay { _ = settle(before.judgement, try await before.task.value) }
                 throw error
             }
-            if underWay == nil { try await verification.value }
             // What may be written may have changed since it was judged: then it is judged again.
             func mayStand() -> Bool {
                 !Task.isCancelled && judgement.refusals.isEmpty && identity().rights == judged.rights
@@ -140,6 +125,14 @@ extension DatabaseHub {
             if next == nil {
                 try Task.checkCancellation()
                 guard mayStand() else { return (done, rest) }
+                guard part.count < rest.count else {
+                    // Nothing is left to be judged meanwhile, as with most uploads.
+                    guard let appended = try await append(judgement, from: session),
+                        appended.rejected.isEmpty
+                    else { return (done, rest) }
+                    done.add(appended)
+                    return (done, [])
+                }
                 next = begin(judgement, from: session, start: part.startIndex)
             }
             rest = rest.dropFirst(part.count)

@@ -33,6 +33,9 @@ public enum ReplicaLimits {
     /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
     /// are few.
     public static let mappedBytes = Int.bitWidth == 64 ? 1 << 30 : 0
+    /// Look-ups on one snapshot before the file is mapped for it: behind each commit SQLite lets go of what a
+    /// connection has mapped, and to map it again takes as long as reading so many pages.
+    static let unmappedLookups = 16
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
     /// Writes that the server refused and that are kept for the application to read, the newest ones.
@@ -45,6 +48,8 @@ public enum ReplicaLimits {
     /// is written whole: a commit writes some pages anyway, and what is changed soon after would be written
     /// then.
     public static let referredBytes = 16_384
+    /// Bytes of an operation that is told with its commit, so that nobody reads it again to upload it.
+    static let toldOperationBytes = 4_096
     /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
     /// restored is noticed; each costs a few bytes of every greeting.
     public static let retiredActors = 64

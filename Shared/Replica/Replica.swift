@@ -12,9 +12,10 @@ import Synchronization
 /// Invariants:
 /// - One process, one `Replica` per directory (`DirectoryLock`).
 /// - Documents, operations, cursors and the store's state change together, in SQLite transactions.
-/// - On a peer every commit is synced to disk (`synchronous = FULL`) before `write` returns, so nothing
-///   leaves the store
-///   before it is durable (rule 8). A materialization uses NORMAL: it can be rebuilt.
+/// - On a peer every commit of its own is synced to disk (`synchronous = FULL`) before it returns, so nothing
+///   leaves the store before it is durable (rule 8); with it goes everything that was committed before. What
+///   the server has sent is not synced by itself: it is there to be sent again (decision 0040). A
+///   materialization syncs nothing: it can be rebuilt.
 /// - `state` is guarded by `shared`, and changed only inside the pool's writer access, which serializes
 ///   writers.
 public final class Replica: Sendable {
@@ -38,6 +39,8 @@ public final class Replica: Sendable {
         public let wanted: [DocumentKey]
         /// Whether it is this store's own, though nothing of it is uploaded now: it is withheld.
         public var isWithheld = false
+        /// Its operation, if that is little: what `ownOperations` would read.
+        public var operation: OwnOperation?
     }
 
     /// What a write returned, and the commit that holds it.
@@ -62,6 +65,8 @@ public final class Replica: Sendable {
     private let readers: Readers
     let environment: Environment
     let logger: Logger
+    /// Whether the next commit is synced: changed only inside the pool's writer access.
+    private let syncs: Mutex<Bool>
     private let lock: DirectoryLock
     private let indexCache = IndexCache()
     private let shared: Mutex<Shared>
@@ -96,17 +101,15 @@ public final class Replica: Sendable {
         configuration.label = "replica"
         var reading = configuration
         reading.readonly = true
-        reading.prepareDatabase { database in
-            // Pages are read where the kernel has them: a copy of each is a third of a scan.
-            try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
-        }
+        reading.prepareDatabase { try $0.allowMapping() }
         readers = Readers(path: path, configuration: reading, cache: indexCache)
+        syncs = Mutex(role == .peer)
         do {
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
             let (state, kept) = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
-                try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
+                try database.sync(role == .peer)
                 if role == .peer { try Schema.settle(database) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
@@ -252,12 +255,15 @@ public final class Replica: Sendable {
 
     /// Runs `body` in one immediate transaction on the writer, saving the changed state with it, and tells
     /// the listeners what it says it changed.
+    /// - Parameter syncing: whether it has to be on disk by then. Not so what the server has sent: when the
+    ///   power fails, the latest of it may be gone, with the cursors that stand for it.
     func committing<Result>(
-        _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
+        syncing: Bool = true, _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
     ) throws -> Result {
         try checkOpen()
         do {
             return try writing { database in
+                try sync(syncing && role == .peer, database)
                 let before = shared.withLock { $0.state }
                 var state = before
                 let outcome = try database.inImmediateTransaction {
@@ -280,6 +286,13 @@ public final class Replica: Sendable {
     /// Runs a closure on the connection that writes. Every write goes through here: `readers` has to know.
     func writing<Result>(_ body: (Database) throws -> Result) throws -> Result {
         try readers.writing { try pool.writeWithoutTransaction(body) }
+    }
+
+    /// Has the commits from here on synced, or not.
+    private func sync(_ isSyncing: Bool, _ database: Database) throws {
+        guard syncs.withLock({ $0 }) != isSyncing else { return }
+        try database.sync(isSyncing)
+        syncs.withLock { $0 = isSyncing }
     }
 
     /// A snapshot of its own, which may last.
@@ -327,9 +340,13 @@ public final class Replica: Sendable {
         }
         state = transaction.state
         state.head += 1
+        var operation: OwnOperation?
         if let written = made.own {
             state.sequence = written.sequence
-            try OwnOperations.insert(written, position: state.head, database)
+            let bytes = try OwnOperations.insert(written, position: state.head, database)
+            if let bytes, bytes.count <= ReplicaLimits.toldOperationBytes {
+                operation = OwnOperation(commit: state.head, sequence: written.sequence, bytes: bytes)
+            }
         }
         for (collection, operation) in made.withheld {
             try Withheld.insert(operation, collection, position: state.head, database)
@@ -337,7 +354,8 @@ public final class Replica: Sendable {
         }
         let commit = Commit(
             number: state.head, documents: made.documents + transaction.evicted,
-            actor: made.own?.actor, wanted: transaction.wanted, isWithheld: made.own == nil)
+            actor: made.own?.actor, wanted: transaction.wanted, isWithheld: made.own == nil,
+            operation: operation)
         return (WriteResult(value: outcome.value, commit: state.head, written: made.own), commit)
     }
 

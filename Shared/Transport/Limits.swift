@@ -14,6 +14,8 @@ public enum Limits {
     static let shortChanges = 16
     /// Bytes of their states: what is encoded in some tens of microseconds.
     static let shortBytes = 65_536
+    /// Bytes of a frame that a session handles on its event loop: some documents, or a query.
+    static let promptBytes = 4_096
     /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
     static let unwrittenBytes = 524_288
     /// Messages that wait to be taken before the socket is read no further: enough that the next is there

@@ -19,6 +19,7 @@ import shutil
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import time
 
@@ -221,19 +222,6 @@ def row(what, ours, reference, ratio, goal):
     print(f"| {what} | {ours} | {reference} | {ratio} | {goal} |", flush=True)
 
 
-def fsync(directory, count=20):
-    """Seconds of a write and fdatasync of 4 KiB, median."""
-    path, taken = directory / "probe", []
-    with open(path, "wb", buffering=0) as file:
-        for _ in range(count):
-            started = time.perf_counter()
-            file.write(b"x" * 4096)
-            os.fdatasync(file.fileno())
-            taken.append(time.perf_counter() - started)
-    path.unlink()
-    return statistics.median(taken)
-
-
 def fan_out(workspace, rounds):
     suite = Suite(workspace)
     writer = Writer(suite)
@@ -337,26 +325,61 @@ def loaded(workspace, documents):
     del held
 
 
+class BarePeer:
+    """A peer behind bare pipes: no thread of ours stands between it and what is measured."""
+
+    def __init__(self, workspace, name, server):
+        arguments = harness.peer_command(workspace.directory / f"peer-{name}", server, ["SELECT * FROM cars"])
+        log = open(workspace.directory / f"peer-{name}.log", "wb")
+        self.process = subprocess.Popen(
+            [str(one) for one in arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0)
+        workspace.on_close(self.process.wait)
+        workspace.on_close(self.process.kill)
+
+    def tell(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+
+    def until_says(self, words):
+        said = b""
+        while words not in said:
+            more = self.process.stdout.read(65536)
+            if not more:
+                raise RuntimeError("the peer ended")
+            said += more
+
+
+def fsync(file):
+    """Seconds of one write and fdatasync of 4 KiB."""
+    started = time.perf_counter()
+    file.write(b"x" * 4096)
+    os.fdatasync(file.fileno())
+    return time.perf_counter() - started
+
+
 def observer(workspace, rounds):
+    """Writes and fsyncs by turns, each behind the same pause, which makes both slower: so that one is measured in the
+    other. Three fsyncs without a pause stand beside it."""
     server = harness.OneProcess(workspace).start()
-    a = harness.Peer(workspace, "a", server, ["SELECT * FROM cars"])
-    b = harness.Peer(workspace, "b", server, ["SELECT * FROM cars"])
-    a.execute("INSERT INTO cars DOCUMENTS ({'_id': 'seen', 'n': -1})")
-    b.execute(".observe SELECT * FROM cars WHERE _id = 'seen'")
-    b.await_event(lambda event: "'n': -1" in str(event), 20)
-    taken, probes = [], []
-    for number in range(rounds):
-        probes.append(fsync(workspace.directory, 3))
-        started = time.perf_counter()
-        a.execute(f"UPDATE cars SET n = {number} WHERE _id = 'seen'")
-        b.await_event(lambda event: f"'n': {number}}}" in str(event), 20)
-        taken.append(time.perf_counter() - started)
-        b.events.clear()
-        time.sleep(0.02)
-    sync = statistics.median(probes)
-    goal = 1.5 * sync + 0.001
+    a, b = BarePeer(workspace, "a", server), BarePeer(workspace, "b", server)
+    a.tell("INSERT INTO cars DOCUMENTS ({'_id': 'seen', 'n': -1})")
+    b.tell(".observe SELECT * FROM cars WHERE _id = 'seen'")
+    b.until_says(b'"n":-1')
+    taken, probes, quick = [], [], []
+    with open(workspace.directory / "probe", "wb", buffering=0) as probe:
+        for number in range(rounds):
+            time.sleep(0.02)
+            probes.append(fsync(probe))
+            quick += [fsync(probe) for _ in range(3)]
+            time.sleep(0.02)
+            started = time.perf_counter()
+            a.tell(f"UPDATE cars SET n = {number} WHERE _id = 'seen'")
+            b.until_says(b'"n":%d}' % number)
+            taken.append(time.perf_counter() - started)
+            a.until_says(b"\n")
+    sync, goal = statistics.median(probes), 1.5 * statistics.median(probes) + 0.001
     row("(f) a durable write at A to the observer at B", milliseconds(taken),
-        f"fsync {1000 * sync:.2f} ms", f"{statistics.median(taken) / goal:.2f} of 1.5 fsync + 1 ms", "≤ 1")
+        f"fsync {1000 * sync:.2f} ms (without a pause {milliseconds(quick)})",
+        f"{statistics.median(taken) / goal:.2f} of 1.5 fsync + 1 ms", "≤ 1")
 
 
 def main():

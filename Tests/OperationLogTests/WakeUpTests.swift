@@ -26,6 +26,32 @@ struct WakeUpTests {
         }
     }
 
+    @Test("a writer rings for others that have the log open, and not where it is alone")
+    func alone() async throws {
+        try await withTemporaryPath { path in
+            /// Whether an append rings: the bell has a byte then.
+            func rings(_ log: SQLiteOperationLog, _ sequence: UInt64) async throws -> Bool {
+                #expect(truncate(path + "-wake", 0) == 0)
+                _ = try await log.append([request(1, sequence)], to: "db")
+                // The bell is rung behind the answer, and before the next group.
+                _ = try await log.append([request(2, sequence)], to: "db")
+                return try FileManager.default.attributesOfItem(atPath: path + "-wake")[.size] as? Int == 1
+            }
+            func besideAnother(_ log: SQLiteOperationLog) async throws -> Bool {
+                let other = try SQLiteOperationLog(path: path)
+                let isRung = try await rings(log, 2)
+                await other.close()
+                return isRung
+            }
+            let log = try SQLiteOperationLog(path: path)
+            try await log.createDatabase("db")
+            #expect(try await !rings(log, 1))
+            #expect(try await besideAnother(log))
+            #expect(try await !rings(log, 3))
+            await log.close()
+        }
+    }
+
     @Test("a lost hint is made up for by polling")
     func lostHint() async throws {
         var options = SQLiteOperationLog.Options()

@@ -132,18 +132,69 @@ struct OpeningTests {
         }
     }
 
-    @Test(
-        "a peer syncs every commit to disk, a materialization only its checkpoints",
-        arguments: [
-            (role: Replica.Role.peer, level: 2), (role: .materialization, level: 1),
-        ])
-    func synchronous(_ expected: (role: Replica.Role, level: Int)) throws {
+    private func syncLevel(_ replica: Replica) throws -> Int? {
+        try replica.pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
+    }
+
+    @Test("a materialization syncs its checkpoints only")
+    func materializationSyncs() throws {
         try withTemporaryDirectory { folder in
-            let replica = try open(folder, role: expected.role)
-            let level = try replica.pool.writeWithoutTransaction { database in
-                try Int.fetchOne(database, sql: "PRAGMA synchronous")
+            let replica = try open(folder, role: .materialization)
+            #expect(try syncLevel(replica) == 1)
+        }
+    }
+
+    @Test(
+        """
+        a peer syncs what it writes, the end of a catch-up and what it hides; what else it receives, and \
+        what it hears of its own, goes with the next of them
+        """)
+    func peerSyncs() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder)
+            #expect(try syncLevel(replica) == 2)
+            let update = DocumentUpdate(
+                key: try key("c", .int(1)),
+                content: .state(try document("n", .int(1), by: 5, at: 1 << 16).encoded()))
+            _ = try replica.receive(Reception(updates: [update]))
+            #expect(try syncLevel(replica) == 1)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            #expect(try syncLevel(replica) == 2)
+            try replica.acknowledge(replica.actor, through: 1)
+            #expect(try syncLevel(replica) == 1)
+            _ = try replica.receive(Reception(hides: [update.key]))
+            #expect(try syncLevel(replica) == 2)
+            try replica.stage([update], for: [7])
+            #expect(try syncLevel(replica) == 1)
+            _ = try replica.receive(Reception(publishes: [7]))
+            #expect(try syncLevel(replica) == 2)
+        }
+    }
+
+    @Test("a reader maps the file for much that it reads of one moment, and lets go of it behind a commit")
+    func mapping() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder)
+            let path = folder.appendingPathComponent(Replica.fileName).path
+            func isMapped() throws -> Bool {
+                try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n")
+                    .contains { $0.hasSuffix(path) }
             }
-            #expect(level == expected.level)
+            func look() throws { _ = try replica.read { try $0.state(of: key("c", .int(1))) } }
+            for number in 0..<2 * ReplicaLimits.unmappedLookups {
+                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                try look()
+            }
+            // What is in the write-ahead log is read there in any case.
+            _ = try replica.writing { try $0.checkpoint(.truncate) }
+            #expect(try !isMapped())
+            for _ in 0..<2 * ReplicaLimits.unmappedLookups { try look() }
+            #expect(try isMapped())
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 'more'})")
+            #expect(try !isMapped())
+            #expect(try replica.rows("SELECT _id FROM c").count == 2 * ReplicaLimits.unmappedLookups + 1)
+            #expect(try isMapped())
+            try replica.close()
         }
     }
 

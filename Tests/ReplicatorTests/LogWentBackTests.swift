@@ -5,6 +5,7 @@ import LogDoubles
 import OperationLog
 import Replicator
 import ServiceKit
+import Synchronization
 import TestSupport
 import Testing
 
@@ -61,6 +62,42 @@ struct LogWentBackTests {
             #expect(try await eventually { try newcomer.rows("SELECT * FROM c").count == 3 })
             #expect(try await restored.head(of: TestBench.database).offset >= 2)
             for peer in [writer, reader, newcomer] { await peer.sync.stop() }
+        }
+    }
+
+    /// Counts who asks for places of the log.
+    private final class CountingLog: PassingOnLog, @unchecked Sendable {
+        let count = Atomic(0)
+
+        override func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+            count.add(1, ordering: .relaxed)
+            return try await super.position(at: offset, in: database)
+        }
+    }
+
+    @Test("whether the log has what is folded is asked once in each of its terms, not before each append")
+    func verification() async throws {
+        try await withTemporaryDirectory { folder in
+            let file = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+            try await file.createDatabase(TestBench.database)
+            let log = CountingLog(file)
+            try await TestBench.serve(folder, over: log, file) { bench in
+                let peer = try bench.peer("writer")
+                peer.sync.start()
+                func write(_ number: Int) async throws -> Int {
+                    let before = log.count.load(ordering: .relaxed)
+                    let commit = try peer.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                    #expect(try await peer.isAcknowledged(commit))
+                    return log.count.load(ordering: .relaxed) - before
+                }
+                _ = try await write(0)
+                #expect(try await write(1) == 0)
+                log.failOver(to: file)
+                #expect(try await write(2) == 1)
+                #expect(try await write(3) == 0)
+                await peer.sync.stop()
+            }
+            await file.close()
         }
     }
 

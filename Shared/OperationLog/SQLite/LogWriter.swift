@@ -78,16 +78,15 @@ struct LogWriter: Sendable {
                 }
                 var hasReachedCommit = false
                 do {
-                    var result: Result?
-                    try db.inTransaction(.immediate) {
-                        let (value, completion) = try body(db)
-                        result = value
-                        hasReachedCommit = true
-                        return completion
-                    }
-                    guard let result else { preconditionFailure("a transaction ended without a result") }
+                    try FastStatement("BEGIN IMMEDIATE", db).run()
+                    let (result, completion) = try body(db)
+                    hasReachedCommit = true
+                    try FastStatement(completion == .commit ? "COMMIT" : "ROLLBACK", db).run()
                     return result
-                } catch let error as DatabaseError {
+                } catch {
+                    // After some errors SQLite has rolled back by itself.
+                    if db.isInsideTransaction { try? FastStatement("ROLLBACK", db).run() }
+                    guard let error = error as? DatabaseError else { throw error }
                     let failure = Self.judge(error, hasReachedCommit: hasReachedCommit)
                     if failure.isPoisonous { health.failure.withLock { $0 = failure.error } }
                     throw failure

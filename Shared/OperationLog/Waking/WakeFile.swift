@@ -8,10 +8,15 @@ import Glibc
 /// back. The byte means nothing and is never synced. Losing the file loses hints until the log is opened
 /// again, never an operation.
 ///
+/// Who listens holds a shared lock of the file's second byte, from before its first look at the log: so a
+/// writer that is alone wakes nobody, itself included.
+///
 /// The descriptor is constant from `init` to `deinit`; its calls are atomic in the kernel.
 final class WakeFile: Sendable {
     let path: String
     private let descriptor: Int32
+    /// Whether others see that somebody listens here; not on a file system without such locks.
+    private let isListed: Bool
 
     /// Opens the bell of a log, creating it if it is missing.
     init(logPath: String) throws(OperationLogError) {
@@ -20,15 +25,33 @@ final class WakeFile: Sendable {
         guard descriptor >= 0 else {
             throw OperationLogError(.cannotOpen, "cannot open \(path): \(systemMessage(errno))")
         }
+        var listening = Self.listeners(Int16(F_RDLCK))
+        isListed = fcntl(descriptor, Self.setLock, &listening) == 0
     }
 
     deinit { Glibc.close(descriptor) }
 
     /// Tells the other processes that something was committed. A failure is not reported: they poll as well.
     func ring() {
+        guard !isListed || hasOtherListeners else { return }
         var byte: UInt8 = 1
         _ = pwrite(descriptor, &byte, 1, 0)
     }
+
+    /// Whether anybody else has the log open.
+    private var hasOtherListeners: Bool {
+        var other = Self.listeners(Int16(F_WRLCK))
+        return fcntl(descriptor, Self.findLock, &other) != 0 || other.l_type != Int16(F_UNLCK)
+    }
+
+    /// The byte that listeners lock. Such a lock belongs to the open file, not to the process, which may have
+    /// the log open twice.
+    private static func listeners(_ kind: Int16) -> Glibc.flock {
+        Glibc.flock(l_type: kind, l_whence: Int16(SEEK_SET), l_start: 1, l_len: 1, l_pid: 0)
+    }
+
+    /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library shows on request only.
+    private static let (findLock, setLock): (Int32, Int32) = (36, 37)
 
     /// Runs the body while no other process is inside one for this log.
     func withOpeningLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {

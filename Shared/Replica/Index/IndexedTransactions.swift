@@ -6,14 +6,20 @@ import GRDB
 protocol TableSource: AnyObject {
     var database: Database { get }
     var collections: Collections { get set }
+    /// Something is looked up.
+    func noteLookup()
 }
 
 extension ReadTransaction: TableSource {}
-extension WriteTransaction: TableSource {}
+extension WriteTransaction: TableSource {
+    /// What writes maps nothing.
+    func noteLookup() {}
+}
 
 extension TableSource {
     private func table(_ collection: String) throws -> DocumentTable? {
-        try collections.number(of: collection, database)
+        noteLookup()
+        return try collections.number(of: collection, database)
     }
 
     /// The indexes of a collection as this transaction sees them.

@@ -169,5 +169,29 @@ extension Database {
     }
 }
 
+// GRDB would compile these too.
+extension Database {
+    /// Lets the connection read pages where the kernel has them, once `mapFile` says so.
+    func allowMapping() throws {
+        try execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
+        mapFile(false)
+    }
+
+    /// Reads pages where the kernel has them, or copies of them again: not in the midst of a statement.
+    func mapFile(_ isMapped: Bool) {
+        var bytes = Int64(isMapped ? ReplicaLimits.mappedBytes : 0)
+        sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_MMAP_SIZE, &bytes)
+    }
+
+    /// Has the commits from here on synced, or not; outside of a transaction.
+    func sync(_ isSyncing: Bool) throws {
+        let code = sqlite3_exec(
+            sqliteConnection, "PRAGMA synchronous = \(isSyncing ? "FULL" : "NORMAL")", nil, nil, nil)
+        guard code == SQLITE_OK else {
+            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage)
+        }
+    }
+}
+
 /// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

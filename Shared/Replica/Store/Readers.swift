@@ -34,8 +34,10 @@ final class Readers: Sendable {
         }
 
         func end(_ database: Database) {
+            let isMapped = snapshot?.isMapped ?? false
             snapshot = nil
             if database.isInsideTransaction { try? RawStatement(cached: "ROLLBACK", database).run() }
+            if isMapped { database.mapFile(false) }
         }
     }
 

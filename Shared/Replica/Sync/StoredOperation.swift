@@ -146,16 +146,22 @@ struct StoredOperation {
 
 extension OwnOperations {
     /// Stores what a transaction has become: by reference where that saves writing much twice.
-    static func insert(_ written: WrittenOperation, position: UInt64, _ database: Database) throws {
+    /// - Returns: its encoding, if that had to be made.
+    static func insert(
+        _ written: WrittenOperation, position: UInt64, _ database: Database
+    ) throws -> [UInt8]? {
         guard let (parts, checksum) = parts(of: written) else {
             let operation = written.operation
-            return try insert(operation, operation.encoded(), position: position, database)
+            let bytes = operation.encoded()
+            try insert(operation, bytes, position: position, database)
+            return bytes
         }
         let header = Operation(
             actor: written.actor, sequence: written.sequence, timestamp: written.timestamp, changes: [])
         try insert(
             header, header.encoded(), refers: OperationPart.encode(parts, checksum: checksum),
             position: position, database)
+        return nil
     }
 
     /// nil where the operation is stored whole.

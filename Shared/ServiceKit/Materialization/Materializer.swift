@@ -191,6 +191,15 @@ public actor Materializer {
         if !isReached { try await fold.value }
     }
 
+    /// Whether the log has what is folded here. Nothing that was read before is folded behind this.
+    public func isHistoryOfLog() async throws -> Bool {
+        turns.ask()
+        defer { turns.endAsking() }
+        _ = try? await folding?.value
+        let position = position
+        return try await log.position(at: position.offset, in: database) == position
+    }
+
     /// From here on, until `goOn`, the log is folded only for those who ask for it: what it is folded beside
     /// comes first. Whoever calls this bounds how much that is.
     public nonisolated func giveWay() { turns.giveWay() }

@@ -308,9 +308,10 @@ extension Session {
     }
 
     /// What the receiver is to be told of one change: nothing, the delta, or the full state when it enters.
-    private func update(for change: LiveOperation.Change, of operation: LiveOperation) throws(SyncError)
-        -> DocumentUpdate?
-    {
+    /// (In place, as `standing`, and the subscriptions too: this is asked for each receiver.)
+    private mutating func update(
+        for change: LiveOperation.Change, of operation: LiveOperation
+    ) throws(SyncError) -> DocumentUpdate? {
         guard access.allows(change.key) else { return nil }
         if let gone = change.gone { return self.gone(change.key, gone, at: operation.position.offset) }
         if case .server(let origin) = configuration.role, operation.origin == origin {
@@ -318,15 +319,18 @@ extension Session {
         }
         var matchedBefore = false
         var matchesAfter = false
-        for subscription in publisher.subscriptions {
-            guard let liveFrom = subscription.liveFrom, liveFrom < operation.position.offset,
-                utf8Equal(subscription.query.collection, change.key.collection)
+        for place in publisher.subscriptions.indices {
+            guard let liveFrom = publisher.subscriptions[place].liveFrom,
+                liveFrom < operation.position.offset,
+                utf8Equal(publisher.subscriptions[place].query.collection, change.key.collection)
             else { continue }
-            if let number = subscription.followed?.number, let known = change.matches?.answer(for: number) {
+            let number = publisher.subscriptions[place].followed?.number
+            if let number, let known = change.matches?.answer(for: number) {
                 matchedBefore = matchedBefore || known.before
                 matchesAfter = matchesAfter || known.after
                 continue
             }
+            let subscription = publisher.subscriptions[place]
             if !matchedBefore { matchedBefore = try subscription.matches(change.key, change.before) }
             if !matchesAfter { matchesAfter = try subscription.matches(change.key, change.after) }
         }

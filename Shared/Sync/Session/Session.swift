@@ -263,8 +263,25 @@ public struct Session: Sendable {
     /// Bytes of frames that wait for the other side's credit.
     public var waitingBytes: Int { outboxBytes }
 
-    /// How many of the other side's subscriptions are not live: what they match is still on its way.
-    public var catchingUp: Int { publisher.subscriptions.reduce(0) { $0 + ($1.liveFrom == nil ? 1 : 0) } }
+    /// What whoever drives a session looks at behind each event.
+    public struct Standing: Sendable {
+        /// See `waitingBytes`.
+        public let waitingBytes: Int
+        /// How many of the other side's subscriptions are not live: what they match is still on its way.
+        public let catchingUp: Int
+        /// See `isClosed`.
+        public let isClosed: Bool
+    }
+
+    /// How the session stands. It changes nothing, but is looked at in place: what does not change a session
+    /// gets a copy of it, which costs more than a short event.
+    public mutating func standing() -> Standing {
+        var catchingUp = 0
+        for place in publisher.subscriptions.indices where publisher.subscriptions[place].liveFrom == nil {
+            catchingUp += 1
+        }
+        return Standing(waitingBytes: outboxBytes, catchingUp: catchingUp, isClosed: phase == .closed)
+    }
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
         // A peer speaks first; the server answers once.

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Replica
 import Sync
+import Synchronization
 
 /// A peer's replica as a session sees it.
 package struct PeerStore: SessionStore {
@@ -11,6 +12,7 @@ package struct PeerStore: SessionStore {
     /// Called after the server has acknowledged something new.
     let acknowledged: @Sendable () -> Void
     private let kept: KeptMessage
+    private let latest = LatestOperation()
 
     /// A store over this replica.
     package init(
@@ -22,6 +24,17 @@ package struct PeerStore: SessionStore {
         self.executor = executor
         self.report = report
         self.acknowledged = acknowledged
+    }
+
+    /// Takes note of a commit: what it holds is asked for next, mostly.
+    func note(_ commit: Replica.Commit) { latest.note(commit) }
+
+    /// See `SessionStore`: the operation of the latest commit.
+    package func ready(_ action: Action) -> Event? {
+        guard case .readOwnOperations(let actor, let sequence, _) = action,
+            let operation = latest.take(of: actor, after: sequence)
+        else { return nil }
+        return .ownOperations(actor: actor, [(sequence: operation.sequence, bytes: operation.bytes)])
     }
 
     /// See `SessionStore`. Where bytes do not decode that the server sent the session ends with that reason,
@@ -243,6 +256,27 @@ extension Replica.Standing {
         case .open: .open
         case .closed: .closed
         case .forked: .forked
+        }
+    }
+}
+
+/// The latest own operation, until it is asked for.
+private final class LatestOperation: Sendable {
+    private let state = Mutex<(actor: ActorID, operation: OwnOperation)?>(nil)
+
+    func note(_ commit: Replica.Commit) {
+        guard let actor = commit.actor else { return }
+        state.withLock { $0 = commit.operation.map { (actor, $0) } }
+    }
+
+    /// Nil unless it is the only one of its actor behind a sequence.
+    func take(of actor: ActorID, after sequence: UInt64) -> OwnOperation? {
+        state.withLock { latest in
+            guard let (owner, operation) = latest, owner == actor, operation.sequence == sequence + 1 else {
+                return nil
+            }
+            latest = nil
+            return operation
         }
     }
 }

@@ -316,6 +316,7 @@ public final class PeerSync: Sendable {
             if !isHeld { pump.deliver(.unsubscribe(key: key)) }
         }
         let listener = replica.addListener { commit in
+            store.note(commit)
             if let actor = commit.actor { pump.deliver(.ownOperationAdded(actor)) }
             if !commit.wanted.isEmpty { pump.deliver(.wanted(commit.wanted)) }
         }

@@ -122,7 +122,7 @@ public final class SessionPump: Sendable {
         let end = handle([.opened], course)
         line.begin { [self] arrival in
             switch arrival {
-            case .frame(let bytes, let taken): enqueue(orElse: taken) { $0.put(frame: bytes, handled: taken) }
+            case .frame(let bytes, let taken): arrived(bytes, taken)
             case .ended: enqueue { $0.put(.disconnected) }
             }
         }
@@ -143,6 +143,21 @@ public final class SessionPump: Sendable {
         if let course { Task { await work(course) } }
     }
 
+    /// Hands the session a frame: a short one where it has come in, which takes no longer than to wake a task
+    /// for it, unless it belongs to a message in parts (`work` keeps those).
+    private func arrived(_ frame: [UInt8], _ taken: @escaping @Sendable () -> Void) {
+        if frame.count <= Limits.promptBytes, let course = claim() {
+            guard course.session.partialCount == 0 else {
+                state.withLock { $0.inbox.put(frame: frame, handled: taken) }
+                return goOn(course, nil)
+            }
+            let end = handle([.frame(frame)], course)
+            taken()
+            return goOn(course, end)
+        }
+        enqueue(orElse: taken) { $0.put(frame: frame, handled: taken) }
+    }
+
     /// Hands the session an event of the live stream: near the line, if it is soon handled. Else a task of
     /// the session's own does it: whoever tells has others to tell, and what this session asks for is its own
     /// matter.
@@ -153,15 +168,19 @@ public final class SessionPump: Sendable {
         line.nearby { self.deliverNow(event) }
     }
 
-    /// Hands the session an event here and now, unless another one is before it, or a frame has not left:
-    /// what is posted where frames are written would overtake it.
-    private func deliverNow(_ event: Event) {
-        let course = state.withLock { state -> Course? in
+    /// Makes the caller the one who runs the session, unless somebody does, an event waits, or a frame has
+    /// not left: what is posted where frames are written would overtake it.
+    private func claim() -> Course? {
+        state.withLock { state in
             guard !state.isOver, !state.isRunning, state.inbox.isEmpty, unsentBytes == 0 else { return nil }
             state.isRunning = state.course != nil
             return state.course
         }
-        guard let course else { return deliver(event) }
+    }
+
+    /// Hands the session an event here and now, if it may be.
+    private func deliverNow(_ event: Event) {
+        guard let course = claim() else { return deliver(event) }
         goOn(course, handle([event], course))
     }
 
@@ -202,16 +221,21 @@ public final class SessionPump: Sendable {
     /// Hands the session events; returns why it ends, if it does.
     private func handle(_ events: [Event], _ course: Course) -> SyncError? {
         let live = course.session
-        for event in events {
-            if let end = start(live.session.receive(event), course) { return end }
+        var events = events
+        var handled = 0
+        while handled < events.count {
+            let event = events[handled]
+            handled += 1
+            if let end = start(live.session.receive(event), course, &events) { return end }
         }
         if unsentBytes > Limits.unsentBytes {
             let reason = SyncError(.unavailable, "the other side does not read what it asked for")
-            if let end = start(live.session.receive(.finish(reason)), course) { return end }
+            if let end = start(live.session.receive(.finish(reason)), course, &events) { return end }
         }
-        unpermitted.store(live.session.waitingBytes, ordering: .relaxed)
-        catchingUp.store(live.session.catchingUp, ordering: .relaxed)
-        return live.session.isClosed ? Self.lost : nil
+        let standing = live.session.standing()
+        unpermitted.store(standing.waitingBytes, ordering: .relaxed)
+        catchingUp.store(standing.catchingUp, ordering: .relaxed)
+        return standing.isClosed ? Self.lost : nil
     }
 
     private func end(_ course: Course, _ reason: SyncError) async {
@@ -237,8 +261,9 @@ public final class SessionPump: Sendable {
 
     // MARK: Actions
 
-    /// Sends what is to be sent, starts the rest; returns why the session ends, if it does.
-    private func start(_ actions: [Action], _ course: Course) -> SyncError? {
+    /// Sends what is to be sent, starts the rest; returns why the session ends, if it does. Answers that are
+    /// at hand come behind the events.
+    private func start(_ actions: [Action], _ course: Course, _ events: inout [Event]) -> SyncError? {
         var end: SyncError?
         for action in actions {
             switch action {
@@ -246,7 +271,12 @@ public final class SessionPump: Sendable {
             case .close(let error): end = error
             case .awaitOperations(let offset) where unsentBytes <= Limits.unsentPauseBytes:
                 if !follow(after: offset, course.line) { perform(action, course.line) }
-            default: perform(action, course.line)
+            default:
+                if let answer = store.ready(action) {
+                    events.append(answer)
+                } else {
+                    perform(action, course.line)
+                }
             }
         }
         return end

@@ -12,6 +12,10 @@ public protocol SessionStore: Sendable {
     /// it is performed as any other.
     func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool
 
+    /// The event that answers an action, where it is at hand; nil for what is to be performed. Asked on the
+    /// session's way: it must be quick.
+    func ready(_ action: Action) -> Event?
+
     /// Keeps what has come of a message in chunks for the next session; nil when there is none under way.
     func keep(_ partial: PartialMessage?) async
 }
@@ -19,6 +23,9 @@ public protocol SessionStore: Sendable {
 extension SessionStore {
     /// Waits in a task.
     public func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
+
+    /// Nothing is at hand.
+    public func ready(_ action: Action) -> Event? { nil }
 
     /// Keeps nothing: such a message begins anew with each session.
     public func keep(_ partial: PartialMessage?) async {}

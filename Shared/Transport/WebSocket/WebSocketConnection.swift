@@ -22,12 +22,18 @@ public final class WebSocketConnection: Sendable {
     private let channel: any Channel
     private let maximumMessageBytes: Int
     private let closeTimeout: TimeAmount
+    /// Where a server writes whole frames: in front of what makes them.
+    private let output: NIOLoopBound<ChannelHandlerContext>
     private let incoming = Mutex(WebSocketIncoming())
     /// Bytes that `send` has handed to the event loop without waiting for them to leave.
     private let unwritten = Atomic<Int>(0)
 
-    private init(_ channel: any Channel, _ role: Role, _ configuration: WebSocketConfiguration) {
+    private init(
+        _ channel: any Channel, _ role: Role, _ configuration: WebSocketConfiguration,
+        _ output: ChannelHandlerContext
+    ) {
         self.channel = channel
+        self.output = NIOLoopBound(output, eventLoop: channel.eventLoop)
         self.role = role
         maximumMessageBytes = configuration.maximumMessageBytes
         closeTimeout = TimeAmount(configuration.closeTimeout)
@@ -56,8 +62,9 @@ public final class WebSocketConnection: Sendable {
     static func openNow(
         over channel: any Channel, role: Role, configuration: WebSocketConfiguration
     ) throws -> WebSocketConnection {
-        let connection = WebSocketConnection(channel, role, configuration)
         let pipeline = channel.pipeline.syncOperations
+        let connection = WebSocketConnection(
+            channel, role, configuration, try pipeline.context(handlerType: WebSocketFrameEncoder.self))
         let decoder = try pipeline.handler(type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
         let bytes = FrameLengthCheck()
         try pipeline.addHandler(bytes, position: .before(decoder))
@@ -413,9 +420,19 @@ extension WebSocketConnection: SessionLine {
     /// See `SessionLine`.
     public func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
         guard (try? check(frame)) != nil else { return whenSent(false) }
-        channel.writeAndFlush(self.frame(frame)).whenComplete { result in
+        written(frame).whenComplete { result in
             if case .success = result { whenSent(true) } else { whenSent(false) }
         }
+    }
+
+    private func written(_ message: [UInt8]) -> EventLoopFuture<Void> {
+        guard role == .server, channel.eventLoop.inEventLoop else {
+            return channel.writeAndFlush(frame(message))
+        }
+        let promise = channel.eventLoop.makePromise(of: Void.self)
+        let bytes = FramedMessage.bytes(of: message, channel.allocator)
+        output.value.writeAndFlush(NIOAny(bytes), promise: promise)
+        return promise.futureResult
     }
 
     /// On the event loop: what is posted there is written without another hop, and the loops share the work

@@ -6,23 +6,21 @@ import Synchronization
 /// is to go otherwise is overridden.
 open class PassingOnLog: OperationLog, @unchecked Sendable {
     // Unchecked because it is open: what it has itself is guarded by this lock.
-    private let place: Mutex<any OperationLog>
-    private let failovers = Mutex<UInt64>(0)
+    private let place: Mutex<(log: any OperationLog, term: UInt64)>
 
     /// A log in front of this one.
-    public init(_ log: any OperationLog) { place = Mutex(log) }
+    public init(_ log: any OperationLog) { place = Mutex((log, 0)) }
 
     /// From now on everything goes to another log.
     public func failOver(to other: any OperationLog) {
-        place.withLock { $0 = other }
-        failovers.withLock { $0 += 1 }
+        place.withLock { $0 = (other, $0.term + 1) }
     }
 
     /// Each failover ends one.
-    public var term: UInt64 { failovers.withLock(\.self) }
+    public var term: UInt64 { place.withLock(\.term) }
 
     /// Where calls go.
-    public var log: any OperationLog { place.withLock { $0 } }
+    public var log: any OperationLog { place.withLock(\.log) }
 
     /// Passed on.
     open func createDatabase(_ database: String) async throws -> Bool {
@@ -39,7 +37,7 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
 
     /// Passed on, as far as it is of this term.
     open func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
-        let term = term
+        let (log, term) = place.withLock(\.self)
         guard requests.allSatisfy({ $0.term == nil || $0.term == term }) else {
             return requests.map { _ in .conflict(.termOver) }
         }

@@ -18,7 +18,7 @@ from .command import mimeo
 from .documents import canonical, digest, iso_codes
 from .fault_proxy import DOWN, UP, FaultProxy, Through
 from .packages import use_packages
-from .peer import Peer, PeerGone, StatementError
+from .peer import Peer, PeerGone, StatementError, peer_command
 from .postgres import Postgres
 from .processes import ROOT, Workspace, binary, free_port
 from .servers import FourProcesses, OneProcess
@@ -28,5 +28,5 @@ from .websocket import WebSocket
 __all__ = [
     "DOWN", "ROOT", "UP", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
     "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes",
-    "mimeo", "until", "use_packages",
+    "mimeo", "peer_command", "until", "use_packages",
 ]

@@ -17,6 +17,15 @@ class StatementError(RuntimeError):
         self.error = error
 
 
+def peer_command(store, server, subscribe=(), offline=False):
+    """The words that start a peer."""
+    arguments = [binary("mimeo"), "peer", "--store", store, "--url", server.origin]
+    arguments += ["--database", server.database, "--provider", "development", "--token", server.token]
+    for select in subscribe:
+        arguments += ["--subscribe", select]
+    return arguments + (["--offline"] if offline else [])
+
+
 class PeerGone(RuntimeError):
     """The peer's process ended (or was killed) before it answered."""
 
@@ -37,13 +46,7 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also again, after `kill` or `stop`."""
-        server = self._server
-        arguments = [binary("mimeo"), "peer", "--store", self.store, "--url", server.origin]
-        arguments += ["--database", server.database, "--provider", "development", "--token", server.token]
-        for select in self._subscribe:
-            arguments += ["--subscribe", select]
-        if offline:
-            arguments += ["--offline"]
+        arguments = peer_command(self.store, self._server, self._subscribe, offline)
         with self._asking:  # whoever still waits for the former process learns first that it is gone
             self._next_line = 0
             self.events = []
