@@ -190,7 +190,9 @@ extension DatabaseHub {
             if closed.contains(refusal.actor) {
                 rejected.append(refusal)
             } else if !rejected.contains(where: { $0.actor == refusal.actor }) {
-                let (told, isRecorded) = try await record(refusal, identity)
+                guard let (told, isRecorded) = try await record(refusal, identity, in: judgement.term) else {
+                    return nil
+                }
                 rejected.append(told)
                 if isRecorded { closed.insert(refusal.actor) }
             }
@@ -330,15 +332,17 @@ extension DatabaseHub {
     }
 
     /// Lets a refusal take the operation's place in the log, so that no other way leads there any more.
-    /// Returns what the writer is told, and whether that is the refusal.
+    /// Returns what the writer is told, and whether that is the refusal; nil where the term is over that it
+    /// was judged in.
     private func record(
-        _ refusal: Frame.Refusal, _ identity: Identity
-    ) async throws -> (told: Frame.Refusal, isRecorded: Bool) {
+        _ refusal: Frame.Refusal, _ identity: Identity, in term: UInt64
+    ) async throws -> (told: Frame.Refusal, isRecorded: Bool)? {
         let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
         let operation = RefusalRecord.operation(
             actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
-        let request = AppendRequest(operation, authorKey: identity.author)
+        let request = AppendRequest(operation, authorKey: identity.author, term: term)
         switch try await log.append([request], to: database).first {
+        case .conflict(.termOver)?: return nil
         case .appended(let offset)?:
             appendedThrough = max(appendedThrough, offset)
             return (refusal, true)

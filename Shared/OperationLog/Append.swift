@@ -130,13 +130,14 @@ public struct AppendRequest: Hashable, Sendable {
 
     /// A request to append an operation; `bytes` are its encoding, if it is at hand.
     public init(
-        _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil
+        _ operation: Operation, bytes: [UInt8]? = nil, authorKey: String, condition: AppendCondition? = nil,
+        term: UInt64? = nil
     ) {
         self.init(
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
                 bytes: bytes ?? operation.encoded()),
-            authorKey: authorKey, touches: Touch.all(of: operation), condition: condition)
+            authorKey: authorKey, touches: Touch.all(of: operation), condition: condition, term: term)
     }
 }
 

@@ -12,10 +12,9 @@ import Synchronization
 /// Invariants:
 /// - One process, one `Replica` per directory (`DirectoryLock`).
 /// - Documents, operations, cursors and the store's state change together, in SQLite transactions.
-/// - On a peer every commit of its own is synced to disk (`synchronous = FULL`) before it returns, so nothing
-///   leaves the store before it is durable (rule 8); with it goes everything that was committed before. What
-///   the server has sent is not synced by itself: it is there to be sent again (decision 0040). A
-///   materialization syncs nothing: it can be rebuilt.
+/// - On a peer every commit is synced to disk (`synchronous = FULL`) before `write` returns, so nothing
+///   leaves the store
+///   before it is durable (rule 8). A materialization uses NORMAL: it can be rebuilt.
 /// - `state` is guarded by `shared`, and changed only inside the pool's writer access, which serializes
 ///   writers.
 public final class Replica: Sendable {
@@ -65,8 +64,6 @@ public final class Replica: Sendable {
     private let readers: Readers
     let environment: Environment
     let logger: Logger
-    /// Whether the next commit is synced: changed only inside the pool's writer access.
-    private let syncs: Mutex<Bool>
     private let lock: DirectoryLock
     private let indexCache = IndexCache()
     private let shared: Mutex<Shared>
@@ -101,15 +98,16 @@ public final class Replica: Sendable {
         configuration.label = "replica"
         var reading = configuration
         reading.readonly = true
-        reading.prepareDatabase { try $0.allowMapping() }
+        reading.prepareDatabase { database in
+            try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
+        }
         readers = Readers(path: path, configuration: reading, cache: indexCache)
-        syncs = Mutex(role == .peer)
         do {
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
             let (state, kept) = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
-                try database.sync(role == .peer)
+                try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
                 if role == .peer { try Schema.settle(database) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
@@ -255,15 +253,12 @@ public final class Replica: Sendable {
 
     /// Runs `body` in one immediate transaction on the writer, saving the changed state with it, and tells
     /// the listeners what it says it changed.
-    /// - Parameter syncing: whether it has to be on disk by then. Not so what the server has sent: when the
-    ///   power fails, the latest of it may be gone, with the cursors that stand for it.
     func committing<Result>(
-        syncing: Bool = true, _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
+        _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
     ) throws -> Result {
         try checkOpen()
         do {
             return try writing { database in
-                try sync(syncing && role == .peer, database)
                 let before = shared.withLock { $0.state }
                 var state = before
                 let outcome = try database.inImmediateTransaction {
@@ -286,13 +281,6 @@ public final class Replica: Sendable {
     /// Runs a closure on the connection that writes. Every write goes through here: `readers` has to know.
     func writing<Result>(_ body: (Database) throws -> Result) throws -> Result {
         try readers.writing { try pool.writeWithoutTransaction(body) }
-    }
-
-    /// Has the commits from here on synced, or not.
-    private func sync(_ isSyncing: Bool, _ database: Database) throws {
-        guard syncs.withLock({ $0 }) != isSyncing else { return }
-        try database.sync(isSyncing)
-        syncs.withLock { $0 = isSyncing }
     }
 
     /// A snapshot of its own, which may last.

@@ -339,6 +339,60 @@ extension AdmissionTests {
         }
     }
 
+    /// An actor's only write, and the same as another actor has moved it.
+    private func written(by actor: UInt64) throws -> [UInt8] {
+        try operation(by: actor, 1, 1, [("\(actor)", try edit(Document(), by: actor, 1, "f").delta)])
+    }
+
+    private func moved(_ actor: UInt64) throws -> [UInt8] {
+        let delta = try edit(Document(), by: actor + 10, 2, "f").delta
+        return CRDT.Operation(
+            actor: ActorID(actor + 10), sequence: 1, timestamp: 2 << 16,
+            origin: try CRDT.Operation(decoding: try written(by: actor)).identity,
+            changes: [
+                .init(collection: "c", id: try DocumentID(.string("\(actor)")), delta: delta.encoded())
+            ]
+        ).encoded()
+    }
+
+    @Test("a refusal that was judged by a lost history does not get into the log that took its place")
+    func refusedByALostFold() async throws {
+        try await withTemporaryDirectory { folder in
+            let paths = ["log", "copy"].map { folder.appendingPathComponent("\($0).sqlite").path }
+            let empty = try SQLiteOperationLog(path: paths[0])
+            _ = try await empty.createDatabase("db")
+            await empty.close()
+            try FileManager.default.copyItem(atPath: paths[0], toPath: paths[1])
+            let (first, copy) = (
+                try SQLiteOperationLog(path: paths[0]), try SQLiteOperationLog(path: paths[1])
+            )
+            let log = HeldLog(first)
+            let hub = try await DatabaseHub.open(
+                "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let everything = identity(.everything)
+            // Two writes, of each of which a copy of its store has brought the same.
+            for actor in [1, 2] as [UInt64] {
+                _ = try await hub.admit([try moved(actor)], from: session) { everything }
+            }
+            try await hub.materializer.advance()
+            let event = try await hub.admit([try written(by: 1)], from: session) { everything }
+            guard case .refused(_, let refusals, _) = event else {
+                Issue.record("\(event)")
+                return
+            }
+            #expect(refusals.map(\.error.code) == ["SYNC-0408"])
+            log.successor.withLock { $0 = copy }
+            await #expect(throws: (any Error).self) {
+                _ = try await hub.admit([try written(by: 2)], from: session) { everything }
+            }
+            #expect(try await copy.head(of: "db").offset == 0)
+            await hub.close()
+            await first.close()
+            await copy.close()
+        }
+    }
+
     @Test("a state that is taken back is appended only if the tombstone that it adds to is still there")
     func statesBesideTombstones() async throws {
         try await withTemporaryDirectory { folder in

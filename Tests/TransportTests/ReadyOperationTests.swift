@@ -3,11 +3,11 @@ import DQL
 import Foundation
 import Logging
 import Replica
-import Sync
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import Sync
 @testable import Transport
 
 @Suite("A peer's store tells the operation of its latest commit at once")
@@ -21,16 +21,23 @@ struct ReadyOperationTests {
         return operations
     }
 
+    /// A store that takes note of every commit of its replica.
+    private func open(_ folder: URL) throws -> (Replica, PeerStore) {
+        let numbers = Atomic<UInt64>(6)
+        let environment = Environment(
+            wallMilliseconds: { 1_800_000_000_000 },
+            random: { numbers.add(1, ordering: .relaxed).newValue }, pause: { _ in })
+        let replica = try Replica(
+            directory: folder.path, role: .peer, environment: environment, logger: Logger(label: "ready"))
+        let store = PeerStore(replica: replica, executor: .inline, report: { _ in }, acknowledged: {})
+        _ = replica.addListener { store.note($0) }
+        return (replica, store)
+    }
+
     private func withStore(_ body: (Replica, PeerStore) throws -> Void) throws {
         try withTemporaryDirectory { folder in
-            let environment = Environment(
-                wallMilliseconds: { 1_800_000_000_000 }, random: { 7 }, pause: { _ in })
-            let replica = try Replica(
-                directory: folder.path, role: .peer, environment: environment, logger: Logger(label: "ready"))
-            let store = PeerStore(replica: replica, executor: .inline, report: { _ in }, acknowledged: {})
-            let listener = replica.addListener { store.note($0) }
+            let (replica, store) = try open(folder)
             try body(replica, store)
-            replica.removeListener(listener)
             try replica.close()
         }
     }
@@ -55,6 +62,27 @@ struct ReadyOperationTests {
             #expect(told.map(\.sequence) == [1])
             #expect(told.map(\.bytes) == stored.map(\.bytes))
             #expect(ready(store, replica.actor, after: 0) == nil)
+        }
+    }
+
+    @Test("not once a repair has moved it to another actor")
+    func repaired() async throws {
+        try await withTemporaryDirectory { folder in
+            let (replica, store) = try open(folder)
+            let actor = replica.actor
+            try insert(replica, 1)
+            try insert(replica, 2)
+            let gone = DocumentKey(collection: "c", id: try DocumentID(.int(2)))
+            var repair = Repair(
+                admitted: [actor: 0], closed: [], diverged: [], refused: [], isForClock: false)
+            repair.gone = [gone]
+            while case .repairNeeds(let keys)? = try await store.perform(.repair(repair)) {
+                let states = try keys.map { key in (key, try replica.read { try $0.state(of: key) }) }
+                _ = try await store.perform(.stageRepair(states))
+            }
+            #expect(replica.actor != actor)
+            #expect(ready(store, actor, after: 1) == nil)
+            try replica.close()
         }
     }
 

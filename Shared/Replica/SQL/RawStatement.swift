@@ -169,27 +169,12 @@ extension Database {
     }
 }
 
-// GRDB would compile these too.
 extension Database {
-    /// Lets the connection read pages where the kernel has them, once `mapFile` says so.
-    func allowMapping() throws {
-        try execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
-        mapFile(false)
-    }
-
-    /// Reads pages where the kernel has them, or copies of them again: not in the midst of a statement.
+    /// Reads pages where the kernel has them, or copies of them again. In the midst of a statement that has a
+    /// page SQLite leaves it as it is; and when it opens the write-ahead log it sets the limit anew.
     func mapFile(_ isMapped: Bool) {
         var bytes = Int64(isMapped ? ReplicaLimits.mappedBytes : 0)
         sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_MMAP_SIZE, &bytes)
-    }
-
-    /// Has the commits from here on synced, or not; outside of a transaction.
-    func sync(_ isSyncing: Bool) throws {
-        let code = sqlite3_exec(
-            sqliteConnection, "PRAGMA synchronous = \(isSyncing ? "FULL" : "NORMAL")", nil, nil, nil)
-        guard code == SQLITE_OK else {
-            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage)
-        }
     }
 }
 

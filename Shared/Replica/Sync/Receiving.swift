@@ -50,11 +50,11 @@ public struct Reception: Sendable {
 extension Replica {
     /// What became of a reception.
     public enum ReceptionOutcome: Sendable, Equatable {
-        /// Everything is stored and visible; the cursors have advanced.
+        /// Everything is stored, durable and visible; the cursors have advanced.
         case stored
         /// A delta's base is not covered here (rule 3): nothing of the reception is visible, no cursor has
-        /// moved, these documents are noted as wanted, as durably as the cursors. Receive the same again once
-        /// their states have come.
+        /// moved, these documents are noted durably as wanted. Receive the same again once their states
+        /// have come.
         case wanting([DocumentKey])
         /// As `stored`; but these documents are gone at the server while own writes to them are not
         /// acknowledged. They are untouched: a repair has to move the writes (rule 14).
@@ -62,12 +62,10 @@ extension Replica {
     }
 
     /// Stores what a server has sent, all or nothing. Throws CRDT errors for bytes that do not decode:
-    /// nothing is stored then. It is synced to disk with the next own write, and at once where a catch-up
-    /// ends or where something may not be seen any more (decision 0040).
+    /// nothing is stored then.
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
-        let syncing = reception.publishes != nil || !reception.hides.isEmpty
-        return try committing(syncing: syncing) { database, state in
+        return try committing { database, state in
             var merger = Merger(database: database, state: state, liveQueries: liveQueries)
             try take(reception, &merger, database)
             guard merger.missing.isEmpty else {

@@ -64,15 +64,15 @@ enum Staged {
 }
 
 extension Replica {
-    /// Keeps a page of a catch-up aside, invisible, until `publishes` names its subscription; and hides
-    /// documents at once, in the same transaction. `resume` is what the server gave to go on behind
+    /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription; and
+    /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind
     /// this page in a later session; nil leaves what there is. `seen` is the position of the server's log
     /// that the states stand for.
     public func stage(
         _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
         hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil
     ) throws {
-        try committing(syncing: !hidden.isEmpty) { database, state in
+        try committing { database, state in
             var arePlain: [Bool] = []
             arePlain.reserveCapacity(updates.count)
             for update in updates {

@@ -36,8 +36,7 @@ extension Replica {
     public func acknowledge(
         _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
     ) throws -> [DocumentKey] {
-        // Forgotten in a power failure, it is told again: the server knows what it has of whom.
-        try committing(syncing: false) { database, state in
+        try committing { database, state in
             var wanted: [DocumentKey] = []
             if offset != 0 {
                 for key in try unsubscribed(actor, through: sequence, database) {

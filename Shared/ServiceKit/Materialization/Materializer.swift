@@ -191,7 +191,8 @@ public actor Materializer {
         if !isReached { try await fold.value }
     }
 
-    /// Whether the log has what is folded here. Nothing that was read before is folded behind this.
+    /// Whether the log has what is folded here. Nothing that was read before is folded behind this. (What a
+    /// wake-up has brought may be: it is of a log whose storage is its own process's.)
     public func isHistoryOfLog() async throws -> Bool {
         turns.ask()
         defer { turns.endAsking() }

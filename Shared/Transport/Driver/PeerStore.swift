@@ -190,6 +190,8 @@ package struct PeerStore: SessionStore {
         switch try await executor.run({ [request] in try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let outcome):
+            // What was moved to another actor is not to be sent as it was.
+            latest.forget()
             // What left the store unacknowledged for good may let somebody's waiting end.
             acknowledged()
             return .repaired(
@@ -268,6 +270,8 @@ private final class LatestOperation: Sendable {
         guard let actor = commit.actor else { return }
         state.withLock { $0 = commit.operation.map { (actor, $0) } }
     }
+
+    func forget() { state.withLock { $0 = nil } }
 
     /// Nil unless it is the only one of its actor behind a sequence.
     func take(of actor: ActorID, after sequence: UInt64) -> OwnOperation? {

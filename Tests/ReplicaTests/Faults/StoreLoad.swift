@@ -23,14 +23,6 @@ struct StoreLoad {
         case acknowledge
         case repair
         case checkpoint(truncates: Bool)
-
-        /// Whether its commits are on disk when it returns.
-        var isSynced: Bool {
-            switch self {
-            case .receive, .stage, .acknowledge: false
-            default: true
-            }
-        }
     }
 
     private var dice: SplitMix64

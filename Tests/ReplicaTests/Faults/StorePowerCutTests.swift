@@ -9,11 +9,7 @@ import Testing
 
 @Suite("Power cuts")
 struct StorePowerCutTests {
-    @Test(
-        """
-        a peer's store holds every write that returned, of the one under way all or nothing, and of what it \
-        has received since the last one what came first
-        """)
+    @Test("a peer's store holds every write that returned, and of the one under way all or nothing")
     func peer() throws {
         var lostSectors: UInt64 = 0
         for seed in FaultRun.seeds(cutsEach: 1) {
@@ -29,13 +25,13 @@ struct StorePowerCutTests {
         #expect(lostSectors > 0)
     }
 
-    @Test("the same check finds that what was received is not synced by itself")
+    @Test("the same check finds what a store loses that does not sync its commits")
     func checkCanFail() throws {
         var losses = 0
-        for seed in 1...40 as ClosedRange<UInt64> {
+        for seed in 1...12 as ClosedRange<UInt64> {
             try withFaultDisk(seed: seed) { disk, folder in
                 try withTemporaryDirectory { good in
-                    let isLost = try self.cut(disk, folder, good, seed: seed, isAllSynced: true)
+                    let isLost = try self.cut(disk, folder, good, seed: seed, synchronous: "NORMAL")
                     losses += isLost ? 1 : 0
                 }
             }
@@ -43,10 +39,10 @@ struct StorePowerCutTests {
         #expect(losses > 0)
     }
 
-    /// Works until the power goes. `isAllSynced`: what is received has to be there too.
+    /// Works until the power goes.
     /// - Returns: whether a write that returned is not there afterwards, or one is there by half.
     private func cut(
-        _ disk: FaultDisk, _ folder: URL, _ good: URL, seed: UInt64, isAllSynced: Bool = false
+        _ disk: FaultDisk, _ folder: URL, _ good: URL, seed: UInt64, synchronous: String = "FULL"
     ) throws -> Bool {
         var dice = SplitMix64(seed: seed ^ 0xD15C)
         var load = StoreLoad(seed: seed)
@@ -55,21 +51,19 @@ struct StorePowerCutTests {
         var expected = [try StoreDump(reference)]
         disk.cutPower(duringCall: 1 + dice.below(dice.chance(25) ? 40 : 400))
         if let store = try? open(folder, environments.1) {
+            _ = try? store.pool.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA synchronous = \(synchronous)")
+            }
             while !disk.isOff {
                 let step = load.next()
-                let before = expected.last
                 // Checkpoints change no content; a step that the store refuses is refused on both.
+                expected = Array(expected.suffix(1))
                 let refusal = code {
                     try reference.perform(step) { expected.append(try StoreDump(reference)) }
                 }
                 expected.append(try StoreDump(reference))
                 let outcome = code { try store.perform(step) }
-                guard !disk.isOff else { break }
-                #expect(outcome == refusal, "seed \(seed), \(step)")
-                // A commit that is synced takes those before it along.
-                if step.isSynced || isAllSynced, expected.last != before {
-                    expected = Array(expected.suffix(1))
-                }
+                if !disk.isOff { #expect(outcome == refusal, "seed \(seed), \(step)") }
             }
             try? store.close()
         }
@@ -77,7 +71,7 @@ struct StorePowerCutTests {
         let note = Comment(rawValue: "seed \(seed)")
         let survivor = try open(folder, TestEnvironment(seed: seed))
         let found = try StoreDump(survivor)
-        // The step under way when the power went, whole or not, and those before it that were not synced.
+        // The step under way when the power went, whole or not; it was the last one.
         let isLost = !expected.contains(found)
         try checkWhole(survivor, note)
         // What was found is on the disk: another cut takes nothing of it.
