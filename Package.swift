@@ -178,7 +178,11 @@ let checks: [Target] = [
             nioCore, nioPosix, logging, crypto,
         ]),
     tests(
-        "TransportTests", ["Transport", "Sync", "Replica", "DQL", "CRDT", "TestSupport", logging, nioCore]),
+        "TransportTests",
+        [
+            "Transport", "Sync", "Replica", "DQL", "CRDT", "TestSupport", logging, nioCore, nioEmbedded,
+            nioWebSocket,
+        ]),
     tests(
         "ReplicatorTests",
         [

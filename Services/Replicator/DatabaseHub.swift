@@ -254,7 +254,8 @@ package actor DatabaseHub {
         for session in running.values { session.end(reason) }
     }
 
-    /// Whether the log still has what is folded here. Cheap; finds out what a fold would find.
+    /// Whether the log still has what is folded here, as of now. Cheap; finds out what a fold would find, and
+    /// waits for none. (`WriteAdmission` asks for more, and less often.)
     func verifyHistory() async throws {
         let position = await materializer.position
         if try await log.position(at: position.offset, in: database) != position {

@@ -346,6 +346,8 @@ extension DatabaseHub {
         case .appended(let offset)?:
             appendedThrough = max(appendedThrough, offset)
             return (refusal, true)
+        // Recorded before, by an attempt that was given up for another actor's: the log has compared it.
+        case .duplicate(through: refusal.sequence)?: return (refusal, true)
         case .gap(let expected)?:
             let reason = "the log expects sequence \(expected)"
             return (self.refusal(request.record, .sequenceGap, reason), false)

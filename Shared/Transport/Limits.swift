@@ -12,9 +12,10 @@ public enum Limits {
     public static let unsentBytes = 128 * 1_048_576
     /// Documents' changes of the live stream that a session handles on its event loop, which others share.
     static let shortChanges = 16
-    /// Bytes of their states: what is encoded in some tens of microseconds.
+    /// Bytes of their states: what is encoded in some tens of microseconds. Also of a frame that an event
+    /// loop keeps for the next receiver.
     static let shortBytes = 65_536
-    /// Bytes of a frame that a session handles on its event loop: some documents, or a query.
+    /// Bytes of a frame that a session handles on its event loop, which others share: some documents.
     static let promptBytes = 4_096
     /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
     static let unwrittenBytes = 524_288

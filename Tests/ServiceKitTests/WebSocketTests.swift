@@ -251,7 +251,11 @@ struct WebSocketTests {
             ] {
                 mount.webSocket(path, authorize: { _ in }) { channel, _, _ in
                     try? await channel.writeAndFlush(frame).get()
-                    try? await channel.closeFuture.get()
+                    // Reads on: who does not read never learns that the other side has gone.
+                    try? await WebSocketConnection.run(over: channel, role: .server) {
+                        connection async throws in
+                        while try await connection.receive() != nil {}
+                    }
                 }
             }
             mount.webSocket("/gone", authorize: { _ in }) { channel, _, _ in channel.close(promise: nil) }

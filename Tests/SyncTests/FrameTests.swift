@@ -39,6 +39,21 @@ struct FrameTests {
         }
     }
 
+    @Test("what a session is soon done with is told by a frame's first bytes; nothing else is")
+    func prompt() {
+        for (name, frame) in Exemplars.frames {
+            let isPrompt =
+                switch frame {
+                case .operations, .progress, .upload, .acknowledged: true
+                default: false
+                }
+            #expect(Frame.isPrompt(frame.encoded()) == isPrompt, "\(name)")
+        }
+        for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 99]] as [[UInt8]] {
+            #expect(!Frame.isPrompt(bytes))
+        }
+    }
+
     @Test("every frame survives encoding and decoding")
     func roundTrip() throws {
         for (name, frame) in Exemplars.frames {

@@ -103,14 +103,13 @@ extension Session {
         guard let index = publisher.subscriptions.firstIndex(where: { $0.id == id }) else {
             return returnCredit(size)
         }
-        guard var listing = publisher.subscriptions[index].listing, !listing.isListed else {
-            throw unexpected("held")
-        }
-        try check(page, behind: listing.last, in: publisher.subscriptions[index].query.collection)
-        listing.isListed = page.isLast
-        listing.last = page.candidates.last?.key.id ?? listing.last
-        listing.pages.append((page, size))
-        publisher.subscriptions[index].listing = listing
+        guard publisher.subscriptions[index].listing?.isListed == false else { throw unexpected("held") }
+        let last = publisher.subscriptions[index].listing?.last
+        try check(page, behind: last, in: publisher.subscriptions[index].query.collection)
+        // In place: as many pages wait as the other side has had credit for.
+        publisher.subscriptions[index].listing?.isListed = page.isLast
+        publisher.subscriptions[index].listing?.last = page.candidates.last?.key.id ?? last
+        publisher.subscriptions[index].listing?.pages.append((page, size))
         discardVoid(index)
         resumePublishing()
     }

@@ -260,12 +260,9 @@ public struct Session: Sendable {
         SyncError(.unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
     }
 
-    /// Bytes of frames that wait for the other side's credit.
-    public var waitingBytes: Int { outboxBytes }
-
     /// What whoever drives a session looks at behind each event.
     public struct Standing: Sendable {
-        /// See `waitingBytes`.
+        /// Bytes of frames that wait for the other side's credit.
         public let waitingBytes: Int
         /// How many of the other side's subscriptions are not live: what they match is still on its way.
         public let catchingUp: Int

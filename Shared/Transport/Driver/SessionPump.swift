@@ -24,7 +24,7 @@ public final class LiveSession: @unchecked Sendable {
 /// It has no task while nothing happens: who brings the first event that waits has a task begun that hands
 /// the session one event after the other until none is left. So an idle session costs what it knows, and
 /// an event of the live stream is handled where it is told (`SessionStore.follow`), or where frames are
-/// written, if that is short (decision 0036).
+/// written, if that is short (decision 0036), and a short frame where it comes in (0040).
 ///
 /// Invariants: events reach the session one at a time, in the order in which they were delivered; frames
 /// leave in the order the session gave them; the next frame is taken only after the one before was
@@ -143,10 +143,10 @@ public final class SessionPump: Sendable {
         if let course { Task { await work(course) } }
     }
 
-    /// Hands the session a frame: a short one where it has come in, which takes no longer than to wake a task
-    /// for it, unless it belongs to a message in parts (`work` keeps those).
+    /// Hands the session a frame: where it has come in, if it is short and of a kind that takes no longer
+    /// than to wake a task for it, unless it belongs to a message in parts (`work` keeps those).
     private func arrived(_ frame: [UInt8], _ taken: @escaping @Sendable () -> Void) {
-        if frame.count <= Limits.promptBytes, let course = claim() {
+        if frame.count <= Limits.promptBytes, Frame.isPrompt(frame), let course = claim() {
             guard course.session.partialCount == 0 else {
                 state.withLock { $0.inbox.put(frame: frame, handled: taken) }
                 return goOn(course, nil)

@@ -158,16 +158,26 @@ public final class WebSocketConnection: Sendable {
         waiting?.resume(throwing: CancellationError())
     }
 
-    /// Hands over what waits, if somebody takes it.
+    /// Hands over what waits, if somebody takes it. Who takes a message may ask for the next one at once:
+    /// that is seen here, by whoever is at it, and takes no room on the stack.
     private func hand() {
-        let (deed, isFree) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
-            let deed = self.deed(&incoming)
-            let isFree = incoming.isHeldBack && !incoming.isFull
-            if isFree { incoming.isHeldBack = false }
-            return (deed, isFree)
+        var goesOn = incoming.withLock { incoming in
+            defer { incoming.isHanding = true }
+            return !incoming.isHanding
         }
-        if isFree { channel.read() }
-        deed?()
+        while goesOn {
+            let (deed, isFree) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
+                let deed = self.deed(&incoming)
+                let isFree = incoming.isHeldBack && !incoming.isFull
+                if isFree { incoming.isHeldBack = false }
+                // From here on who comes hands over.
+                incoming.isHanding = deed != nil || isFree
+                return (deed, isFree)
+            }
+            if isFree { channel.read() }
+            deed?()
+            goesOn = deed != nil || isFree
+        }
     }
 
     /// What is to be done for whoever takes, outside of the lock.
@@ -175,7 +185,7 @@ public final class WebSocketConnection: Sendable {
         switch incoming.taker {
         case .none: return nil
         case .discarding:
-            incoming.messages = []
+            incoming.messages = CircularBuffer()
             incoming.bytes = 0
             return nil
         case .once(let continuation):
@@ -207,7 +217,8 @@ public final class WebSocketConnection: Sendable {
         guard !incoming.messages.isEmpty else { return nil }
         let message = incoming.messages.removeFirst()
         incoming.bytes -= message.count
-        if incoming.messages.isEmpty { incoming.messages = [] }
+        // What waits for nothing keeps no room.
+        if incoming.messages.isEmpty { incoming.messages = CircularBuffer() }
         return message
     }
 

@@ -22,8 +22,10 @@ struct WebSocketIncoming {
         case failed(WebSocketError)
     }
 
-    var messages: [[UInt8]] = []
+    var messages = CircularBuffer<[UInt8]>()
     var bytes = 0
+    /// Whether somebody is handing over what waits.
+    var isHanding = false
     var taker = Taker.none
     var end: End?
     /// Whether `receive` is under way.
