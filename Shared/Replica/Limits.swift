@@ -33,9 +33,6 @@ public enum ReplicaLimits {
     /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
     /// are few.
     public static let mappedBytes = Int.bitWidth == 64 ? 1 << 30 : 0
-    /// Look-ups on one snapshot before the file is mapped for it: behind each commit SQLite lets go of what a
-    /// connection has mapped, and to map it again takes as long as reading so many pages.
-    static let unmappedLookups = 16
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
     /// Writes that the server refused and that are kept for the application to read, the newest ones.

@@ -99,6 +99,7 @@ public final class Replica: Sendable {
         var reading = configuration
         reading.readonly = true
         reading.prepareDatabase { database in
+            // Pages are read where the kernel has them: a copy of each is a third of a scan.
             try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
         }
         readers = Readers(path: path, configuration: reading, cache: indexCache)

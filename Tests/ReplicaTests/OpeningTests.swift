@@ -1,6 +1,5 @@
 import CRDT
 import Foundation
-import GRDBSQLite
 import TestSupport
 import Testing
 
@@ -145,38 +144,6 @@ struct OpeningTests {
                 try Int.fetchOne(database, sql: "PRAGMA synchronous")
             }
             #expect(level == expected.level)
-        }
-    }
-
-    @Test("a reader maps the file for much that it reads of one moment, and lets go of it behind a commit")
-    func mapping() throws {
-        try withTemporaryDirectory { folder in
-            let replica = try open(folder)
-            /// Looks a document up; whether the connection maps what it reads by then.
-            func maps(_ replica: Replica) throws -> Bool {
-                try replica.read { transaction in
-                    _ = try transaction.state(of: key("c", .int(1)))
-                    var bytes: Int64 = -1
-                    sqlite3_file_control(
-                        transaction.database.sqliteConnection, "main", SQLITE_FCNTL_MMAP_SIZE, &bytes)
-                    return bytes > 0
-                }
-            }
-            for number in 0..<2 * ReplicaLimits.unmappedLookups {
-                try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
-                #expect(try !maps(replica))
-            }
-            for _ in 1..<ReplicaLimits.unmappedLookups { _ = try maps(replica) }
-            #expect(try maps(replica))
-            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 'more'})")
-            #expect(try !maps(replica))
-            #expect(try replica.rows("SELECT * FROM c").count == 2 * ReplicaLimits.unmappedLookups + 1)
-            #expect(try maps(replica))
-            try replica.close()
-            // Nor does a new connection, of which SQLite sets the limit anew when it finds the file's log.
-            let again = try open(folder)
-            for _ in 0..<3 { #expect(try !maps(again)) }
-            try again.close()
         }
     }
 

@@ -6,20 +6,14 @@ import GRDB
 protocol TableSource: AnyObject {
     var database: Database { get }
     var collections: Collections { get set }
-    /// Something is looked up.
-    func noteLookup()
 }
 
 extension ReadTransaction: TableSource {}
-extension WriteTransaction: TableSource {
-    /// What writes maps nothing.
-    func noteLookup() {}
-}
+extension WriteTransaction: TableSource {}
 
 extension TableSource {
     private func table(_ collection: String) throws -> DocumentTable? {
-        noteLookup()
-        return try collections.number(of: collection, database)
+        try collections.number(of: collection, database)
     }
 
     /// The indexes of a collection as this transaction sees them.

@@ -169,14 +169,5 @@ extension Database {
     }
 }
 
-extension Database {
-    /// Reads pages where the kernel has them, or copies of them again. In the midst of a statement that has a
-    /// page SQLite leaves it as it is; and when it opens the write-ahead log it sets the limit anew.
-    func mapFile(_ isMapped: Bool) {
-        var bytes = Int64(isMapped ? ReplicaLimits.mappedBytes : 0)
-        sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_MMAP_SIZE, &bytes)
-    }
-}
-
 /// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -34,10 +34,8 @@ final class Readers: Sendable {
         }
 
         func end(_ database: Database) {
-            let isMapped = snapshot?.isMapped ?? false
             snapshot = nil
             if database.isInsideTransaction { try? RawStatement(cached: "ROLLBACK", database).run() }
-            if isMapped { database.mapFile(false) }
         }
     }
 
@@ -133,14 +131,7 @@ final class Readers: Sendable {
             if state.isClosed { throw ReplicaError(.closed, "the store is closed") }
             return (state.idle.popLast(), state.turns)
         }
-        return (try known ?? connect(), turns)
-    }
-
-    /// A connection that maps nothing before a snapshot of it does.
-    private func connect() throws -> Reader {
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        queue.unsafeRead { $0.mapFile(false) }
-        return Reader(queue)
+        return (try known ?? Reader(DatabaseQueue(path: path, configuration: configuration)), turns)
     }
 
     /// Gives a connection back as it is; false where it has to end its snapshot before, since somebody may

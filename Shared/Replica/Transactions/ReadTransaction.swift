@@ -7,40 +7,22 @@ import GRDB
 public final class ReadTransaction: DocumentSource, IndexedSource {
     let database: Database
     var collections: Collections
-    private var lookups = 0
-    /// Whether pages are read where the kernel has them.
-    private(set) var isMapped = false
 
     init(_ database: Database, _ cache: IndexCache? = nil) {
         self.database = database
         collections = Collections(cache, isSnapshot: true)
     }
 
-    /// Much is read now: a copy of each page is a third of a scan.
-    private func expectMuch() {
-        guard !isMapped else { return }
-        isMapped = true
-        database.mapFile(true)
-    }
-
-    /// Something is looked up, as is worth a mapping when it happens often.
-    func noteLookup() {
-        lookups += 1
-        if lookups == ReplicaLimits.unmappedLookups { expectMuch() }
-    }
-
     /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
     /// stop.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
-        expectMuch()
         try Scanner.scan(table, database, visit)
     }
 
     /// As `scan`, without ids.
     public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
-        expectMuch()
         try Scanner.scanFields(table, database, visit)
     }
 
@@ -49,7 +31,6 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }
-        noteLookup()
         try Scanner.lookup(table, id, database, visit)
     }
 
@@ -59,7 +40,6 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// The encoded state of a document, tombstones included; nil when the store never had it or evicted it.
     public func state(of key: DocumentKey) throws -> [UInt8]? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
-        noteLookup()
         return try DocumentRows.state(table, key.id, database)
     }
 
@@ -68,7 +48,6 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         of key: DocumentKey, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
-        noteLookup()
         let statement = try table.statement(.state, database)
         statement.bind(1, key.id.bytes)
         return try statement.step() ? body(statement.blob(0)) : nil
@@ -99,7 +78,6 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         in collection: String, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
     ) throws {
         guard let table = try collections.number(of: collection, database) else { return }
-        noteLookup()
         let statement = try RawStatement(
             reused: """
                 SELECT id, position, state FROM documents_\(table) WHERE position > ?
