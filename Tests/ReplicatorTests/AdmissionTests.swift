@@ -307,14 +307,7 @@ extension AdmissionTests {
         "nothing is judged by what was appended and not folded, and is lost since", arguments: [false, true])
     func judgedByALostAppend(meanwhile: Bool) async throws {
         try await withTemporaryDirectory { folder in
-            let paths = ["log", "copy"].map { folder.appendingPathComponent("\($0).sqlite").path }
-            let empty = try SQLiteOperationLog(path: paths[0])
-            _ = try await empty.createDatabase("db")
-            await empty.close()
-            try FileManager.default.copyItem(atPath: paths[0], toPath: paths[1])
-            let (first, copy) = (
-                try SQLiteOperationLog(path: paths[0]), try SQLiteOperationLog(path: paths[1])
-            )
+            let (first, copy) = try await logAndCopy(in: folder)
             let log = HeldLog(first)
             let hub = try await DatabaseHub.open(
                 "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
@@ -339,6 +332,16 @@ extension AdmissionTests {
         }
     }
 
+    /// An empty log, and a copy of it to fail over to.
+    private func logAndCopy(in folder: URL) async throws -> (SQLiteOperationLog, SQLiteOperationLog) {
+        let paths = ["log", "copy"].map { folder.appendingPathComponent("\($0).sqlite").path }
+        let empty = try SQLiteOperationLog(path: paths[0])
+        _ = try await empty.createDatabase("db")
+        await empty.close()
+        try FileManager.default.copyItem(atPath: paths[0], toPath: paths[1])
+        return (try SQLiteOperationLog(path: paths[0]), try SQLiteOperationLog(path: paths[1]))
+    }
+
     /// An actor's only write, and the same as another actor has moved it.
     private func written(by actor: UInt64) throws -> [UInt8] {
         try operation(by: actor, 1, 1, [("\(actor)", try edit(Document(), by: actor, 1, "f").delta)])
@@ -358,14 +361,7 @@ extension AdmissionTests {
     @Test("a refusal that was judged by a lost history does not get into the log that took its place")
     func refusedByALostFold() async throws {
         try await withTemporaryDirectory { folder in
-            let paths = ["log", "copy"].map { folder.appendingPathComponent("\($0).sqlite").path }
-            let empty = try SQLiteOperationLog(path: paths[0])
-            _ = try await empty.createDatabase("db")
-            await empty.close()
-            try FileManager.default.copyItem(atPath: paths[0], toPath: paths[1])
-            let (first, copy) = (
-                try SQLiteOperationLog(path: paths[0]), try SQLiteOperationLog(path: paths[1])
-            )
+            let (first, copy) = try await logAndCopy(in: folder)
             let log = HeldLog(first)
             let hub = try await DatabaseHub.open(
                 "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet)
