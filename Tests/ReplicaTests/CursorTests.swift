@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import TestSupport
 import Testing
 
@@ -62,6 +63,40 @@ struct CursorTests {
             #expect(try replica.ownActors().map(\.acknowledged) == [3])
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 4})")
             #expect(try replica.acknowledgedCommit() == 3)
+        }
+    }
+
+    @Test("what the server holds is noted with what it sends, and even where a base is missing")
+    func acknowledgedWithReception() throws {
+        try withPeer { replica, _ in
+            replica.setLiveQueries([try SubscriptionQuery(statement: "SELECT * FROM c")])
+            for number in 1...3 { try replica.execute("INSERT INTO d DOCUMENTS ({'_id': \(number)})") }
+            let actor = replica.actor
+            var passed = Reception(streamed: 10)
+            passed.acknowledges = [(actor, 1, 10)]
+            #expect(try replica.receive(passed) == .stored)
+            #expect(try replica.acknowledgedCommit() == 1)
+            #expect(try replica.wantUnanswered(through: .max) == [], "the stream has brought the answer")
+
+            var coming = Reception(streamed: 11)
+            coming.acknowledges = [(actor, 2, 12)]
+            #expect(try replica.receive(coming) == .stored)
+            #expect(try replica.wantUnanswered(through: .max) == [try key("d", 2)])
+
+            let rest = try document("a", 1, by: 5, at: 10)
+            var editor = DocumentEditor(document: rest, stamp: Stamp(time: 11, actor: ActorID(5)))
+            try editor.set(["a"], .int(2))
+            let delta = try #require(editor.pending.delta(stamp: Stamp(time: 11, actor: ActorID(5))))
+            var lacking = Reception(
+                updates: [
+                    DocumentUpdate(
+                        key: try key("c", 1),
+                        content: .delta(Stamp(time: 11, actor: ActorID(5)), delta.encoded()))
+                ], streamed: 13)
+            lacking.acknowledges = [(actor, 3, 13)]
+            #expect(try replica.receive(lacking) == .wanting([try key("c", 1)]))
+            #expect(try replica.acknowledgedCommit() == 3)
+            #expect(try replica.wantUnanswered(through: .max) == [try key("d", 3)])
         }
     }
 

@@ -133,6 +133,7 @@ struct BreakingLink {
             return .stored
         case .store(let batch):
             staged.formUnion(batch.updates.map(\.key))
+            acknowledged = batch.acknowledges.last?.through ?? acknowledged
             if batch.publishes != nil { isLive = true }
             return .stored
         case .unstage, .startOver: return .stored

@@ -219,8 +219,10 @@ struct SessionTests {
         #expect(codes == ["SYNC-0105"])
     }
 
-    @Test("what was on its way to a document that the server has no more is dropped, and the session goes on")
-    func wantedOfNothing() {
+    @Test(
+        "what was on its way to a document gives way to the server's later state of it, or to none",
+        arguments: [nil, [UInt8(1)]] as [[UInt8]?])
+    func wantedOfLater(state: [UInt8]?) {
         var peer = Self.openPeer()
         let operations = Frame.operations(
             Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta]))
@@ -229,8 +231,9 @@ struct SessionTests {
         }
         #expect(stored(.frame(operations.encoded())) == [[Exemplars.delta]])
         #expect(stored(.wanting([Exemplars.delta.key])).isEmpty)
-        let states = Frame.states([(key: Exemplars.delta.key, state: nil)])
-        #expect(stored(.frame(states.encoded())) == [[]])
+        let states = Frame.states([(key: Exemplars.delta.key, state: state)])
+        let later = state.map { DocumentUpdate(key: Exemplars.delta.key, content: .state($0)) }
+        #expect(stored(.frame(states.encoded())) == [[later].compactMap { $0 }])
         #expect(Self.code(peer.receive(.stored)) == nil)
     }
 

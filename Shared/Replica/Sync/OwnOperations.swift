@@ -98,6 +98,14 @@ extension OwnOperations {
         try removal.run()
     }
 
+    /// As `truncate`, of what the server holds, and forgets earlier actors that have nothing left to send.
+    static func forget(
+        _ actor: ActorID, through sequence: UInt64, _ current: ActorID, _ database: Database
+    ) throws {
+        try truncate(actor, through: sequence, database)
+        try forgetRetired(but: current, keeping: ReplicaLimits.retiredActors, database)
+    }
+
     /// What is remembered of an actor; nil when nothing is.
     static func place(of actor: ActorID, _ database: Database) throws -> HistoryPlace? {
         let statement = try RawStatement(

@@ -5,6 +5,8 @@ import GRDB
 /// What a peer stores in one transaction when the server has told it something: documents, and how far that
 /// reaches.
 public struct Reception: Sendable {
+    /// Own operations that the server has: noted before everything else, and even where a base is missing.
+    public var acknowledges: [(actor: ActorID, through: UInt64, offset: UInt64)] = []
     /// The documents, in the order of the log.
     public var updates: [DocumentUpdate]
     /// Subscription keys whose cursors advance to the position.
@@ -66,6 +68,12 @@ extension Replica {
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in
+            for own in reception.acknowledges {
+                for key in try unsubscribed(own.actor, through: own.through, database) {
+                    try Unanswered.note(key, own.offset, database)
+                }
+                try OwnOperations.forget(own.actor, through: own.through, state.actor, database)
+            }
             var merger = Merger(database: database, state: state, liveQueries: liveQueries)
             try take(reception, &merger, database)
             guard merger.missing.isEmpty else {

@@ -48,9 +48,7 @@ extension Replica {
                     }
                 }
             }
-            try OwnOperations.truncate(actor, through: sequence, database)
-            try OwnOperations.forgetRetired(
-                but: state.actor, keeping: ReplicaLimits.retiredActors, database)
+            try OwnOperations.forget(actor, through: sequence, state.actor, database)
             return (wanted, nil)
         }
     }
@@ -74,7 +72,7 @@ extension Replica {
     }
 
     /// The documents of operations about to be forgotten that belong to no live subscription's collection.
-    private func unsubscribed(
+    func unsubscribed(
         _ actor: ActorID, through sequence: UInt64, _ database: Database
     ) throws -> Set<DocumentKey> {
         let subscribed = subscribedCollections

@@ -228,8 +228,20 @@ public struct StagedPage: Sendable {
     public var seen: LogPosition?
 }
 
+/// That the server holds an own actor's operations durably up to a sequence.
+public struct OwnAcknowledgement: Sendable, Equatable {
+    /// Whose operations.
+    public let actor: ActorID
+    /// The sequence of the last of them.
+    public let through: UInt64
+    /// Once the stream has passed this, the server's answers to them are here.
+    public let offset: UInt64
+}
+
 /// What one durable transaction of the receiver holds.
 public struct Batch: Sendable {
+    /// Own operations that the server has, noted before everything else, and even where a base is missing.
+    public var acknowledges: [OwnAcknowledgement] = []
     /// Documents, in log order.
     public var updates: [DocumentUpdate]
     /// Subscription keys and the position they have reached.

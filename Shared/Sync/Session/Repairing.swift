@@ -79,6 +79,7 @@ extension Session {
     }
 
     private mutating func decide() {
+        storeOwed()
         uploader.repair.step = .deciding
         actions.append(
             .repair(
@@ -114,8 +115,9 @@ extension Session {
             streamed: reached.offset)
     }
 
-    /// The position up to which the stream waits to be stored; nil where something else waits before.
-    private var streamWaiting: LogPosition? {
+    /// The position up to which the stream waits to be stored, or is being stored; nil where something else
+    /// waits before.
+    var streamWaiting: LogPosition? {
         var reached: LogPosition?
         for item in subscriber.queue.items {
             switch item.work {
@@ -222,7 +224,7 @@ extension Session {
 
 extension Subscriber.Work {
     /// Whether it is a part of the live stream, which moves every live cursor.
-    fileprivate var isOfStream: Bool {
+    var isOfStream: Bool {
         switch self {
         case .operations, .progress: true
         default: false

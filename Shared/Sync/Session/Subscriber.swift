@@ -366,8 +366,10 @@ extension Session {
         for item in states {
             let isStale = subscriber.stale.remove(item.key) != nil
             let isAnswer = !isStale && subscriber.missing.remove(item.key) != nil
-            if isAnswer { subscriber.answered.insert(item.key) }
-            if isAnswer, item.state == nil { dropDeltas(of: item.key) }
+            if isAnswer {
+                subscriber.answered.insert(item.key)
+                dropDeltas(of: item.key)
+            }
             let contents = [
                 subscriber.gone.removeValue(forKey: item.key).map(DocumentUpdate.Content.gone),
                 item.state.map(DocumentUpdate.Content.state),
@@ -383,8 +385,8 @@ extension Session {
         }
     }
 
-    /// The server has no such document any more, or none that this side may read: what was on its way to it
-    /// rests on nothing. The stream says the same, further behind.
+    /// The server's state of a document is from behind what waits here, so that says nothing of it any more:
+    /// it is in the state, or rests on what is gone since, the whole document or an earlier one of its id.
     private mutating func dropDeltas(of key: DocumentKey) {
         guard case .operations(var operations)? = subscriber.queue.first?.work else { return }
         operations.updates.removeAll { update in
@@ -530,6 +532,7 @@ extension Session {
     private mutating func storeHead(with fetched: [DocumentUpdate]) {
         guard let head = subscriber.queue.first else { return }
         subscriber.step = .storing
+        if !head.work.isOfStream { storeOwed() }
         switch head.work {
         case .catchUp(let page): storePage(page, fetched)
         case .operations(let operations):
@@ -585,9 +588,17 @@ extension Session {
         actions.append(
             .store(
                 Batch(
-                    updates: updates, cursors: cursors, publishes: nil, settles: answers.map(\.key),
-                    answeredAt: answeredAt, seen: later(seen), streamed: streamed, hides: hides,
-                    distrusts: overtaken)))
+                    acknowledges: takeOwed(), updates: updates, cursors: cursors, publishes: nil,
+                    settles: answers.map(\.key), answeredAt: answeredAt, seen: later(seen),
+                    streamed: streamed, hides: hides, distrusts: overtaken)))
+    }
+
+    /// Whether the live stream comes next, and nothing stands before it that may take long or is of another
+    /// kind.
+    var isOnlyStreamAhead: Bool {
+        [.idle, .storing].contains(subscriber.step) && !uploader.repair.isDue
+            && subscriber.queue.items.allSatisfy(\.work.isOfStream)
+            && !subscriber.subscriptions.isEmpty && subscriber.subscriptions.allSatisfy(\.isLive)
     }
 
     /// States that were fetched may be later than the stream.

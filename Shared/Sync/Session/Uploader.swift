@@ -21,6 +21,8 @@ struct Uploader: Sendable {
     var askedBytes: Int?
     /// Per actor the sequence up to which the server has everything durably.
     var acknowledged: [ActorID: UInt64] = [:]
+    /// What of that waits to be stored with what the stream brings next: one sync for both.
+    var owed: [OwnAcknowledgement] = []
     var serverMilliseconds: UInt64 = 0
     var isComparing = false
     /// Actors of which the server takes nothing more: nothing of them is sent.
@@ -283,16 +285,39 @@ extension Session {
         }
         // What the stream has passed is answered.
         let open = offset > subscriber.streamed ? offset : 0
+        // Stored with what the stream brings next: it comes to the offset by itself. Should the session end
+        // before, the next handshake tells the same. Of two that follow each other closely the first one does
+        // not wait.
+        storeOwed()
+        let mayWait = open > streamWaiting?.offset ?? 0 && isOnlyStreamAhead
         for item in acknowledgements
         where item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
             uploader.repair.hasMovedForClock = false
             uploader.repair.roundsForBase = 0
-            actions.append(
-                .acknowledge(item.actor, through: item.sequence, offset: offset == 0 ? nil : open))
+            if mayWait {
+                uploader.owed.append(
+                    OwnAcknowledgement(actor: item.actor, through: item.sequence, offset: open))
+            } else {
+                actions.append(
+                    .acknowledge(item.actor, through: item.sequence, offset: offset == 0 ? nil : open))
+            }
         }
         resumeUpload()
         resumeAsking()
+    }
+
+    /// Stores at once the acknowledgements that wait for the stream.
+    mutating func storeOwed() {
+        for own in takeOwed() {
+            actions.append(.acknowledge(own.actor, through: own.through, offset: own.offset))
+        }
+    }
+
+    /// Takes the acknowledgements that wait for the stream, to be stored with what it brings.
+    mutating func takeOwed() -> [OwnAcknowledgement] {
+        defer { uploader.owed = [] }
+        return uploader.owed
     }
 
     /// Everything of this actor that was written before the last read has been sent.

@@ -218,6 +218,7 @@ package struct PeerStore: SessionStore {
         let outcome = try await executor.run {
             try replica.receive(Reception(batch))
         }
+        if !batch.acknowledges.isEmpty { acknowledged() }
         return switch outcome {
         case .stored: .stored
         case .returning(let keys): .returning(keys)
@@ -246,6 +247,7 @@ extension Reception {
             updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
             settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
             rights: batch.rights)
+        acknowledges = batch.acknowledges.map { ($0.actor, $0.through, $0.offset) }
         distrusts = batch.distrusts
         answeredAt = batch.answeredAt
         presumesHeld = true

@@ -148,8 +148,11 @@ struct Bench {
             let duration = try await run.converse(
                 replica, with: store, origin: store.session
             ) {
-                guard case .acknowledge(_, let through, _) = $0 else { return false }
-                return through == last
+                switch $0 {
+                case .acknowledge(_, let through, _): through == last
+                case .store(let batch): batch.acknowledges.contains { $0.through == last }
+                default: false
+                }
             }
             await hub.leave(store.session)
             await hub.close()

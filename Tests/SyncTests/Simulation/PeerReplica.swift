@@ -264,6 +264,7 @@ struct PeerReplica {
     }
 
     private mutating func store(_ batch: Batch) throws -> Event {
+        for own in batch.acknowledges { _ = try acknowledged(own.actor, own.through, own.offset) }
         var changed = self
         var missing: [DocumentKey] = []
         var told = Told()

@@ -1,0 +1,126 @@
+import CRDT
+import DQL
+import Testing
+
+@testable import Sync
+
+@Suite("Acknowledgements that are stored with what the stream brings")
+struct OwedAcknowledgementTests {
+    private static let own = Exemplars.actor
+
+    private static func position(_ offset: UInt64) -> LogPosition {
+        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+    }
+
+    private static func progress(_ offset: UInt64) -> Event {
+        .frame(Frame.progress(position(offset)).encoded())
+    }
+
+    private static func acknowledged(_ sequence: UInt64, at offset: UInt64) -> Event {
+        let item = Frame.Acknowledgement(actor: own, sequence: sequence)
+        return .frame(Frame.acknowledged([item], offset: offset).encoded())
+    }
+
+    /// What is stored at once, and what with a batch.
+    private static func stored(_ actions: [Action]) -> (alone: [UInt64], together: [OwnAcknowledgement]) {
+        var alone: [UInt64] = []
+        var together: [OwnAcknowledgement] = []
+        for action in actions {
+            switch action {
+            case .acknowledge(_, let sequence, _): alone.append(sequence)
+            case .store(let batch): together += batch.acknowledges
+            default: break
+            }
+        }
+        return (alone, together)
+    }
+
+    /// A peer that has sent three operations, with one subscription, which is live from 300 on if it is.
+    private static func peer(isLive: Bool = true) -> Session {
+        var session = SessionTests.openPeer()
+        let request = SubscriptionRequest(
+            key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()),
+            cursor: position(300))
+        _ = session.receive(.subscribe(request))
+        if isLive {
+            _ = session.receive(.frame(Frame.catchUp(Frame.CatchUp(id: 1, end: position(300))).encoded()))
+            _ = session.receive(.stored)
+        }
+        _ = session.receive(.ownOperationAdded(own))
+        let operations: [(sequence: UInt64, bytes: [UInt8])] = [(1, [1]), (2, [2]), (3, [3])]
+        _ = session.receive(.ownOperations(actor: own, operations))
+        _ = session.receive(.ownOperations(actor: own, []))
+        return session
+    }
+
+    @Test("one waits for the stream and is stored in one transaction with it")
+    func together() {
+        var peer = Self.peer()
+        #expect(Self.stored(peer.receive(Self.acknowledged(3, at: 301))) == ([], []))
+        let found = Self.stored(peer.receive(Self.progress(301)))
+        #expect(found.alone == [])
+        #expect(found.together == [OwnAcknowledgement(actor: Self.own, through: 3, offset: 301)])
+        _ = peer.receive(.stored)
+        #expect(Self.stored(peer.receive(Self.progress(302))) == ([], []), "stored once")
+    }
+
+    @Test("behind a store that is under way, too")
+    func behindStore() {
+        var peer = Self.peer()
+        _ = peer.receive(Self.progress(301))
+        #expect(Self.stored(peer.receive(Self.acknowledged(3, at: 302))) == ([], []))
+        #expect(Self.stored(peer.receive(.stored)) == ([], []))
+        #expect(Self.stored(peer.receive(Self.progress(302))).together.map(\.through) == [3])
+    }
+
+    @Test("of two in a row the first is stored when the second comes")
+    func notTwo() {
+        var peer = Self.peer()
+        _ = peer.receive(Self.acknowledged(1, at: 301))
+        #expect(Self.stored(peer.receive(Self.acknowledged(2, at: 302))) == ([1], []))
+        #expect(Self.stored(peer.receive(Self.progress(302))).together.map(\.through) == [2])
+    }
+
+    @Test("none waits where the stream has been, will not come, or has something else before it")
+    func atOnce() {
+        var passed = Self.peer()
+        _ = passed.receive(Self.progress(301))
+        _ = passed.receive(.stored)
+        #expect(Self.stored(passed.receive(Self.acknowledged(3, at: 301))) == ([3], []))
+
+        var passing = Self.peer()
+        _ = passing.receive(Self.progress(301))
+        #expect(Self.stored(passing.receive(Self.acknowledged(3, at: 301))) == ([3], []))
+
+        var skipped = Self.peer()
+        #expect(Self.stored(skipped.receive(Self.acknowledged(3, at: 0))) == ([3], []))
+
+        var catchingUp = Self.peer(isLive: false)
+        #expect(Self.stored(catchingUp.receive(Self.acknowledged(3, at: 301))) == ([3], []))
+
+        var looking = Self.peer()
+        let candidate = Frame.Candidate(key: Exemplars.key(1), vector: [0])
+        _ = looking.receive(.frame(Frame.catchUp(Frame.CatchUp(id: 1, candidates: [candidate])).encoded()))
+        #expect(Self.stored(looking.receive(Self.acknowledged(3, at: 301))) == ([3], []))
+    }
+
+    @Test("one that waits is stored when something else than the stream comes")
+    func somethingElse() {
+        var peer = Self.peer()
+        _ = peer.receive(Self.acknowledged(3, at: 301))
+        let fallenBack = Frame.catchUp(Frame.CatchUp(id: 1)).encoded()
+        #expect(Self.stored(peer.receive(.frame(fallenBack))) == ([3], []))
+
+        var refused = Self.peer()
+        _ = refused.receive(Self.acknowledged(2, at: 301))
+        let refusal = Frame.Refusal(
+            actor: Self.own, sequence: 3, error: SyncError(.writeNotGranted, "no"))
+        let actions = refused.receive(.frame(Frame.refused(refusal).encoded()))
+        #expect(Self.stored(actions) == ([2], []), "a repair begins with what is known")
+    }
+}
+
+/// Both parts compared.
+private func == (
+    first: (alone: [UInt64], together: [OwnAcknowledgement]), second: ([UInt64], [OwnAcknowledgement])
+) -> Bool { first.alone == second.0 && first.together == second.1 }
