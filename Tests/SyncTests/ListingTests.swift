@@ -46,6 +46,36 @@ struct ListingTests {
         return nil
     }
 
+    /// Where a server goes on behind a list that was asked for when the stream had moved on; `isReading` says
+    /// whether states that it reads since before that are still on their way.
+    private static func start(isReading: Bool) -> PageStart? {
+        var server = SessionTests.openServer()
+        _ = server.receive(.frame(Frame.want([Exemplars.key(1)]).encoded()))
+        let later = LogPosition(logID: Exemplars.logID, offset: Exemplars.position.offset + 1, hash: 7)
+        if !isReading {
+            _ = server.receive(.states([(key: Exemplars.key(1), state: nil)], at: later, gone: []))
+        }
+        _ = server.receive(.operations([], through: later))
+        var subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM cars", arguments: .object(ObjectValue()))
+        subscribe.holds = true
+        _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
+        _ = server.receive(.frame(Frame.held(id: 1, [], isLast: true).encoded()))
+        for case .readPage(_, _, _, let start, _) in server.receive(.compared(subscription: 1, HeldAnswer()))
+        {
+            return start
+        }
+        return nil
+    }
+
+    @Test("what changed since states were read that come behind a list is told behind it")
+    func statesBehindList() {
+        let position = Exemplars.position
+        let later = LogPosition(logID: Exemplars.logID, offset: position.offset + 1, hash: 7)
+        #expect(Self.start(isReading: true) == .resumed(position, namesAfter: position.offset))
+        #expect(Self.start(isReading: false) == .resumed(later, namesAfter: later.offset))
+    }
+
     @Test("the first subscription of a collection names all that is held, others behind it what matches")
     func firstNamesAll() {
         var peer = SessionTests.openPeer()

@@ -104,6 +104,48 @@ struct OwedAcknowledgementTests {
         #expect(Self.stored(looking.receive(Self.acknowledged(3, at: 301))) == ([3], []))
     }
 
+    /// A server that has begun to append an upload, with one subscription, live from 300 on.
+    private static func server() -> Session {
+        var session = SessionTests.openServer()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM cars", arguments: .object(ObjectValue()), cursor: nil)
+        _ = session.receive(.frame(Frame.subscribe(subscribe).encoded()))
+        let end = CatchUpPage(documents: [], candidates: [], offset: 300, head: position(300))
+        _ = session.receive(.page(subscription: 1, end))
+        _ = session.receive(.frame(Frame.upload([Exemplars.operation]).encoded()))
+        return session
+    }
+
+    private static let appended = Event.appended(
+        [Frame.Acknowledgement(actor: own, sequence: 1)], offset: 301)
+
+    @Test("a server tells how far its stream is behind the acknowledgement that belongs to it")
+    func progressBehind() {
+        var early = Self.server()
+        #expect(SessionTests.sent(early.receive(.operations([], through: Self.position(301)))).isEmpty)
+        let told = SessionTests.sent(early.receive(Self.appended)).map(\.name)
+        #expect(told == ["acknowledged", "progress", "credit"])
+
+        var late = Self.server()
+        #expect(SessionTests.sent(late.receive(Self.appended)).map(\.name) == ["acknowledged", "credit"])
+        let progress = SessionTests.sent(late.receive(.operations([], through: Self.position(301))))
+        #expect(progress == [.progress(Self.position(301))])
+    }
+
+    @Test("a position that waits is told before the rights change, and not behind a later one")
+    func progressBefore() {
+        var changed = Self.server()
+        _ = changed.receive(.operations([], through: Self.position(301)))
+        let rights = ReadAccess(collection: { _ in true })
+        #expect(SessionTests.sent(changed.receive(.grantChanged(rights))).first?.name == "progress")
+
+        var passed = Self.server()
+        _ = passed.receive(.operations([], through: Self.position(301)))
+        let skipped = SessionTests.sent(passed.receive(.lagging(Self.position(400))))
+        #expect(skipped.map(\.name) == ["catchUp"])
+        #expect(SessionTests.sent(passed.receive(Self.appended)).map(\.name) == ["acknowledged", "credit"])
+    }
+
     @Test("one that waits is stored when something else than the stream comes")
     func somethingElse() {
         var peer = Self.peer()

@@ -62,6 +62,7 @@ extension Session {
         admission.appending = nil
         publisher.ownThrough = max(publisher.ownThrough, offset)
         acknowledge(acknowledgements, offset)
+        tellProgress()
         returnCredit(size)
         try appendNext()
     }

@@ -77,16 +77,22 @@ enum ResumeToken {
 // MARK: The server's half
 
 extension Session {
+    /// Where what is told behind a list begins. States that are being read may be from before the stream's
+    /// head, and reach the subscriber behind its list: what has changed since they were begun is told, too.
+    private var listingStart: LogPosition? {
+        publisher.isReadingStates ? publisher.statesReadFrom : publisher.head
+    }
+
     /// Asks from the start what the subscriber holds.
     mutating func list(_ subscription: inout Publisher.Subscription) {
-        guard let head = publisher.head else { return }
+        guard let start = listingStart else { return }
         subscription.nextPage = nil
         subscription.liveFrom = nil
         if subscription.listing.map({ !$0.isListed }) ?? false {
             subscription.listing?.isVoid = true
         } else {
             for item in subscription.listing?.pages ?? [] { returnCredit(item.size) }
-            subscription.listing = Listing(start: head)
+            subscription.listing = Listing(start: start)
             send(.list(id: subscription.id))
         }
     }
@@ -136,8 +142,8 @@ extension Session {
         guard let listing = publisher.subscriptions[index].listing, listing.isVoid else { return }
         for item in listing.pages { returnCredit(item.size) }
         publisher.subscriptions[index].listing?.pages = []
-        guard listing.isListed, let head = publisher.head else { return }
-        publisher.subscriptions[index].listing = Listing(start: head)
+        guard listing.isListed, let start = listingStart else { return }
+        publisher.subscriptions[index].listing = Listing(start: start)
         send(.list(id: publisher.subscriptions[index].id))
     }
 
@@ -182,6 +188,7 @@ extension Session {
         let earlier = access
         access = changed
         guard phase == .open, configuration.role != .peer else { return }
+        tellProgress()
         let isAnyWaiting = outboxBytes > 0
         withdrawWaiting()
         publisher.isStale = publisher.isReadingPage
