@@ -80,7 +80,7 @@ extension Session {
     /// Where what is told behind a list begins. States that are being read may be from before the stream's
     /// head, and reach the subscriber behind its list: what has changed since they were begun is told, too.
     private var listingStart: LogPosition? {
-        publisher.isReadingStates ? publisher.statesReadFrom : publisher.head
+        publisher.isReadingStates ? publisher.wants.first?.readFrom : publisher.head
     }
 
     /// Asks from the start what the subscriber holds.

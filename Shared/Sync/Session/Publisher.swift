@@ -32,6 +32,8 @@ struct Publisher: Sendable {
         var keys: [DocumentKey]
         let held: [Frame.Candidate]
         let heldBytes: Int
+        /// The stream's head when the read under way was begun: the states are from there or later.
+        var readFrom: LogPosition?
     }
 
     var subscriptions: [Subscription] = []
@@ -42,8 +44,8 @@ struct Publisher: Sendable {
     /// The greatest offset that an operation of the receiver's own has in the log, as far as this session
     /// brought it.
     var ownThrough: UInt64 = 0
-    /// A position that is still to be told.
-    var progressDue: LogPosition?
+    /// Whether the receiver is still to be told how far the stream is.
+    var isProgressDue = false
     /// The offset through which operations were passed over: the receiver is not answered there.
     var skippedThrough: UInt64 = 0
     /// The rights have changed since the page being read, or compared, was asked for.
@@ -54,8 +56,6 @@ struct Publisher: Sendable {
     var isReadingPage = false
     /// Whether states are being read.
     var isReadingStates = false
-    /// The stream's head when that read was begun: the states are from there or later.
-    var statesReadFrom: LogPosition?
     /// One entry for each `want`, in order; their number is bounded, and so is the answer to each.
     var wants: [Want] = []
     /// Bytes of the answer to the first one so far.
@@ -295,7 +295,7 @@ extension Session {
         if !updates.isEmpty {
             sendOperations(updates, selection, through: position)
         } else if isLive || publisher.ownThrough > publisher.toldThrough {
-            publisher.progressDue = position
+            publisher.isProgressDue = true
             if admission.appending == nil { tellProgress() }
         }
         resumePublishing()
@@ -304,8 +304,8 @@ extension Session {
     /// Tells how far the stream is, where nothing else has told that. While an upload is being appended this
     /// waits for its acknowledgement: the receiver stores the two together.
     mutating func tellProgress() {
-        guard let position = publisher.progressDue else { return }
-        publisher.progressDue = nil
+        guard publisher.isProgressDue, let position = publisher.head else { return }
+        publisher.isProgressDue = false
         send(.progress(position))
         publisher.toldThrough = position.offset
     }
@@ -318,7 +318,7 @@ extension Session {
             frame,
             shared: configuration.sharing?.encode(selection.ending(at: position.offset)) { frame.encoded() })
         publisher.toldThrough = position.offset
-        publisher.progressDue = nil
+        publisher.isProgressDue = false
     }
 
     /// What the receiver is to be told of one change: nothing, the delta, or the full state when it enters.
@@ -415,7 +415,7 @@ extension Session {
         }
         publisher.head = head
         publisher.isWaiting = false
-        publisher.progressDue = nil
+        publisher.isProgressDue = false
         publisher.skippedThrough = head.offset
         tellSkipped(head)
         resumePublishing()

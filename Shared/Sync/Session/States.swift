@@ -28,7 +28,7 @@ extension Session {
     mutating func readNextStates() {
         guard !publisher.isReadingStates, let first = publisher.wants.first else { return }
         publisher.isReadingStates = true
-        publisher.statesReadFrom = publisher.head
+        publisher.wants[0].readFrom = publisher.head
         let keys = Array(first.keys.prefix(Limits.statesPerRead))
         let named = first.held.isEmpty ? [] : Set(keys)
         actions.append(.readStates(keys, held: first.held.filter { named.contains($0.key) }))

@@ -185,7 +185,7 @@ public final class WebSocketConnection: Sendable {
         switch incoming.taker {
         case .none: return nil
         case .discarding:
-            incoming.messages = CircularBuffer()
+            incoming.messages = .empty
             incoming.bytes = 0
             return nil
         case .once(let continuation):
@@ -218,7 +218,7 @@ public final class WebSocketConnection: Sendable {
         let message = incoming.messages.removeFirst()
         incoming.bytes -= message.count
         // What waits for nothing keeps no room.
-        if incoming.messages.isEmpty { incoming.messages = CircularBuffer() }
+        if incoming.messages.isEmpty, incoming.messages.capacity > 2 { incoming.messages = .empty }
         return message
     }
 

@@ -22,7 +22,7 @@ struct WebSocketIncoming {
         case failed(WebSocketError)
     }
 
-    var messages = CircularBuffer<[UInt8]>()
+    var messages = CircularBuffer<[UInt8]>.empty
     var bytes = 0
     /// Whether somebody is handing over what waits.
     var isHanding = false
@@ -205,4 +205,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func send(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
         context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     }
+}
+
+extension CircularBuffer {
+    /// Nothing, with room for next to nothing: each idle session has one, and by itself it has room for 16.
+    static var empty: Self { Self(initialCapacity: 1) }
 }
