@@ -132,6 +132,40 @@ struct OwedAcknowledgementTests {
         #expect(progress == [.progress(Self.position(301))])
     }
 
+    @Test("what the stream passed while nothing was live is told behind the append's answer")
+    func passedSilently() {
+        var server = SessionTests.openServer()
+        let subscribe = Frame.Subscribe(
+            id: 1, statement: "SELECT * FROM cars", arguments: .object(ObjectValue()))
+        _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
+        _ = server.receive(.frame(Frame.upload([Exemplars.operation]).encoded()))
+        #expect(SessionTests.sent(server.receive(.operations([], through: Self.position(301)))).isEmpty)
+        let end = CatchUpPage(documents: [], candidates: [], offset: 301, head: Self.position(301))
+        _ = server.receive(.page(subscription: 1, end))
+        let told = SessionTests.sent(server.receive(Self.appended)).map(\.name)
+        #expect(told == ["acknowledged", "progress", "credit"])
+
+        var peer = Self.peer()
+        let atEnd = Self.stored(peer.receive(Self.acknowledged(3, at: 300)))
+        #expect(atEnd == ([3], []), "a catch-up ended there")
+    }
+
+    @Test("one that waits is stored when a large message begins, and asks where the stream passes it over")
+    func largeOrSkipped() {
+        var peer = Self.peer()
+        _ = peer.receive(Self.acknowledged(3, at: 301))
+        let chunk = Frame.chunk(isLast: false, [UInt8](repeating: 0, count: Limits.leastChunkBytes))
+        #expect(Self.stored(peer.receive(.frame(chunk.encoded()))) == ([3], []))
+
+        var skipped = Self.peer()
+        _ = skipped.receive(Self.acknowledged(3, at: 301))
+        let passed = Frame.progress(Self.position(400), skipped: true)
+        let offsets = skipped.receive(.frame(passed.encoded())).compactMap { action -> UInt64?? in
+            if case .acknowledge(_, 3, let offset) = action { .some(offset) } else { nil }
+        }
+        #expect(offsets == [nil])
+    }
+
     @Test("a position that waits is told before the rights change, and not behind a later one")
     func progressBefore() {
         var changed = Self.server()

@@ -62,6 +62,13 @@ extension Session {
         admission.appending = nil
         publisher.ownThrough = max(publisher.ownThrough, offset)
         acknowledge(acknowledgements, offset)
+        // The stream may have passed it before this side knew whose it was, and told nobody.
+        let own = publisher.ownThrough
+        if let head = publisher.head, own <= head.offset, own > publisher.toldThrough,
+            own > publisher.skippedThrough
+        {
+            publisher.isProgressDue = true
+        }
         tellProgress()
         returnCredit(size)
         try appendNext()

@@ -209,7 +209,10 @@ public struct Session: Sendable {
         guard case .chunk(let isLast, let piece, let hash, let place) = frame else {
             return try dispatch(frame, size: bytes.count)
         }
-        guard let message = try take(piece, isLast: isLast, of: hash, at: place) else { return }
+        guard let message = try take(piece, isLast: isLast, of: hash, at: place) else {
+            // What comes is large, and may take its time.
+            return storeOwed()
+        }
         let inner = try Frame(decoding: message)
         if case .chunk = inner { throw unexpected("a chunk of chunks") }
         try dispatch(inner, size: message.count)

@@ -532,7 +532,11 @@ extension Session {
     private mutating func storeHead(with fetched: [DocumentUpdate]) {
         guard let head = subscriber.queue.first else { return }
         subscriber.step = .storing
-        if !head.work.isOfStream { storeOwed() }
+        if case .skipped(let position) = head.work {
+            storeOwed(skipped: position.offset)
+        } else if !head.work.isOfStream {
+            storeOwed()
+        }
         switch head.work {
         case .catchUp(let page): storePage(page, fetched)
         case .operations(let operations):
@@ -591,6 +595,12 @@ extension Session {
                     acknowledges: takeOwed(), updates: updates, cursors: cursors, publishes: nil,
                     settles: answers.map(\.key), answeredAt: answeredAt, seen: later(seen),
                     streamed: streamed, hides: hides, distrusts: overtaken)))
+    }
+
+    /// Behind which offset the stream certainly tells a position: not up to where it is already, nor up to
+    /// where a catch-up ended, which its sender may have passed before without a word.
+    var streamExpected: UInt64 {
+        subscriber.subscriptions.reduce(streamWaiting?.offset ?? 0) { max($0, $1.liveFrom) }
     }
 
     /// Whether the live stream comes next, and nothing stands before it that may take long or is of another

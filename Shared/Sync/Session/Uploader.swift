@@ -289,7 +289,7 @@ extension Session {
         // before, the next handshake tells the same. Of two that follow each other closely the first one does
         // not wait.
         storeOwed()
-        let mayWait = open > streamWaiting?.offset ?? 0 && isOnlyStreamAhead
+        let mayWait = open > streamExpected && isOnlyStreamAhead
         for item in acknowledgements
         where item.sequence > uploader.acknowledged[item.actor] ?? 0 {
             uploader.acknowledged[item.actor] = item.sequence
@@ -307,10 +307,11 @@ extension Session {
         resumeAsking()
     }
 
-    /// Stores at once the acknowledgements that wait for the stream.
-    mutating func storeOwed() {
+    /// Stores at once the acknowledgements that wait for the stream; answers up to `skipped` will not come.
+    mutating func storeOwed(skipped: UInt64 = 0) {
         for own in takeOwed() {
-            actions.append(.acknowledge(own.actor, through: own.through, offset: own.offset))
+            let offset = own.offset > skipped ? own.offset : nil
+            actions.append(.acknowledge(own.actor, through: own.through, offset: offset))
         }
     }
 
