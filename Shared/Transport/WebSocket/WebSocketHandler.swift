@@ -92,7 +92,12 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { stop() }
+    /// The channel may have become inactive before this was added: its handlers go a moment later, and nothing
+    /// else tells.
+    func handlerRemoved(context: ChannelHandlerContext) {
+        stop()
+        connection.gone()
+    }
 
     func channelInactive(context: ChannelHandlerContext) {
         stop()
