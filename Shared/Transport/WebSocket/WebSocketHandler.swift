@@ -92,8 +92,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// The channel may have become inactive before this was added: its handlers go a moment later, and nothing
-    /// else tells.
+    /// The channel may have become inactive before this was added: its handlers go a moment later, and
+    /// nothing else tells.
     func handlerRemoved(context: ChannelHandlerContext) {
         stop()
         connection.gone()
