@@ -32,6 +32,16 @@ public enum LogLimits {
     /// Touches of all databases together: some tens of megabytes.
     static let indexedTouchesInAll = 524_288
 
+    /// Operations behind which an actor's row in the SQLite log is brought up to date: whoever asks where an
+    /// actor stands reads them, in a millisecond.
+    static let unsettledOperations: UInt64 = 1_024
+    /// Their bytes.
+    static let unsettledBytes = 1 << 20
+    /// Actors of one database of whom a process remembers where they stand: some megabytes.
+    static let knownActors = 16_384
+    /// Actors of all databases together: some tens of megabytes.
+    static let knownActorsInAll = 131_072
+
     /// Operations admitted and not yet committed: some dozen full groups would be seconds of waiting.
     public static let queuedOperations = 16_384
     /// Bytes admitted and not yet committed: what a small server can spare.

@@ -23,7 +23,7 @@ struct SQLiteFileTests {
         }
     }
 
-    @Test("a file of an earlier format is migrated, and its log goes on", arguments: [1, 2, 3])
+    @Test("a file of an earlier format is migrated, and its log goes on", arguments: [1, 2, 3, 4])
     func earlierFormat(_ version: Int) async throws {
         try await withTemporaryPath { path in
             let logID = LogID.random()

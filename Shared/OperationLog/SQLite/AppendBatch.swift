@@ -12,46 +12,50 @@ struct GrownHead: Sendable {
 
 /// One group inside its transaction: decides every operation's outcome and writes what is appended.
 ///
-/// Heads and frontiers are read once per group, kept here while it lasts, and written back by `store`. That
-/// is sound because the transaction holds the write lock from its first statement (BEGIN IMMEDIATE).
+/// Heads are read once per group, kept here while it lasts, and written back by `store`. That is sound
+/// because the transaction holds the write lock from its first statement (BEGIN IMMEDIATE).
 struct AppendBatch {
-    private struct ActorKey: Hashable {
-        let database: Int64
-        let actor: ActorID
-    }
+    private typealias Registration = KnownFrontier.Registration
 
-    private struct Registration {
-        let key: String
-        var frontier: FrontierEntry
+    /// What a group does in one database.
+    private struct Part {
+        var head: LogHead
+        /// Where the log ended before the group.
+        let start: UInt64
+        var frontier: KnownFrontier
+        /// Actors that the group has registered.
+        var newActors: Set<ActorID> = []
+        /// The actor that was appended of last: mostly the next one is its, too. `frontier` lags behind it.
+        var latest: (actor: ActorID, registration: Registration)?
+        /// Bytes that were appended.
+        var bytes = 0
+        /// What the group has touched.
+        var touches: [(touch: Touch, offset: UInt64)] = []
+        /// The same by what it is, as far as a condition had to look: most groups have none.
+        var offsets: [Touch: UInt64] = [:]
+        var lookedAt = 0
+        /// What was appended, unless it is too much to be brought along.
+        var brought: [LogEntry] = []
+
+        var hasGrown: Bool { head.offset > start }
+
+        /// Puts the actor at hand to the others.
+        mutating func keepLatest() {
+            if let latest { frontier.advance(latest.actor, to: latest.registration) }
+        }
     }
 
     private let db: Database
     /// Unix time, for leases.
     private let nowMilliseconds: Int64
-    private var heads: [String: LogHead] = [:]
-    private var changedHeads: Set<String> = []
-    /// What is known of an actor; `.some(nil)` if it is known not to be registered.
-    private var registrations: [ActorKey: Registration?] = [:]
-    private var changedActors: Set<ActorKey> = []
-    /// The actor that was appended of last: mostly the next one is its, too. `registrations` lags behind it.
-    private var latest: (key: ActorKey, registration: Registration)?
-    /// What this group has touched in one database.
-    private struct Touched {
-        /// Where the log ended before the group.
-        let start: UInt64
-        var touches: [(touch: Touch, offset: UInt64)] = []
-        /// The same by what it is, as far as a condition had to look: most groups have none.
-        var offsets: [Touch: UInt64] = [:]
-        var lookedAt = 0
-    }
-
-    private var touched: [Int64: Touched] = [:]
-    /// What was touched before it.
-    private let index: TouchIndex
+    private var parts: [String: Part] = [:]
+    /// What was touched before the group.
+    private let touches: TouchIndex
+    /// Where actors stood before it.
+    private let frontiers: FrontierIndex
     /// What is appended and not written yet.
     private var rows: [Row] = []
-    /// What was appended, by database, until it is too much to be brought along.
-    private var brought: [String: [LogEntry]] = [:]
+    /// Bytes of what is brought along, of all databases.
     private var broughtBytes = 0
     private let insertOne: FastStatement
     private let insertMany: FastStatement
@@ -70,9 +74,12 @@ struct AppendBatch {
     private static let insertionOfMany =
         insertion + repeatElement("(?, ?, ?, ?, ?, ?)", count: rowsAtOnce).joined(separator: ", ")
 
-    init(_ db: Database, _ index: TouchIndex, nowMilliseconds: Int64) throws {
+    init(
+        _ db: Database, _ touches: TouchIndex, _ frontiers: FrontierIndex, nowMilliseconds: Int64
+    ) throws {
         self.db = db
-        self.index = index
+        self.touches = touches
+        self.frontiers = frontiers
         insertOne = try FastStatement(Self.insertionOfOne, db)
         insertMany = try FastStatement(Self.insertionOfMany, db)
         self.nowMilliseconds = nowMilliseconds
@@ -80,10 +87,10 @@ struct AppendBatch {
 
     /// The new heads of the databases that grew.
     var grownHeads: [GrownHead] {
-        changedHeads.compactMap { id in
-            heads[id].map {
-                GrownHead(database: id, offset: $0.offset, entries: bringsAlong ? brought[id] ?? [] : [])
-            }
+        parts.compactMap { id, part in
+            guard part.hasGrown else { return nil }
+            return GrownHead(
+                database: id, offset: part.head.offset, entries: bringsAlong ? part.brought : [])
         }
     }
 
@@ -93,31 +100,29 @@ struct AppendBatch {
     /// - Returns: its outcomes, or why the call cannot be served while the rest of the group can.
     /// - Throws: `DatabaseError`, upon which the whole group must be rolled back.
     mutating func apply(_ call: AppendCall) throws -> Result<[AppendOutcome], OperationLogError> {
-        var head: LogHead
+        // Taken out, so that nothing is copied or looked up for each operation.
+        var part: Part
         do {
-            head = try heads[call.database] ?? LogReader.head(db, database: call.database)
+            part = try parts.removeValue(forKey: call.database) ?? begin(call.database)
         } catch let error as OperationLogError {
             return .failure(error)
         }
+        defer { parts[call.database] = part }
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(call.operations.count)
-        let offsetBefore = head.offset
-        // Taken out, so that nothing is copied or looked up for each operation.
-        var group = touched.removeValue(forKey: head.number) ?? Touched(start: head.offset)
-        defer { touched[head.number] = group }
         var heldBack: Set<ActorID> = []
         for operation in call.operations {
             // What rests on a refused operation of its actor must not slip in behind it, even if its number
             // fits.
             guard heldBack.isEmpty || !heldBack.contains(operation.record.actor) else {
-                outcomes.append(.gap(expected: try nextSequence(of: operation.record.actor, head)))
+                outcomes.append(.gap(expected: try nextSequence(of: operation.record.actor, &part)))
                 continue
             }
-            let outcome = try append(operation, &head, &group)
+            let outcome = try append(operation, &part)
             if case .appended(let offset) = outcome, bringsAlong {
                 broughtBytes += operation.record.bytes.count
-                brought[call.database, default: []].append(
-                    LogEntry(offset: offset, hash: head.hash, record: operation.record))
+                part.brought.append(
+                    LogEntry(offset: offset, hash: part.head.hash, record: operation.record))
             }
             switch outcome {
             case .appended, .duplicate: break
@@ -125,9 +130,15 @@ struct AppendBatch {
             }
             outcomes.append(outcome)
         }
-        if head.offset != offsetBefore { changedHeads.insert(call.database) }
-        heads[call.database] = head
         return .success(outcomes)
+    }
+
+    /// What is known of a database before the group.
+    private func begin(_ database: String) throws -> Part {
+        let head = try LogReader.head(db, database: database)
+        let frontier = try KnownFrontier.reading(
+            db, database, head, since: frontiers.take(head.number))
+        return Part(head: head, start: head.offset, frontier: frontier)
     }
 
     /// Writes the operations that are not written yet.
@@ -151,97 +162,84 @@ struct AppendBatch {
         }
     }
 
-    /// Writes what is left, and heads and frontiers back.
+    /// Writes what is left, heads, new actors, and where the others stand if much of it waits.
     mutating func store() throws {
         try write()
-        keepLatest()
-        // The index of last offsets that earlier versions keep in the file ends here for them.
-        let headUpdate = try FastStatement(
-            "UPDATE databases SET head = ?1, hash = ?2, indexed = ?1 WHERE number = ?3", db)
-        for id in changedHeads {
-            guard let head = heads[id] else { preconditionFailure("database \(id) grew but was never read") }
-            headUpdate.bind(1, bits: head.offset)
-            headUpdate.bind(2, bits: head.hash)
-            headUpdate.bind(3, head.number)
-            try headUpdate.run()
-        }
-        let actorUpdate = try FastStatement(
-            """
-            INSERT INTO actors (database, actor, key, sequence, timestamp, hash) VALUES (?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE
-            SET sequence = excluded.sequence, timestamp = excluded.timestamp, hash = excluded.hash
-            """, db)
-        for key in changedActors {
-            guard case .some(.some(let registration)) = registrations[key] else {
-                preconditionFailure("actor \(key.actor) advanced but is not registered")
-            }
-            actorUpdate.bind(1, key.database)
-            actorUpdate.bind(2, bits: key.actor.rawValue)
-            actorUpdate.bind(3, registration.key)
-            actorUpdate.bind(4, bits: registration.frontier.sequence)
-            actorUpdate.bind(5, bits: registration.frontier.timestamp)
-            actorUpdate.bind(6, bits: registration.frontier.hash)
-            try actorUpdate.run()
+        let headUpdate = try FastStatement("UPDATE databases SET head = ?1, hash = ?2 WHERE number = ?3", db)
+        // Taken out, so that nothing is copied.
+        for id in Array(parts.keys) {
+            guard var part = parts.removeValue(forKey: id) else { continue }
+            defer { parts[id] = part }
+            try store(&part, headUpdate)
         }
     }
 
-    /// Takes note of what the group has touched, once it is durable.
-    func noteTouches() {
-        for id in changedHeads {
-            guard let head = heads[id], let touched = touched[head.number] else { continue }
-            index.note(touched.touches, in: head.number, after: touched.start, through: head.offset)
+    private func store(_ part: inout Part, _ headUpdate: FastStatement) throws {
+        guard part.hasGrown else { return }
+        part.keepLatest()
+        part.frontier.appended(bytes: part.bytes, through: part.head.offset, hash: part.head.hash)
+        headUpdate.bind(1, bits: part.head.offset)
+        headUpdate.bind(2, bits: part.head.hash)
+        headUpdate.bind(3, part.head.number)
+        try headUpdate.run()
+        try part.frontier.write(db, part.head, part.newActors)
+        if part.frontier.isFull(part.head) { try part.frontier.settle(db, &part.head) }
+    }
+
+    /// Takes note of what the group has touched and where its actors stand, once it is durable, or was for
+    /// nothing.
+    func note() {
+        for part in parts.values {
+            frontiers.keep(part.frontier, of: part.head.number)
+            guard part.hasGrown else { continue }
+            touches.note(part.touches, in: part.head.number, after: part.start, through: part.head.offset)
         }
     }
 
     /// The last offset at which something a condition names was touched, if that was after it was read.
-    private func breach(
-        of condition: AppendCondition?, _ head: LogHead, _ group: inout Touched
-    ) throws -> UInt64? {
-        guard let condition, condition.readAt < head.offset else { return nil }
-        guard condition.readAt >= head.truncated else { return head.truncated }
-        for item in group.touches[group.lookedAt...] { group.offsets[item.touch] = item.offset }
-        group.lookedAt = group.touches.count
-        var last = condition.reads.reduce(0) { max($0, group.offsets[$1] ?? 0) }
-        if last <= condition.readAt, condition.readAt < group.start {
+    private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> UInt64? {
+        guard let condition, condition.readAt < part.head.offset else { return nil }
+        guard condition.readAt >= part.head.truncated else { return part.head.truncated }
+        for item in part.touches[part.lookedAt...] { part.offsets[item.touch] = item.offset }
+        part.lookedAt = part.touches.count
+        var last = condition.reads.reduce(0) { max($0, part.offsets[$1] ?? 0) }
+        if last <= condition.readAt, condition.readAt < part.start {
             last =
-                try index.last(
-                    of: condition.reads, after: condition.readAt, head: head, through: group.start, db) ?? 0
+                try touches.last(
+                    of: condition.reads, after: condition.readAt, head: part.head, through: part.start, db)
+                ?? 0
         }
         return last > condition.readAt ? last : nil
     }
 
-    private mutating func append(
-        _ operation: PreparedOperation, _ head: inout LogHead, _ group: inout Touched
-    ) throws -> AppendOutcome {
+    private mutating func append(_ operation: PreparedOperation, _ part: inout Part) throws -> AppendOutcome {
         let record = operation.record
-        let key = ActorKey(database: head.number, actor: record.actor)
-        let registration = try registration(of: key)
+        let registration = try registration(of: record.actor, &part)
         if let refusal = refusal(of: operation, under: registration) { return refusal }
         if let lease = operation.lease,
-            try !LogLeases.isHeld(lease, by: record.actor, db, head, now: nowMilliseconds)
+            try !LogLeases.isHeld(lease, by: record.actor, db, part.head, now: nowMilliseconds)
         {
             return .conflict(.leaseLost)
         }
-        if let offset = try breach(of: operation.condition, head, &group) {
+        if let offset = try breach(of: operation.condition, &part) {
             return .conflict(.condition(offset: offset))
         }
-        head.offset += 1
-        head.hash = ChainHash.next(after: head.hash, digest: operation.digest)
+        part.head.offset += 1
+        part.head.hash = ChainHash.next(after: part.head.hash, digest: operation.digest)
+        part.bytes += record.bytes.count
         rows.append(
             Row(
-                position: LogKey.of(database: head.number, offset: head.offset), record: record,
-                hash: head.hash))
+                position: LogKey.of(database: part.head.number, offset: part.head.offset), record: record,
+                hash: part.head.hash))
         if rows.count == Self.rowsAtOnce { try write() }
-        for touch in operation.touches { group.touches.append((touch, head.offset)) }
+        for touch in operation.touches { part.touches.append((touch, part.head.offset)) }
+        if registration == nil { part.newActors.insert(record.actor) }
         let frontier = FrontierEntry(
             sequence: record.sequence, timestamp: record.timestamp, hash: operation.contentHash,
             authorKey: registration?.key ?? operation.authorKey)
-        if latest?.key != key {
-            keepLatest()
-            changedActors.insert(key)
-        }
-        latest = (key, Registration(key: frontier.authorKey, frontier: frontier))
-        return .appended(offset: head.offset)
+        if part.latest?.actor != record.actor { part.keepLatest() }
+        part.latest = (record.actor, Registration(key: frontier.authorKey, frontier: frontier))
+        return .appended(offset: part.head.offset)
     }
 
     /// Why an operation is not appended; nil if it is.
@@ -261,22 +259,12 @@ struct AppendBatch {
         return .duplicate(through: last)
     }
 
-    /// Puts the actor at hand to the others.
-    private mutating func keepLatest() {
-        if let latest { registrations[latest.key] = .some(latest.registration) }
+    private func nextSequence(of actor: ActorID, _ part: inout Part) throws -> UInt64 {
+        (try registration(of: actor, &part)?.frontier.sequence ?? 0) + 1
     }
 
-    private mutating func nextSequence(of actor: ActorID, _ head: LogHead) throws -> UInt64 {
-        let known = try registration(of: ActorKey(database: head.number, actor: actor))
-        return (known?.frontier.sequence ?? 0) + 1
-    }
-
-    private mutating func registration(of key: ActorKey) throws -> Registration? {
-        if let latest, latest.key == key { return latest.registration }
-        if let known = registrations[key] { return known }
-        let found = try LogReader.registration(db, database: key.database, actor: key.actor)
-            .map { Registration(key: $0.key, frontier: $0.frontier) }
-        registrations[key] = .some(found)
-        return found
+    private func registration(of actor: ActorID, _ part: inout Part) throws -> Registration? {
+        if let latest = part.latest, latest.actor == actor { return latest.registration }
+        return try part.frontier.registration(of: actor, db, part.head)
     }
 }

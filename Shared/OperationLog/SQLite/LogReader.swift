@@ -11,6 +11,8 @@ struct LogHead {
     /// The place through which entries were removed.
     let truncated: UInt64
     let truncatedHash: UInt64
+    /// The table of actors is complete up to here.
+    var settled: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
@@ -27,7 +29,8 @@ enum LogReader {
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
         let sql = """
-            SELECT number, logID, head, hash, truncated, truncatedHash FROM databases WHERE id = ?
+            SELECT number, logID, head, hash, truncated, truncatedHash, settled FROM databases
+            WHERE id = ?
             """
         let statement = try FastStatement(sql, db)
         statement.bind(1, database)
@@ -37,14 +40,14 @@ enum LogReader {
             }
             return LogHead(
                 number: row.int(0), logID: logID, offset: row.bits(2), hash: row.bits(3),
-                truncated: row.bits(4), truncatedHash: row.bits(5))
+                truncated: row.bits(4), truncatedHash: row.bits(5), settled: row.bits(6))
         }
         guard let head = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
         }
         let isInRange =
             head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
-            && head.truncated <= head.offset
+            && head.settled <= head.offset && head.truncated <= head.settled
         guard isInRange else {
             throw corrupt("the head is damaged", database, offset: head.offset)
         }
@@ -88,33 +91,30 @@ enum LogReader {
     static func frontier(
         _ db: Database, database: String, actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
-        let number = try head(db, database: database).number
-        var frontier: [ActorID: FrontierEntry] = [:]
-        for actor in actors {
-            frontier[actor] = try registration(db, database: number, actor: actor)?.frontier
-        }
-        return frontier
+        let head = try head(db, database: database)
+        var frontier = try KnownFrontier.reading(db, database, head, since: nil)
+        return try frontier.entries(of: actors, db, head)
     }
 
-    /// An actor's key and frontier; nil if it never appended.
+    /// An actor's key and frontier as far as it is settled; nil if it never appended.
     static func registration(
         _ db: Database, database number: Int64, actor: ActorID
-    ) throws -> (key: String, frontier: FrontierEntry)? {
+    ) throws -> KnownFrontier.Registration? {
         let statement = try FastStatement(
             "SELECT key, sequence, timestamp, hash FROM actors WHERE database = ? AND actor = ?", db)
         statement.bind(1, number)
         statement.bind(2, bits: actor.rawValue)
         return try statement.first { row in
             let key = row.text(0)
-            return (
-                key,
-                FrontierEntry(
-                    sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3), authorKey: key)
-            )
+            return KnownFrontier.Registration(
+                key: key,
+                frontier: FrontierEntry(
+                    sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3), authorKey: key))
         }
     }
 
-    private static func entries(
+    /// Entries after an offset that is not behind the head, within the limit.
+    static func entries(
         _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset >= head.truncated else {
@@ -145,7 +145,7 @@ enum LogReader {
 
     /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing, or was
     /// removed so long ago that its hash is not kept.
-    private static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
+    static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
         if offset < head.truncated { return try LogTruncation.keptHash(db, at: offset, of: head) }

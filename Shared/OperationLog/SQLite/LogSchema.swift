@@ -13,7 +13,7 @@ enum LogSchema {
     static var currentVersion: Int64 { Int64(steps.count) }
 
     /// Step n leads from version n to n + 1. Released steps are never changed.
-    static let steps = [version1, version2, version3, version4]
+    static let steps = [version1, version2, version3, version4, version5]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
     ///    numbers are stored by their bits.
@@ -45,8 +45,7 @@ enum LogSchema {
         """
 
     /// 2. `touched` was the last offset of every document and collection (`Touch`), and complete for offsets
-    ///    after `databases.indexed`. It is not written any more (`TouchIndex`): `indexed` is the head now,
-    ///    which tells an earlier version that nothing is in it.
+    ///    after `databases.indexed`.
     private static let version2 = """
         ALTER TABLE databases ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
         UPDATE databases SET indexed = head;
@@ -98,6 +97,14 @@ enum LogSchema {
     /// 4. `home` is where the file was last: see `LogLeases.arrive`.
     private static let version4 = """
         CREATE TABLE home (device INTEGER NOT NULL, inode INTEGER NOT NULL) STRICT;
+        """
+
+    /// 5. `actors` is complete for operations up to `databases.settled`, and has a row of every actor: see
+    ///    `FrontierIndex`. What was touched is known in memory (`TouchIndex`).
+    private static let version5 = """
+        DROP TABLE touched;
+        ALTER TABLE databases RENAME COLUMN indexed TO settled;
+        UPDATE databases SET settled = head;
         """
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.

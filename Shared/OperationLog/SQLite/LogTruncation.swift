@@ -9,7 +9,7 @@ enum LogTruncation {
     static func step(
         _ db: Database, _ database: String, through target: UInt64, keepingHashesAfter floor: UInt64
     ) throws -> Bool {
-        let head = try LogReader.head(db, database: database)
+        var head = try LogReader.head(db, database: database)
         guard target > head.truncated else {
             try drop(db, head, floor)
             return false
@@ -21,6 +21,10 @@ enum LogTruncation {
                 offset: target)
         }
         let last = min(target, head.truncated + LogLimits.truncationStep)
+        if last > head.settled {
+            var frontier = try KnownFrontier.reading(db, database, head, since: nil)
+            try frontier.settle(db, &head)
+        }
         let hashes = try removedHashes(db, head, through: last, database)
         guard let lastHash = hashes.last else { preconditionFailure("a step removes at least one entry") }
         let range: StatementArguments = [
@@ -34,11 +38,9 @@ enum LogTruncation {
             ])
         try db.execute(
             sql: "DELETE FROM operations WHERE position > ? AND position <= ?", arguments: range)
-        // A condition read before this is a breach from now on, so the index need not know what is older.
         try db.execute(
             sql: """
-                UPDATE databases SET truncated = ?1, truncatedHash = ?2, indexed = max(indexed, ?1)
-                WHERE number = ?3
+                UPDATE databases SET truncated = ?1, truncatedHash = ?2 WHERE number = ?3
                 """,
             arguments: [Int64(bitPattern: last), Int64(bitPattern: lastHash), head.number])
         return true
@@ -81,27 +83,6 @@ enum LogTruncation {
                 offset: head.truncated + UInt64(hashes.count) + 1)
         }
         return hashes
-    }
-
-    /// Looks at `LogLimits.forgottenTouches` entries of the index of last offsets, and drops what is not
-    /// behind the cut: a condition that was read before that is a breach anyway.
-    /// - Returns: the entry to go on with; nil when all were looked at.
-    static func forget(_ db: Database, _ database: String, from start: Int64) throws -> Int64? {
-        let head = try LogReader.head(db, database: database)
-        let end = try Int64.fetchOne(
-            db,
-            sql: """
-                SELECT touch FROM touched WHERE database = ? AND touch >= ? ORDER BY touch
-                LIMIT 1 OFFSET \(LogLimits.forgottenTouches)
-                """,
-            arguments: [head.number, start])
-        try db.execute(
-            sql: """
-                DELETE FROM touched WHERE database = ?1 AND touch >= ?2 AND (?3 IS NULL OR touch < ?3)
-                    AND offset <= ?4
-                """,
-            arguments: [head.number, start, end, Int64(bitPattern: head.truncated)])
-        return end
     }
 
     /// Drops hashes that no cursor may name any more.

@@ -25,6 +25,8 @@ struct LogWriter: Sendable {
     var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
     /// What was touched last, as far as this writer knows.
     private let touches = TouchIndex()
+    /// Where actors stand, as far as this writer knows.
+    private let frontiers = FrontierIndex()
     private let health = Health()
 
     /// A failed transaction.
@@ -39,12 +41,12 @@ struct LogWriter: Sendable {
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead], note: () -> Void) {
         do {
             let (results, batch) = try transaction { db in
-                var batch = try AppendBatch(db, touches, nowMilliseconds: now())
+                var batch = try AppendBatch(db, touches, frontiers, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
-            return (.committed(results), batch.grownHeads, { batch.noteTouches() })
+            return (.committed(results), batch.grownHeads, { batch.note() })
         } catch {
             return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [], {})
         }

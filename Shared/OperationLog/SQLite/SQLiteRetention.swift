@@ -13,8 +13,7 @@ extension SQLiteOperationLog {
         }
     }
 
-    /// A transaction per `LogLimits.truncationStep` entries, and per `LogLimits.forgottenTouches` of the
-    /// index of last offsets.
+    /// A transaction per `LogLimits.truncationStep` entries.
     public func truncate(
         _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
     ) async throws {
@@ -23,13 +22,6 @@ extension SQLiteOperationLog {
                 try LogTruncation.step(db, database, through: offset, keepingHashesAfter: floor)
             }
         }) { try Task.checkCancellation() }
-        var touch: Int64? = .min
-        while let start = touch {
-            touch = try await writing { writer throws(LogWriter.Failure) in
-                try writer.change { try LogTruncation.forget($0, database, from: start) }
-            }
-            try Task.checkCancellation()
-        }
         while try await writing({ writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.dropStep($0) }
         }) { try Task.checkCancellation() }

@@ -1,0 +1,194 @@
+import CRDT
+import GRDB
+import Synchronization
+
+/// Where the actors of each database stand, as far as this process knows: what appends are decided by.
+///
+/// The table `actors` lags behind the log: a group writes the row of an actor that is new, what it changes of
+/// others stands in its operations, and is written there now and then, each actor once (`KnownFrontier`).
+///
+/// In memory. What it does not know (at the beginning, behind another process's appends, after a failure) is
+/// read from the operations behind `databases.settled`. All databases together are bounded; the one that
+/// nobody has appended to for the longest time goes first. A group takes out what is known and puts it back
+/// once it has committed, so what was rolled back is forgotten with it.
+final class FrontierIndex: Sendable {
+    private struct State {
+        var databases: [Int64: (frontier: KnownFrontier, turn: UInt64)] = [:]
+        /// Actors of all of them.
+        var count = 0
+        /// Counted in groups.
+        var turn: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// Takes out what is known of a database.
+    func take(_ database: Int64) -> KnownFrontier? {
+        state.withLock { state in
+            let known = state.databases.removeValue(forKey: database)?.frontier
+            state.count -= known?.count ?? 0
+            return known
+        }
+    }
+
+    /// Puts it back for the next group, unless it has become too much.
+    func keep(_ frontier: KnownFrontier, of database: Int64) {
+        guard frontier.count <= LogLimits.knownActors else { return }
+        state.withLock { state in
+            state.turn += 1
+            state.databases[database] = (frontier, state.turn)
+            state.count += frontier.count
+            while state.count > LogLimits.knownActorsInAll,
+                let oldest = state.databases.min(by: { $0.value.turn < $1.value.turn })
+            {
+                state.count -= oldest.value.frontier.count
+                state.databases[oldest.key] = nil
+            }
+        }
+    }
+}
+
+/// Where the actors of one database stand, at one head of its log.
+///
+/// Invariants: it knows of every actor with operations behind the head's `settled`, so where it knows nothing
+/// of an actor, the table does; what it knows is never behind the table.
+struct KnownFrontier {
+    /// What decides over an actor's next operation.
+    struct Registration {
+        let key: String
+        var frontier: FrontierEntry
+    }
+
+    /// The head that it knows of.
+    private(set) var offset: UInt64
+    /// The chain hash there.
+    private(set) var hash: UInt64
+    private var actors: [ActorID: Registration] = [:]
+    /// Those of whom the table is behind.
+    private var unsettled: Set<ActorID> = []
+    /// Bytes of operations behind `settled`.
+    private var unsettledBytes = 0
+
+    /// Everything is settled up to this place.
+    private init(offset: UInt64, hash: UInt64) {
+        self.offset = offset
+        self.hash = hash
+    }
+
+    var count: Int { actors.count }
+
+    /// What is known at a head, by what was known before, and by reading what was appended since.
+    /// - Throws: `LOG-0401` when an entry in between is missing or does not verify.
+    static func reading(
+        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+    ) throws -> KnownFrontier {
+        if let known, known.offset == head.offset, known.hash == head.hash { return known }
+        var frontier: KnownFrontier
+        if let known, known.offset >= head.settled, known.offset < head.offset,
+            try LogReader.chainHash(db, at: known.offset, of: head) == known.hash
+        {
+            frontier = known
+        } else {
+            guard let hash = try LogReader.chainHash(db, at: head.settled, of: head) else {
+                throw OperationLogError(
+                    .corrupt, "the entry is missing", database: database, offset: head.settled)
+            }
+            frontier = KnownFrontier(offset: head.settled, hash: hash)
+        }
+        while frontier.offset < head.offset {
+            let entries = try LogReader.entries(
+                db, database: database, head: head, after: frontier.offset, limit: ReadLimit())
+            for entry in entries { try frontier.take(entry, db, database, head) }
+        }
+        return frontier
+    }
+
+    private mutating func take(
+        _ entry: LogEntry, _ db: Database, _ database: String, _ head: LogHead
+    ) throws {
+        guard let key = try registration(of: entry.actor, db, head)?.key else {
+            throw OperationLogError(
+                .corrupt, "nobody is registered as the entry's actor", database: database,
+                offset: entry.offset)
+        }
+        advance(
+            entry.actor,
+            to: Registration(
+                key: key,
+                frontier: FrontierEntry(
+                    sequence: entry.sequence, timestamp: entry.timestamp,
+                    hash: ChainHash.content(entry.bytes), authorKey: key)))
+        appended(bytes: entry.bytes.count, through: entry.offset, hash: entry.hash)
+    }
+
+    /// An actor's key and frontier; nil if it never appended.
+    mutating func registration(of actor: ActorID, _ db: Database, _ head: LogHead) throws -> Registration? {
+        if let known = actors[actor] { return known }
+        let found = try LogReader.registration(db, database: head.number, actor: actor)
+        if let found { actors[actor] = found }
+        return found
+    }
+
+    /// Takes note of where an actor stands now.
+    mutating func advance(_ actor: ActorID, to registration: Registration) {
+        actors[actor] = registration
+        unsettled.insert(actor)
+    }
+
+    /// Takes note of where the log ends now, so many bytes later.
+    mutating func appended(bytes: Int, through offset: UInt64, hash: UInt64) {
+        self.offset = offset
+        self.hash = hash
+        unsettledBytes += bytes
+    }
+
+    /// Where the given actors stand, of those that are registered.
+    mutating func entries(
+        of wanted: [ActorID], _ db: Database, _ head: LogHead
+    ) throws -> [ActorID: FrontierEntry] {
+        var found: [ActorID: FrontierEntry] = [:]
+        for actor in wanted { found[actor] = try registration(of: actor, db, head)?.frontier }
+        return found
+    }
+
+    /// Whether what waits is to be written: whoever begins to read has to read the operations that it is in.
+    func isFull(_ head: LogHead) -> Bool {
+        head.offset - head.settled >= LogLimits.unsettledOperations
+            || unsettledBytes >= LogLimits.unsettledBytes
+    }
+
+    /// Writes the actors of whom the table is behind, of them those that are asked for.
+    func write(_ db: Database, _ head: LogHead, _ asked: Set<ActorID>) throws {
+        guard !asked.isEmpty else { return }
+        let upsert = try FastStatement(
+            """
+            INSERT INTO actors (database, actor, key, sequence, timestamp, hash) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE
+            SET sequence = excluded.sequence, timestamp = excluded.timestamp, hash = excluded.hash
+            """, db)
+        for actor in asked {
+            guard let registration = actors[actor] else {
+                preconditionFailure("actor \(actor) is to be written but is not known")
+            }
+            upsert.bind(1, head.number)
+            upsert.bind(2, bits: actor.rawValue)
+            upsert.bind(3, registration.key)
+            upsert.bind(4, bits: registration.frontier.sequence)
+            upsert.bind(5, bits: registration.frontier.timestamp)
+            upsert.bind(6, bits: registration.frontier.hash)
+            try upsert.run()
+        }
+    }
+
+    /// Writes everything that waits.
+    mutating func settle(_ db: Database, _ head: inout LogHead) throws {
+        try write(db, head, unsettled)
+        let update = try FastStatement("UPDATE databases SET settled = ?1 WHERE number = ?2", db)
+        update.bind(1, bits: offset)
+        update.bind(2, head.number)
+        try update.run()
+        head.settled = offset
+        unsettled = []
+        unsettledBytes = 0
+    }
+}
