@@ -51,8 +51,9 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
-    module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
-    module("OperationLog", ["CRDT", grdb, sqlite, logging]),
+    module("WriteAhead", [grdb, sqlite]),
+    module("Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging]),
+    module("OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
@@ -155,6 +156,7 @@ let checks: [Target] = [
     tests(
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
+    tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
     tests("AttachmentsTests", ["Attachments", crypto]),

@@ -63,7 +63,7 @@ public enum LogLimits {
     /// sooner by one commit for all of them.
     static let callersInTurns = 16
     /// Pages of the write-ahead log that start a checkpoint, 16 MB: a checkpoint costs two more fsyncs.
-    static let checkpointPages = 4_000
+    static let checkpointPages: Int32 = 4_000
     /// How long a writer waits for another process's write lock: many times the longest group.
     public static let busyTimeout = Duration.seconds(10)
     /// Between two attempts at the write lock: less than a commit takes, and a hundredth of a core while
@@ -73,6 +73,8 @@ public enum LogLimits {
     public static let pollInterval = Duration.seconds(1)
     /// The same where the system gives no hints: half of the 50 ms within which an append is seen elsewhere.
     static let pollIntervalWithoutHints = Duration.milliseconds(25)
+    /// From a commit to the ring that tells other processes of it: a small part of those 50 ms.
+    static let ringDelay = Duration.milliseconds(1)
     /// The least time between two looks however many hints come: keeps a busy log's watcher under 1 % of a
     /// core.
     static let watchSpacing = Duration.milliseconds(2)

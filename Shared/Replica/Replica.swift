@@ -3,6 +3,7 @@ import DQL
 import GRDB
 import Logging
 import Synchronization
+import WriteAhead
 
 /// A database's documents and this store's own operations in one SQLite file.
 ///
@@ -61,6 +62,8 @@ public final class Replica: Sendable {
     public let role: Role
     /// Writes; what reads is `readers`.
     let pool: DatabasePool
+    /// Of a store whose commits are synced.
+    private let writeAhead: WriteAheadLog?
     private let readers: Readers
     let environment: Environment
     let logger: Logger
@@ -106,10 +109,10 @@ public final class Replica: Sendable {
         do {
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
-            let (state, kept) = try pool.writeWithoutTransaction { database in
+            let (state, kept, writeAhead) = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
-                if role == .peer { try Schema.settle(database) }
+                if role == .peer { try WriteAheadLog.settle(database, isShared: false) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
@@ -117,8 +120,10 @@ public final class Replica: Sendable {
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
-                return (opened, try Withheld.collections(database))
+                let writeAhead = role == .peer ? try WriteAheadLog(of: database) : nil
+                return (opened, try Withheld.collections(database), writeAhead)
             }
+            self.writeAhead = writeAhead
             shared = Mutex(Shared(state: state, withheld: WithheldCollections(kept: kept)))
             try resumeBuilding()
         } catch {
@@ -263,6 +268,7 @@ public final class Replica: Sendable {
                 let before = shared.withLock { $0.state }
                 var state = before
                 let outcome = try database.inImmediateTransaction {
+                    writeAhead?.makeRoom(database)
                     let outcome = try body(database, &state)
                     if state != before { try state.save(database) }
                     return outcome

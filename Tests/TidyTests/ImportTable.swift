@@ -59,8 +59,10 @@ struct ImportTable {
             "Shared/CRDT": collections,
             // Decision 0016: what the planner said of a prepared statement, which any thread executes.
             "Shared/DQL": mathematics.union(["CRDT", "Synchronization"]),
-            "Shared/Replica": platform.union(grdb).union(["CRDT", "DQL"]),
-            "Shared/OperationLog": platform.union(grdb).union(["CRDT"]),
+            // Decision 0043.
+            "Shared/WriteAhead": grdb,
+            "Shared/Replica": platform.union(grdb).union(["CRDT", "DQL", "WriteAhead"]),
+            "Shared/OperationLog": platform.union(grdb).union(["CRDT", "WriteAhead"]),
             "Shared/Postgres": platform.union(["CRDT", "DQL", "OperationLog", "CLibPQ"]),
             "Shared/Identity": values.union(certificates).union([
                 "CRDT", "DQL", "JWTKit", "Crypto", "Synchronization",

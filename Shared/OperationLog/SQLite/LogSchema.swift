@@ -130,20 +130,6 @@ enum LogSchema {
         try connection.close()
     }
 
-    /// Writes what a found write-ahead log holds into the file, syncs that, and begins a new log.
-    ///
-    /// A process whose sync failed leaves pages that the kernel shows and counts as clean, and that the disk
-    /// does not have; a later sync does not mend that. So what is found counts only once it was written
-    /// again. Where another process has the file open, it has seen no failed commit as one; where the disk is
-    /// full, reading must go on.
-    static func settle(_ db: Database) throws {
-        do {
-            _ = try db.checkpoint(.truncate)
-        } catch let error as DatabaseError
-            where [.SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL].contains(error.resultCode)
-        {}
-    }
-
     /// Brings the file to the current version. Safe against other processes that do the same.
     static func migrate(_ db: Database, path: String) throws {
         guard try storedVersion(db, path: path) < currentVersion else { return }

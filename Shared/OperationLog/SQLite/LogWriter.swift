@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import WriteAhead
 
 /// Runs write transactions on the log's file and judges their failures.
 ///
@@ -19,6 +20,7 @@ struct LogWriter: Sendable {
     }
 
     let pool: DatabasePool
+    let writeAhead: WriteAheadLog
     /// Unix time in milliseconds: the clock of leases.
     let now: @Sendable () -> Int64
     /// 64 random bits: names leased actors.
@@ -81,6 +83,7 @@ struct LogWriter: Sendable {
                 var hasReachedCommit = false
                 do {
                     try FastStatement("BEGIN IMMEDIATE", db).run()
+                    writeAhead.makeRoom(db)
                     let (result, completion) = try body(db)
                     hasReachedCommit = true
                     try FastStatement(completion == .commit ? "COMMIT" : "ROLLBACK", db).run()

@@ -13,8 +13,9 @@ package struct SQLiteLogFile: Sendable {
     package init(
         path: String, now: @escaping @Sendable () -> Int64, random: @escaping @Sendable () -> Int64
     ) throws {
-        (pool, watching) = try openConnections(path: path, options: SQLiteOperationLog.Options())
-        writer = LogWriter(pool: pool, now: now, random: random)
+        let opened = try openConnections(path: path, options: SQLiteOperationLog.Options())
+        (pool, watching) = (opened.0, opened.watching)
+        writer = LogWriter(pool: pool, writeAhead: opened.1, now: now, random: random)
     }
 
     /// Creates a database with this log id unless there is one.

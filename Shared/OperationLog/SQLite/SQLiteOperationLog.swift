@@ -4,6 +4,7 @@ import GRDB
 import Glibc
 import Logging
 import Synchronization
+import WriteAhead
 
 /// The operation log in one SQLite file, for one machine: several processes may have it open at once.
 ///
@@ -39,6 +40,7 @@ public final class SQLiteOperationLog: OperationLog {
     private let writer: LogWriter
     private let committer: GroupCommitter
     private let hub: ChangeHub
+    private let wakeFile: WakeFile
     private let watcher: ChangeWatcher
     private let closing = Mutex(false)
 
@@ -50,11 +52,11 @@ public final class SQLiteOperationLog: OperationLog {
         logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         let wakeFile = try WakeFile(logPath: path)
-        let (pool, watching) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
+        let (pool, writeAhead, watching) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
             try openConnections(path: path, options: options)
         }
         let hub = ChangeHub()
-        let writer = LogWriter(pool: pool, now: options.now)
+        let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
@@ -69,7 +71,7 @@ public final class SQLiteOperationLog: OperationLog {
                     outcome,
                     {
                         note()
-                        if !grown.isEmpty { wakeFile.ring() }
+                        if !grown.isEmpty { wakeFile.ringSoon() }
                     }
                 )
             }
@@ -77,6 +79,7 @@ public final class SQLiteOperationLog: OperationLog {
         watcher = ChangeWatcher(
             wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,
             logger: logger)
+        self.wakeFile = wakeFile
         self.pool = pool
         self.writer = writer
         self.hub = hub
@@ -152,6 +155,7 @@ public final class SQLiteOperationLog: OperationLog {
         }
         guard isFirst else { return }
         await committer.close(OperationLogError(.closed, "the log was closed"))
+        wakeFile.ringIfDue()
         hub.finish()
         await watcher.stop()
         // GRDB closes the writer before the readers; but only a writer that closes last folds the write-ahead
@@ -201,7 +205,7 @@ public final class SQLiteOperationLog: OperationLog {
 /// The pool for reading and appending, and the watcher's own connection. Runs under the opening lock.
 func openConnections(
     path: String, options: SQLiteOperationLog.Options
-) throws -> (DatabasePool, DatabaseQueue) {
+) throws -> (DatabasePool, WriteAheadLog, watching: DatabaseQueue) {
     do {
         let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
         var configuration = Configuration()
@@ -214,16 +218,16 @@ func openConnections(
         }
         try LogSchema.check(path: path, configuration)
         let pool = try DatabasePool(path: path, configuration: configuration)
-        try pool.writeWithoutTransaction { db in
+        let writeAhead = try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
-            try LogSchema.settle(db)
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(LogLimits.checkpointPages)")
+            try WriteAheadLog.settle(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
+            return try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages)
         }
         configuration.readonly = true
-        return (pool, try DatabaseQueue(path: path, configuration: configuration))
+        return (pool, writeAhead, try DatabaseQueue(path: path, configuration: configuration))
     } catch let error as DatabaseError {
         switch error.resultCode {
         case .SQLITE_NOTADB:

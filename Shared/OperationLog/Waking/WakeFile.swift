@@ -1,15 +1,20 @@
+import Dispatch
 import Glibc
+import Synchronization
 
 /// The file beside the log through which processes wake each other, and hold each other off while they open
 /// it.
 ///
-/// A writer changes its one byte after every commit; inotify tells the others. The write-ahead log itself
-/// would be a worse bell: it changes before a commit is visible, and also for transactions that are rolled
-/// back. The byte means nothing and is never synced. Losing the file loses hints until the log is opened
-/// again, never an operation.
+/// A writer changes its one byte a moment after a commit; inotify tells the others. The write-ahead log
+/// itself would be a worse bell: it changes before a commit is visible, and also for transactions that are
+/// rolled back. The byte means nothing and is never synced. Losing the file loses hints until the log is
+/// opened again, never an operation.
 ///
 /// Who listens holds a shared lock of the file's second byte, from before its first look at the log: so a
 /// writer that is alone wakes nobody, itself included.
+///
+/// A moment after, because whoever waits in this process comes first, and because one ring is enough for all
+/// commits of that moment: the others would take turns on the same processors with what the commit began.
 ///
 /// The descriptor is constant from `init` to `deinit`; its calls are atomic in the kernel.
 final class WakeFile: Sendable {
@@ -17,6 +22,9 @@ final class WakeFile: Sendable {
     private let descriptor: Int32
     /// Whether others see that somebody listens here; not on a file system without such locks.
     private let isListed: Bool
+    /// Whether a ring is on its way.
+    private let isDue = Atomic(false)
+    private let queue = DispatchQueue(label: "mimeo.operation-log.ring")
 
     /// Opens the bell of a log, creating it if it is missing.
     init(logPath: String) throws(OperationLogError) {
@@ -31,9 +39,20 @@ final class WakeFile: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Tells the other processes that something was committed. A failure is not reported: they poll as well.
-    func ring() {
-        guard !isListed || hasOtherListeners else { return }
+    /// Tells the other processes that something was committed, within `LogLimits.ringDelay`. A failure is not
+    /// reported: they poll as well.
+    func ringSoon() {
+        guard !isListed || hasOtherListeners, !isDue.exchange(true, ordering: .acquiringAndReleasing) else {
+            return
+        }
+        queue.asyncAfter(deadline: .now() + .microseconds(Int(LogLimits.ringDelay.microseconds))) {
+            self.ringIfDue()
+        }
+    }
+
+    /// Does not wait any longer, if there is something to tell.
+    func ringIfDue() {
+        guard isDue.exchange(false, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
         _ = pwrite(descriptor, &byte, 1, 0)
     }

@@ -33,17 +33,6 @@ enum Schema {
         try connection.close()
     }
 
-    /// Writes what a found write-ahead log holds into the file, syncs that, and begins a new log.
-    ///
-    /// A process whose sync failed leaves pages that the kernel shows and counts as clean, and that the disk
-    /// does not have; a later sync does not mend that. So what is found counts only once it was written
-    /// again (rule 8). Where the disk is full, reading must go on.
-    static func settle(_ database: Database) throws {
-        do {
-            _ = try database.checkpoint(.truncate)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {}
-    }
-
     static func migrate(_ database: Database) throws {
         let found = try storedFormat(database)
         guard found < format else { return }
