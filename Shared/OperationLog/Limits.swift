@@ -32,8 +32,8 @@ public enum LogLimits {
     /// Touches of all databases together: some tens of megabytes.
     static let indexedTouchesInAll = 524_288
 
-    /// Operations behind which an actor's row in the SQLite log is brought up to date: whoever asks where an
-    /// actor stands reads them, in a millisecond.
+    /// Operations of a database after which the actors' rows in the SQLite log are brought up to date:
+    /// whoever has not appended them reads them to know where an actor stands, a millisecond or two.
     static let unsettledOperations: UInt64 = 1_024
     /// Their bytes.
     static let unsettledBytes = 1 << 20

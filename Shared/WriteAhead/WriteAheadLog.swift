@@ -24,7 +24,8 @@ package final class WriteAheadLog: @unchecked Sendable {
     private let frameBytes: Int64
     /// Frames in the log, as of this connection's last commit.
     private var frames: Int64 = 0
-    /// Where the file ended when it was last looked at; what follows may have made it longer.
+    /// Where the file ended when it was last looked at; commits since may have made it longer, and
+    /// another process shorter: then nothing is written ahead until the log begins anew.
     private var end: Int64 = 0
 
     /// Takes the place of SQLite's automatic checkpoints on the connection that writes. The file must be in

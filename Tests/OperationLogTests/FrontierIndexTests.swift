@@ -228,7 +228,7 @@ struct FrontierIndexTests {
                 strange.advance(ActorID(9), to: KnownFrontier.Registration(key: "key", frontier: entry))
                 for offset in [7, 5] as [UInt64] {
                     strange.appended(bytes: 0, through: offset, hash: ~hash)
-                    var found = try KnownFrontier.reading(db, "db", head, since: strange)
+                    let found = try KnownFrontier.reading(db, "db", head, since: strange)
                     #expect(found.hash == hash && found.offset == 7)
                     let actors = [1, 9].map { ActorID($0) }
                     let entries = try found.entries(of: actors, db, head)
@@ -257,13 +257,40 @@ struct FrontierIndexTests {
         }
     }
 
+    @Test("a damaged page of them is no failed commit: nothing is poisoned")
+    func damagedPage() async throws {
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path)
+            try await log.createDatabase("db")
+            _ = try await log.append([request(1, 1)], to: "db")
+            _ = try await log.append(requests(1, 2...600, size: 300), to: "db")
+            #expect(try await Self.settled(log) == 0, "nothing waits: this shows nothing")
+            await log.close()
+            let url = URL(fileURLWithPath: path)
+            var file = try Data(contentsOf: url)
+            // The first place may be what is left of it where the tree's root was a leaf.
+            let place = try #require(file.range(of: Data("1/20/".utf8), options: .backwards)).lowerBound
+            let page = place / 4_096 * 4_096
+            file.replaceSubrange(page..<page + 8, with: Data(repeating: 0xFF, count: 8))
+            try file.write(to: url)
+            let opened = try SQLiteOperationLog(path: path)
+            #expect(try await code { _ = try await opened.append([request(1, 601)], to: "db") } == .corrupt)
+            #expect(opened.status.refusal == nil)
+            await opened.close()
+        }
+    }
+
     @Test(
         "a damaged place up to which it is settled is noticed",
-        arguments: ["settled = head + 1", "settled = -1", "settled = 0, truncated = 1"])
+        arguments: [
+            "settled = head + 1", "settled = -1", "settled = 0, truncated = 1", "settled = 5",
+            "settledHash = 1",
+        ])
     func damagedPlace(change: String) async throws {
         try await Self.use { _, second, _, path in
             try edit(path) { try $0.execute(sql: "UPDATE databases SET \(change)") }
-            #expect(try await code { _ = try await second.head(of: "db") } == .corrupt)
+            #expect(try await code { _ = try await second.append([request(1, 6)], to: "db") } == .corrupt)
+            #expect(try await code { _ = try await second.frontier(of: [ActorID(1)], in: "db") } == .corrupt)
         }
     }
 
@@ -273,9 +300,10 @@ struct FrontierIndexTests {
         try connection.write { db in
             let index = FrontierIndex()
             func frontier(_ number: Int64, actors: Int) throws -> KnownFrontier {
+                let logID = LogID.random()
                 let head = LogHead(
-                    number: number, logID: .random(), offset: 0, hash: 0, truncated: 0, truncatedHash: 0,
-                    settled: 0)
+                    number: number, logID: logID, offset: 0, hash: 0, truncated: 0, truncatedHash: 0,
+                    settled: 0, settledHash: ChainHash.start(logID))
                 var frontier = try KnownFrontier.reading(db, "db", head, since: nil)
                 for actor in 0..<UInt64(actors) {
                     let entry = FrontierEntry(sequence: 1, timestamp: 1, hash: 1, authorKey: "key")

@@ -49,6 +49,8 @@ struct AppendBatch {
     /// Unix time, for leases.
     private let nowMilliseconds: Int64
     private var parts: [String: Part] = [:]
+    /// Why a database cannot be served in this group.
+    private var refusals: [String: OperationLogError] = [:]
     /// What was touched before the group.
     private let touches: TouchIndex
     /// Where actors stood before it.
@@ -102,9 +104,11 @@ struct AppendBatch {
     mutating func apply(_ call: AppendCall) throws -> Result<[AppendOutcome], OperationLogError> {
         // Taken out, so that nothing is copied or looked up for each operation.
         var part: Part
+        if let refusal = refusals[call.database] { return .failure(refusal) }
         do {
             part = try parts.removeValue(forKey: call.database) ?? begin(call.database)
         } catch let error as OperationLogError {
+            refusals[call.database] = error
             return .failure(error)
         }
         defer { parts[call.database] = part }
@@ -133,7 +137,8 @@ struct AppendBatch {
         return .success(outcomes)
     }
 
-    /// What is known of a database before the group.
+    /// What is known of a database before the group, read where it is not: damage in there is the
+    /// database's, and the rest of the group goes on.
     private func begin(_ database: String) throws -> Part {
         let head = try LogReader.head(db, database: database)
         let frontier = try KnownFrontier.reading(

@@ -22,6 +22,9 @@ final class FrontierIndex: Sendable {
 
     private let state = Mutex(State())
 
+    /// What is known of a database, unless a group has it.
+    func known(_ database: Int64) -> KnownFrontier? { state.withLock { $0.databases[database]?.frontier } }
+
     /// Takes out what is known of a database.
     func take(_ database: Int64) -> KnownFrontier? {
         state.withLock { state in
@@ -50,8 +53,8 @@ final class FrontierIndex: Sendable {
 
 /// Where the actors of one database stand, at one head of its log.
 ///
-/// Invariants: it knows of every actor with operations behind the head's `settled`, so where it knows nothing
-/// of an actor, the table does; what it knows is never behind the table.
+/// Invariants, once it has been read: it knows of every actor with operations behind the head's `settled`, so
+/// where it knows nothing of an actor, the table does; what it knows is never behind the table.
 struct KnownFrontier {
     /// What decides over an actor's next operation.
     struct Registration {
@@ -78,8 +81,19 @@ struct KnownFrontier {
     var count: Int { actors.count }
 
     /// What is known at a head, by what was known before, and by reading what was appended since.
-    /// - Throws: `LOG-0401` when an entry in between is missing or does not verify.
+    /// - Throws: `LOG-0401` when an entry in between is missing, does not verify or cannot be read.
     static func reading(
+        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+    ) throws -> KnownFrontier {
+        do {
+            return try readingPages(db, database, head, since: known)
+        } catch let error as DatabaseError where isDamage(error) {
+            let message = "a page behind the settled entries is damaged: \(describe(error))"
+            throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
+        }
+    }
+
+    private static func readingPages(
         _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
     ) throws -> KnownFrontier {
         if let known, known.offset == head.offset, known.hash == head.hash { return known }
@@ -89,11 +103,11 @@ struct KnownFrontier {
         {
             frontier = known
         } else {
-            guard let hash = try LogReader.chainHash(db, at: head.settled, of: head) else {
-                throw OperationLogError(
-                    .corrupt, "the entry is missing", database: database, offset: head.settled)
+            guard try LogReader.chainHash(db, at: head.settled, of: head) == head.settledHash else {
+                let message = "the entry up to which actors are settled is missing or is another one"
+                throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
             }
-            frontier = KnownFrontier(offset: head.settled, hash: hash)
+            frontier = KnownFrontier(offset: head.settled, hash: head.settledHash)
         }
         while frontier.offset < head.offset {
             let entries = try LogReader.entries(
@@ -143,11 +157,14 @@ struct KnownFrontier {
     }
 
     /// Where the given actors stand, of those that are registered.
-    mutating func entries(
+    func entries(
         of wanted: [ActorID], _ db: Database, _ head: LogHead
     ) throws -> [ActorID: FrontierEntry] {
         var found: [ActorID: FrontierEntry] = [:]
-        for actor in wanted { found[actor] = try registration(of: actor, db, head)?.frontier }
+        for actor in wanted {
+            let known = try actors[actor] ?? LogReader.registration(db, database: head.number, actor: actor)
+            found[actor] = known?.frontier
+        }
         return found
     }
 
@@ -183,11 +200,13 @@ struct KnownFrontier {
     /// Writes everything that waits.
     mutating func settle(_ db: Database, _ head: inout LogHead) throws {
         try write(db, head, unsettled)
-        let update = try FastStatement("UPDATE databases SET settled = ?1 WHERE number = ?2", db)
+        let update = try FastStatement(
+            "UPDATE databases SET settled = ?1, settledHash = ?2 WHERE number = ?3", db)
         update.bind(1, bits: offset)
-        update.bind(2, head.number)
+        update.bind(2, bits: hash)
+        update.bind(3, head.number)
         try update.run()
-        head.settled = offset
+        (head.settled, head.settledHash) = (offset, hash)
         unsettled = []
         unsettledBytes = 0
     }

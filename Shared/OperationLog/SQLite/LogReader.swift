@@ -13,6 +13,7 @@ struct LogHead {
     let truncatedHash: UInt64
     /// The table of actors is complete up to here.
     var settled: UInt64
+    var settledHash: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
@@ -29,8 +30,8 @@ enum LogReader {
     /// The head of a database, checked against its last entry.
     static func head(_ db: Database, database: String) throws -> LogHead {
         let sql = """
-            SELECT number, logID, head, hash, truncated, truncatedHash, settled FROM databases
-            WHERE id = ?
+            SELECT number, logID, head, hash, truncated, truncatedHash, settled, settledHash
+            FROM databases WHERE id = ?
             """
         let statement = try FastStatement(sql, db)
         statement.bind(1, database)
@@ -40,7 +41,8 @@ enum LogReader {
             }
             return LogHead(
                 number: row.int(0), logID: logID, offset: row.bits(2), hash: row.bits(3),
-                truncated: row.bits(4), truncatedHash: row.bits(5), settled: row.bits(6))
+                truncated: row.bits(4), truncatedHash: row.bits(5), settled: row.bits(6),
+                settledHash: row.bits(7))
         }
         guard let head = found else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
@@ -87,12 +89,12 @@ enum LogReader {
         return LogPosition(logID: head.logID, offset: offset, hash: entry.hash)
     }
 
-    /// The frontiers of those of the actors that are registered.
+    /// The frontiers of those of the actors that are registered; the index may know some of it.
     static func frontier(
-        _ db: Database, database: String, actors: [ActorID]
+        _ db: Database, database: String, actors: [ActorID], _ index: FrontierIndex
     ) throws -> [ActorID: FrontierEntry] {
         let head = try head(db, database: database)
-        var frontier = try KnownFrontier.reading(db, database, head, since: nil)
+        let frontier = try KnownFrontier.reading(db, database, head, since: index.known(head.number))
         return try frontier.entries(of: actors, db, head)
     }
 

@@ -99,12 +99,14 @@ enum LogSchema {
         CREATE TABLE home (device INTEGER NOT NULL, inode INTEGER NOT NULL) STRICT;
         """
 
-    /// 5. `actors` is complete for operations up to `databases.settled`, and has a row of every actor: see
-    ///    `FrontierIndex`. What was touched is known in memory (`TouchIndex`).
+    /// 5. `actors` is complete for operations up to `databases.settled`, where the chain hash is
+    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. What was touched is known in
+    ///    memory (`TouchIndex`).
     private static let version5 = """
         DROP TABLE touched;
         ALTER TABLE databases RENAME COLUMN indexed TO settled;
-        UPDATE databases SET settled = head;
+        ALTER TABLE databases ADD COLUMN settledHash INTEGER NOT NULL DEFAULT 0;
+        UPDATE databases SET settled = head, settledHash = hash;
         """
 
     /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.

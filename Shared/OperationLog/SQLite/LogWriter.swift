@@ -28,7 +28,7 @@ struct LogWriter: Sendable {
     /// What was touched last, as far as this writer knows.
     private let touches = TouchIndex()
     /// Where actors stand, as far as this writer knows.
-    private let frontiers = FrontierIndex()
+    let frontiers = FrontierIndex()
     private let health = Health()
 
     /// A failed transaction.
@@ -59,8 +59,8 @@ struct LogWriter: Sendable {
         try transaction { db in
             try db.execute(
                 sql: """
-                    INSERT INTO databases (id, logID, head, hash) VALUES (?, ?, 0, ?)
-                    ON CONFLICT DO NOTHING
+                    INSERT INTO databases (id, logID, head, hash, settled, settledHash)
+                    VALUES (?1, ?2, 0, ?3, 0, ?3) ON CONFLICT DO NOTHING
                     """,
                 arguments: [database, Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
             return (db.changesCount > 0, .commit)

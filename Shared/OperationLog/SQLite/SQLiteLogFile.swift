@@ -48,7 +48,7 @@ package struct SQLiteLogFile: Sendable {
     package func frontier(
         of actors: [ActorID], in database: String
     ) throws -> [ActorID: FrontierEntry] {
-        try read { try LogReader.frontier($0, database: database, actors: actors) }
+        try read { try LogReader.frontier($0, database: database, actors: actors, writer.frontiers) }
     }
 
     /// As `OperationLog.read`.

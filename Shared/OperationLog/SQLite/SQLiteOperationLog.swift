@@ -115,9 +115,11 @@ public final class SQLiteOperationLog: OperationLog {
         try await committer.append(AppendCall(requests, database: database))
     }
 
-    /// One look-up per actor.
+    /// One look-up per actor, and where this process has not appended last, a scan of what is not settled.
     public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
-        try await reading { try LogReader.frontier($0, database: database, actors: actors) }
+        try await reading { [writer] in
+            try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
+        }
     }
 
     /// Two look-ups, which must agree.

@@ -39,8 +39,8 @@ final class WakeFile: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Tells the other processes that something was committed, within `LogLimits.ringDelay`. A failure is not
-    /// reported: they poll as well.
+    /// Tells the other processes that something was committed, some `LogLimits.ringDelay` from now. A failure
+    /// is not reported: they poll as well.
     func ringSoon() {
         guard !isListed || hasOtherListeners, !isDue.exchange(true, ordering: .acquiringAndReleasing) else {
             return
