@@ -24,8 +24,15 @@ let package = Package(
             name: "documents", dependencies: ["CRDT", "DQL", "CAllocations", "CSQLite"],
             path: "Tests/Benchmarks/Documents", swiftSettings: strict),
         .target(
+            name: "WriteAhead",
+            dependencies: [
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ], path: "Shared/WriteAhead", exclude: ["README.md"], swiftSettings: strict),
+        .target(
             name: "Replica",
             dependencies: [
+                "WriteAhead",
                 "CRDT", "DQL", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

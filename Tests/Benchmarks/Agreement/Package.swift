@@ -19,8 +19,15 @@ let package = Package(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
+            name: "WriteAhead",
+            dependencies: [
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ], path: "Shared/WriteAhead", exclude: ["README.md"], swiftSettings: strict),
+        .target(
             name: "Replica",
             dependencies: [
+                "WriteAhead",
                 "CRDT", "DQL", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

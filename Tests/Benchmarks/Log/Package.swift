@@ -24,8 +24,9 @@ let package = Package(
     targets: [
         module("CRDT", [], exclude: ["Encoding.md"]),
         module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
-        module("Replica", ["CRDT", "DQL", grdb, sqlite, logging]),
-        module("OperationLog", ["CRDT", grdb, sqlite, logging]),
+        module("WriteAhead", [grdb, sqlite]),
+        module("Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging]),
+        module("OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging]),
         module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(

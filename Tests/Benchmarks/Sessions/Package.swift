@@ -27,8 +27,10 @@ let package = Package(
     targets: [
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
-        module("Shared/Replica", ["CRDT", "DQL", grdb, sqlite, logging], exclude: ["README.md"]),
-        module("Shared/OperationLog", ["CRDT", grdb, sqlite, logging], exclude: ["README.md"]),
+        module("Shared/WriteAhead", [grdb, sqlite], exclude: ["README.md"]),
+        module(
+            "Shared/Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging], exclude: ["README.md"]),
+        module("Shared/OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging], exclude: ["README.md"]),
         module(
             "Shared/Identity", ["CRDT", "DQL"],
             sources: [
