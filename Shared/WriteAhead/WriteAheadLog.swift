@@ -8,8 +8,8 @@ import GRDBSQLite
 /// zeros are written behind its end, a part at a time, and the next commits go there. SQLite takes zeros for
 /// what they are: a frame counts only with the salt of the log's header and a checksum over all before it.
 ///
-/// A log that has reached its greatest length begins anew at its beginning (a checkpoint), and is not longer
-/// for it. One that was closed is removed, so each opening begins with a short one.
+/// A log whose pages a checkpoint has all written into the file begins anew at its beginning, in a file that
+/// stays as long as it is. One that was closed is removed, so each opening begins with a short one.
 ///
 /// Used on the connection it was made for only, and has to live as long.
 package final class WriteAheadLog: @unchecked Sendable {
@@ -90,11 +90,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         self.frames = frames
     }
 
-    /// Whether a small commit would make the file longer, and that may be.
-    private var lacksRoom: Bool {
-        let used = Self.headerBytes + frames * frameBytes
-        return end - used < Self.leastRoom && max(used, end) < Int64(checkpointPages) * frameBytes
-    }
+    /// Whether a small commit would make the file longer.
+    private var lacksRoom: Bool { end - (Self.headerBytes + frames * frameBytes) < Self.leastRoom }
 
     /// The file below SQLite, through whatever layer it was opened with.
     private static func file(of database: Database) -> UnsafeMutablePointer<sqlite3_file>? {

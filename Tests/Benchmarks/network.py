@@ -5,8 +5,9 @@
     (e) the memory of 10,000 idle sessions, and of 100 subscribers with 100,000 documents
     (f) a durable write at one peer to the observer at another, in fsyncs of the same minute
 
-Receivers are bare sockets behind one `select`, for Redis as for ours, so that what is measured is the server. Pairs are
-interleaved; medians. (a) and (b), a new peer that receives and one that uploads, stand in `bench.py`.
+Receivers are bare sockets behind one `select`, and the bytes of a write are made before the clock starts, for Redis as
+for ours, so that what is measured is the server. Pairs are interleaved; medians. (a) and (b), a new peer that receives
+and one that uploads, stand in `bench.py`.
 """
 
 import argparse
@@ -101,10 +102,15 @@ class Session:
         self.received += data
 
     def send(self, frame):
+        self.socket.sendall(self.message(frame))
+
+    @staticmethod
+    def message(frame):
+        """The bytes of a frame on the socket."""
         data = cbor2.dumps(frame, canonical=True)
         head = b"\x82" + (bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack("!H", len(data))
                           if len(data) < 65536 else b"\xff" + struct.pack("!Q", len(data)))
-        self.socket.sendall(head + bytes(4) + data)  # a mask of zeros
+        return head + bytes(4) + data  # a mask of zeros
 
     def frame(self):
         """The next binary message; pings are answered."""
@@ -137,14 +143,15 @@ class Writer:
         self.sequence = 0
         self.clock = 0
 
-    def upload(self, fields, marker):
-        """Sends one document; does not wait."""
+    def prepare(self, fields, marker):
+        """What sends one document; it does not wait."""
         self.sequence += 1
         self.clock = max(self.clock + 1, int(time.time() * 1000) << 16)
         content = wire_peer.delta({**fields, "marker": marker}, {}, self.actor, self.clock, inserts=True)
         identifier = cbor2.dumps(f"{self.actor:x}-{self.sequence}")
         data = wire_peer.operation(self.actor, self.sequence, self.clock, "cars", [(identifier, content)])
-        self.session.send({0: 8, 1: [data]})
+        message = self.session.message({0: 8, 1: [data]})
+        return lambda: self.session.socket.sendall(message)
 
     def acknowledged(self):
         while True:
@@ -206,12 +213,14 @@ class Redis:
         except OSError:
             return False
 
-    def write(self, marker):
+    def prepare(self, marker):
+        """What stores a message and sends it to the subscribers; it does not wait."""
         body = b"x" * 280 + marker
         def command(*words):
             return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
-        self.writer.sendall(command(b"MULTI") + command(b"XADD", b"log", b"*", b"d", body)
-                            + command(b"PUBLISH", b"c", body) + command(b"EXEC"))
+        message = (command(b"MULTI") + command(b"XADD", b"log", b"*", b"d", body)
+                   + command(b"PUBLISH", b"c", body) + command(b"EXEC"))
+        return lambda: self.writer.sendall(message)
 
 
 def milliseconds(seconds):
@@ -231,14 +240,16 @@ def fan_out(workspace, rounds):
     ours, theirs = [], []
     for number in range(rounds):
         marker = b"mark-%08d" % number
+        send = writer.prepare(FIELDS, marker.decode())
         started = time.perf_counter()
-        writer.upload(FIELDS, marker.decode())
+        send()
         receivers.until_all_have(marker)
         ours.append(time.perf_counter() - started)
         writer.acknowledged()
         if redis:
+            send = redis.prepare(marker)
             started = time.perf_counter()
-            redis.write(marker)
+            send()
             redis.receivers.until_all_have(marker)
             theirs.append(time.perf_counter() - started)
             redis.writer.recv(65536)
@@ -251,8 +262,9 @@ def fan_out(workspace, rounds):
     ours = []
     for number in range(rounds // 2):
         marker = b"more-%08d" % number
+        send = writer.prepare(FIELDS, marker.decode())
         started = time.perf_counter()
-        writer.upload(FIELDS, marker.decode())
+        send()
         receivers.until_all_have(marker)
         ours.append(time.perf_counter() - started)
         writer.acknowledged()
@@ -273,8 +285,9 @@ def equality(workspace, rounds):
             owner = number * 7919 % owners
             receiver = Receivers([(held[owner] if owner < 10 else held[10 + (owner - 10) // 100]).socket])
             marker = b"%d-%d-" % (owners, number)
+            send = writer.prepare({**FIELDS, "owner": f"o{owner}"}, marker.decode())
             started = time.perf_counter()
-            writer.upload({**FIELDS, "owner": f"o{owner}"}, marker.decode())
+            send()
             receiver.until_all_have(marker)
             wall.append(time.perf_counter() - started)
             writer.acknowledged()
