@@ -33,7 +33,15 @@ final class TouchIndex: Sendable {
 
     private struct State {
         var databases: [Int64: Known] = [:]
+        /// Touches of all of them.
+        var count = 0
         var turn: UInt64 = 0
+
+        mutating func remove(_ database: Int64) -> Known? {
+            let known = databases.removeValue(forKey: database)
+            count -= known?.count ?? 0
+            return known
+        }
     }
 
     private let state = Mutex(State())
@@ -46,7 +54,7 @@ final class TouchIndex: Sendable {
     }
 
     /// How many touches it holds, of all databases.
-    var count: Int { state.withLock { $0.databases.values.reduce(0) { $0 + $1.count } } }
+    var count: Int { state.withLock { $0.count } }
 
     /// Takes note of an append, or of what was read: everything touched after `start`, up to `end`, in order;
     /// `anything` is the last operation among them that does not say what it touches.
@@ -56,20 +64,19 @@ final class TouchIndex: Sendable {
     ) {
         state.withLock { state in
             // Taken out, so that nothing is copied.
-            var known = state.databases.removeValue(forKey: database) ?? Known()
+            var known = state.remove(database) ?? Known()
             // Somebody else has appended in between.
             if known.parts.last.map({ $0.through != start }) ?? true { known.parts = [] }
             known.add(touches, after: start, through: end, anything: anything, limit: partTouches)
             state.turn += 1
             known.turn = state.turn
             state.databases[database] = known
-            var count = state.databases.values.reduce(0) { $0 + $1.count }
+            state.count += known.count
             // Who was not appended to for the longest time is read anew.
-            while count > allTouches, state.databases.count > 1,
+            while state.count > allTouches, state.databases.count > 1,
                 let oldest = state.databases.min(by: { $0.value.turn < $1.value.turn })
             {
-                count -= oldest.value.count
-                state.databases[oldest.key] = nil
+                _ = state.remove(oldest.key)
             }
         }
     }
