@@ -94,6 +94,27 @@ struct WriteAheadLogTests {
         }
     }
 
+    @Test("it grows ahead beyond that where a reader holds the log back")
+    func heldBack() throws {
+        try Self.use { path in
+            let store = try Store(path, checkpointPages: 50)
+            try store.insert(0)
+            let reader = try DatabaseQueue(path: path)
+            try reader.writeWithoutTransaction { db in
+                try db.execute(sql: "BEGIN; SELECT count(*) FROM rows")
+                var lengths: Set<Int> = []
+                for number in 1..<300 {
+                    try store.insert(number)
+                    lengths.insert(try store.length)
+                }
+                #expect(try #require(lengths.max()) > 500 * 4_120, "the reader has held back nothing")
+                #expect(lengths.count <= 25, "commits made the file longer themselves: \(lengths.sorted())")
+                try db.execute(sql: "COMMIT")
+            }
+            #expect(try store.numbers() == Array(0..<300))
+        }
+    }
+
     @Test("zeros are nothing: who finds the files in the middle of it finds every commit")
     func found() throws {
         try Self.use { path in
