@@ -23,6 +23,9 @@ public enum PostgresLimits {
     /// How long a connection of ours may wait for its client in the midst of a transaction that has written,
     /// in whole seconds, before who needs its locks ends it: between two steps lies no more than a moment.
     static let stalledWriterSeconds = 5
+    /// Bytes of an append that its caller sends itself: the socket has room for them, whether or not the
+    /// server reads.
+    static let callerBytes = 64 << 10
     /// Connections that read; each serves one read after the other.
     static let readLanes = 4
     /// Reads that wait for a lane before further ones are refused (`LOG-0305`).

@@ -13,6 +13,9 @@ struct GroupCommitterTests {
             var begun: [[UInt64]] = []
             var finished = 0
             var mostUnderWay = 0
+            /// Groups that were begun, and finished, by the committing thread.
+            var begunThere = 0
+            var finishedThere = 0
         }
 
         let state = Mutex(State())
@@ -22,20 +25,33 @@ struct GroupCommitterTests {
         let permits = DispatchSemaphore(value: 0)
 
         /// A committer whose commits take permits, unless all may pass.
-        func committer(_ groupsUnderWay: Int, waits: Bool) -> GroupCommitter {
+        /// - Parameter decides: which groups a caller that commits by itself finds decided; without it none
+        ///   does, nor one with an operation of two bytes.
+        func committer(
+            _ groupsUnderWay: Int, waits: Bool, fails: Bool = false,
+            decides: (@Sendable (Int) -> Bool)? = nil
+        ) -> GroupCommitter {
             let gate = AdmissionGate(limit: .init(operations: 10_000, bytes: 1 << 24), waiterLimit: 10_000)
-            return GroupCommitter(gate: gate, groupsUnderWay: groupsUnderWay) { calls in
+            let isShort: GroupCommitter.IsShort = { $0.operations[0].record.bytes.count != 2 }
+            let committer = GroupCommitter(
+                gate: gate, groupsUnderWay: groupsUnderWay, isShort: decides == nil ? nil : isShort
+            ) { calls in
                 let number = self.state.withLock { state in
                     state.begun.append(calls.map { $0.operations[0].record.sequence })
+                    state.begunThere += Self.isCommitting ? 1 : 0
                     state.mostUnderWay = max(state.mostUnderWay, state.begun.count - state.finished)
                     return state.begun.count - 1
                 }
-                return {
+                return GroupCommitter.Commit(isDecided: { _ in decides?(number) ?? false }) {
                     if waits { self.permits.wait() }
                     let offset = self.state.withLock { state in
                         #expect(state.finished == number, "finished out of turn")
                         state.finished += 1
+                        state.finishedThere += Self.isCommitting ? 1 : 0
                         return state.begun[..<number].reduce(0) { $0 + $1.count }
+                    }
+                    guard !fails else {
+                        return (.poisoned(OperationLogError(.storageFailed, "no disk")), {})
                     }
                     let results = calls.indices.map { place in
                         Result<[AppendOutcome], OperationLogError>.success(
@@ -44,7 +60,13 @@ struct GroupCommitterTests {
                     return (.committed(results), {})
                 }
             }
+            committer.queue.setSpecific(key: Self.committing, value: true)
+            return committer
         }
+
+        /// Whether this is the committing thread.
+        private static var isCommitting: Bool { DispatchQueue.getSpecific(key: committing) ?? false }
+        private static let committing = DispatchSpecificKey<Bool>()
     }
 
     private static func append(_ committer: GroupCommitter, _ sequence: UInt64) async throws -> AppendOutcome
@@ -52,10 +74,12 @@ struct GroupCommitterTests {
         try await committer.append(AppendCall([request(1, sequence)], database: "db"))[0]
     }
 
-    @Test("every call is answered once, with what its group was given", arguments: [1, 2])
-    func answers(groupsUnderWay: Int) async throws {
+    @Test(
+        "every call is answered once, with what its group was given", arguments: [1, 2], [false, true])
+    func answers(groupsUnderWay: Int, callersCommit: Bool) async throws {
         let diary = Diary()
-        let committer = diary.committer(groupsUnderWay, waits: false)
+        let most: @Sendable (Int) -> Bool = { $0 % 3 > 0 }
+        let committer = diary.committer(groupsUnderWay, waits: false, decides: callersCommit ? most : nil)
         let offsets = try await withThrowingTaskGroup(of: [AppendOutcome].self) { group in
             for caller in 0..<64 as Range<UInt64> {
                 group.addTask {
@@ -124,6 +148,90 @@ struct GroupCommitterTests {
             try await group.waitForAll()
         }
         #expect(diary.state.withLock { $0.mostUnderWay } == 1)
+        await committer.close(OperationLogError(.closed, "closed"))
+    }
+
+    @Test("a caller that is alone commits by itself, behind a crowd too")
+    func alone() async throws {
+        let diary = Diary()
+        let committer = diary.committer(2, waits: false, decides: { _ in true })
+        for number in 1...10 as ClosedRange<UInt64> {
+            #expect(try await Self.append(committer, number) == .appended(offset: number))
+        }
+        #expect(diary.state.withLock { $0.begunThere + $0.finishedThere } == 0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for caller in 1...32 as ClosedRange<UInt64> {
+                group.addTask {
+                    for number in 0..<20 {
+                        _ = try await Self.append(committer, caller * 100 + UInt64(number))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        // The turn of the crowd ends when nobody has come for a moment.
+        while committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
+        let before = diary.state.withLock { $0 }
+        #expect(before.begunThere == before.finishedThere)
+        #expect(try await Self.append(committer, 9_000) == .appended(offset: 651))
+        #expect(diary.state.withLock { $0.finishedThere } == before.finishedThere)
+        await committer.close(OperationLogError(.closed, "closed"))
+    }
+
+    @Test("what a caller does not find decided is finished by the committing thread, before what came later")
+    func handedOn() async throws {
+        let diary = Diary()
+        let committer = diary.committer(2, waits: true, decides: { _ in false })
+        async let first = Self.append(committer, 1)
+        while diary.state.withLock({ $0.begun.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
+        async let second = Self.append(committer, 2)
+        async let closed: Void = {
+            while committer.status.queuedOperations < 2 { try? await Task.sleep(for: .milliseconds(1)) }
+            // By here the second call waits in the queue, or is about to.
+            try? await Task.sleep(for: .milliseconds(50))
+            diary.permits.signal()
+            diary.permits.signal()
+            await committer.close(OperationLogError(.closed, "closed"))
+            #expect(diary.state.withLock { $0.finished } == 2, "closed before all was answered")
+        }()
+        #expect(try await first == .appended(offset: 1))
+        #expect(try await second == .appended(offset: 2))
+        await closed
+        let state = diary.state.withLock { $0 }
+        #expect(state.begun == [[1], [2]])
+        #expect(state.begunThere == 1)
+        #expect(state.finishedThere == 2)
+        await #expect(throws: OperationLogError.self) { try await Self.append(committer, 3) }
+    }
+
+    @Test("behind a caller's own commit that failed nothing is taken, and what waits is refused")
+    func poisoned() async throws {
+        let diary = Diary()
+        let committer = diary.committer(1, waits: true, fails: true, decides: { _ in true })
+        let first = Task { try await Self.append(committer, 1) }
+        while diary.state.withLock({ $0.begun.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
+        let second = Task { try await Self.append(committer, 2) }
+        while committer.status.queuedOperations < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        try await Task.sleep(for: .milliseconds(50))
+        diary.permits.signal()
+        await #expect(throws: OperationLogError.self) { try await first.value }
+        await #expect(throws: OperationLogError.self) { try await second.value }
+        await #expect(throws: OperationLogError.self) { try await Self.append(committer, 3) }
+        #expect(diary.state.withLock { $0.begun } == [[1]])
+        await committer.close(OperationLogError(.closed, "closed"))
+    }
+
+    @Test("what is not short is left to the committing thread")
+    func long() async throws {
+        let diary = Diary()
+        let committer = diary.committer(2, waits: false, decides: { _ in true })
+        let record = OperationRecord(
+            actor: ActorID(1), sequence: 1, timestamp: 1 << 16,
+            bytes: [1, 2])
+        let call = try AppendCall(
+            [AppendRequest(record: record, authorKey: "key", touches: [])], database: "db")
+        #expect(try await committer.append(call) == [.appended(offset: 1)])
+        #expect(diary.state.withLock { $0.begunThere } == 1)
         await committer.close(OperationLogError(.closed, "closed"))
     }
 }

@@ -61,7 +61,7 @@ public final class SQLiteOperationLog: OperationLog {
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
         committer = GroupCommitter(gate: gate) { calls in
-            {
+            GroupCommitter.Commit {
                 let (outcome, grown, note) = writer.commit(calls)
                 // Who follows has more to do than who is answered, and both are told of the same commit.
                 for head in grown {

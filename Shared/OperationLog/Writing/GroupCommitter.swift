@@ -13,8 +13,14 @@ import Synchronization
 /// - A call is answered exactly once, and after its group's commit.
 /// - After a poisoned group nothing is committed any more: what is queued and what comes is refused.
 ///
-/// `state` guards queue and health. Groups are begun and finished on `queue` only, which exists so that a
-/// blocking fsync never occupies a thread of the cooperative pool.
+/// `state` guards queue and health. Groups are begun and finished by whoever has the turn (`isTaken`): one
+/// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so that
+/// a blocking fsync never occupies a thread of the cooperative pool.
+///
+/// A caller that finds the turn free takes it, where a commit can be waited for a short time only (`isShort`,
+/// `Commit.isDecided`): its group is its one call, and neither is the committing thread woken for it nor the
+/// caller behind it, which costs more than all else that an append does beside its commit. What takes longer
+/// than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on on `queue`.
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
@@ -24,16 +30,35 @@ import Synchronization
 /// the next group is half of them: one half comes back while the other one is committed. Where two groups may
 /// be under way, many callers take turns in any case, and each half is on its way when the other one is done.
 package final class GroupCommitter: Sendable {
-    /// Commits a group that was begun; `announce` does what can wait until its callers were told.
-    package typealias Finish = () -> (outcome: GroupOutcome, announce: () -> Void)
-    /// Begins to commit a group, without waiting for what becomes of it.
-    package typealias Begin = @Sendable ([AppendCall]) -> Finish
+    /// A commit that was begun.
+    package struct Commit {
+        /// Whether what becomes of it is known within this time, so that `finish` waits for nothing.
+        let isDecided: (Duration) -> Bool
+        /// Commits; `announce` does what can wait until its callers were told.
+        let finish: () -> (outcome: GroupOutcome, announce: () -> Void)
 
-    /// A group that was begun.
-    private struct UnderWay {
+        /// A commit that is waited for as long as it takes, and whoever has time may wait for a short time.
+        package init(
+            isDecided: @escaping (Duration) -> Bool = { _ in false },
+            finish: @escaping () -> (outcome: GroupOutcome, announce: () -> Void)
+        ) {
+            self.isDecided = isDecided
+            self.finish = finish
+        }
+    }
+
+    /// Begins to commit a group, without waiting for what becomes of it.
+    package typealias Begin = @Sendable ([AppendCall]) -> Commit
+
+    /// Whether a caller that has the turn may commit this call: to begin that, and to finish what is decided,
+    /// waits for nothing.
+    package typealias IsShort = @Sendable (AppendCall) -> Bool
+
+    /// A group that was begun. Unchecked: it belongs to whoever has the turn, and is handed on with it.
+    private struct UnderWay: @unchecked Sendable {
         let group: [Pending]
         let start: ContinuousClock.Instant
-        let finish: Finish
+        let commit: Commit
     }
 
     private struct Pending {
@@ -43,31 +68,40 @@ package final class GroupCommitter: Sendable {
 
     private struct State {
         var pending: [Pending] = []
-        var isDraining = false
+        /// Whether a thread has the turn.
+        var isTaken = false
         /// Why nothing is taken any more.
         var refusal: OperationLogError?
         /// Who waits for the last group after `close`.
-        var closers: [CheckedContinuation<Void, Never>] = []
+        var closers: Closers = []
     }
 
+    private typealias Closers = [CheckedContinuation<Void, Never>]
+
     private let gate: AdmissionGate
-    private let queue: DispatchQueue
+    /// The committing thread's.
+    let queue: DispatchQueue
     private let groupsUnderWay: Int
+    private let isShort: IsShort?
     private let begin: Begin
     private let state = Mutex(State())
     /// The same for whoever looks without the lock, which those that enqueue need: how many calls are
     /// pending, and whether nothing is taken any more. Written under the lock.
     private let pendingCount = Atomic(0)
     private let isRefusing = Atomic(false)
-    /// When the last drain ended.
+    /// When the last turn ended.
     private let lastEnd = Mutex(ContinuousClock.now)
 
     /// A committer of this gate; `begin` is called with non-empty groups, and each is finished before another
     /// one is begun, or with two under way, before another two are.
-    package init(gate: AdmissionGate, groupsUnderWay: Int = 1, begin: @escaping Begin) {
+    /// - Parameter isShort: without it no caller commits by itself.
+    package init(
+        gate: AdmissionGate, groupsUnderWay: Int = 1, isShort: IsShort? = nil, begin: @escaping Begin
+    ) {
         precondition(1...2 ~= groupsUnderWay, "groups cannot be committed \(groupsUnderWay) at a time")
         self.gate = gate
         self.groupsUnderWay = groupsUnderWay
+        self.isShort = isShort
         self.begin = begin
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
@@ -81,12 +115,16 @@ package final class GroupCommitter: Sendable {
             refusal: state.withLock { $0.refusal })
     }
 
+    /// Whether calls are being committed, or waited for.
+    var hasTurnTaken: Bool { state.withLock { $0.isTaken } }
+
     /// Returns the outcomes once the call's group is durable.
     package func append(_ call: AppendCall) async throws -> [AppendOutcome] {
         try checkHealth()
         guard !call.operations.isEmpty else { return [] }
         try await gate.acquire(call.cost)
         defer { gate.release(call.cost) }
+        if takeTurn(for: call) { return try await commitHere(call) }
         return try await withCheckedThrowingContinuation { continuation in
             enqueue(Pending(call: call, continuation: continuation))
         }
@@ -107,8 +145,8 @@ package final class GroupCommitter: Sendable {
         refuseAll(refusal, alsoQueued: false)
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
-                if state.isDraining { state.closers.append(continuation) }
-                return !state.isDraining
+                if state.isTaken { state.closers.append(continuation) }
+                return !state.isTaken
             }
             if isIdle { continuation.resume() }
         }
@@ -132,14 +170,59 @@ package final class GroupCommitter: Sendable {
             if let refusal = state.refusal { return (refusal, false) }
             state.pending.append(pending)
             pendingCount.store(state.pending.count, ordering: .relaxed)
-            defer { state.isDraining = true }
-            return (nil, !state.isDraining)
+            defer { state.isTaken = true }
+            return (nil, !state.isTaken)
         }
         if let refusal { pending.continuation.resume(throwing: refusal) }
         if mustStart { queue.async { self.drain() } }
     }
 
-    private func drain() {
+    /// Takes the turn to commit a call, if nobody has it and that is short.
+    private func takeTurn(for call: AppendCall) -> Bool {
+        guard let isShort else { return false }
+        let isMine = state.withLock { state in
+            guard !state.isTaken, state.refusal == nil else { return false }
+            state.isTaken = true
+            return true
+        }
+        guard isMine else { return false }
+        guard isShort(call) else {
+            passTurn()
+            return false
+        }
+        return true
+    }
+
+    /// Commits the caller's own call in its turn, or has it finished where waiting harms nobody.
+    private func commitHere(_ call: AppendCall) async throws -> [AppendOutcome] {
+        let start = ContinuousClock.now
+        let commit = begin([call])
+        guard commit.isDecided(LogLimits.callerPatience) else {
+            return try await withCheckedThrowingContinuation { continuation in
+                let group = [Pending(call: call, continuation: continuation)]
+                let begun = UnderWay(group: group, start: start, commit: commit)
+                queue.async { self.drain(goingOnWith: begun) }
+            }
+        }
+        let (outcome, announce) = commit.finish()
+        announce()
+        let answer = answers(outcome, to: 1)[0]
+        passTurn()
+        return try answer.get()
+    }
+
+    /// Ends a turn; what came meanwhile is for the committing thread.
+    private func passTurn() {
+        lastEnd.withLock { $0 = ContinuousClock.now }
+        let (isOver, closers) = state.withLock { state in
+            state.pending.isEmpty ? (true, endTurn(&state)) : (false, [])
+        }
+        for closer in closers { closer.resume() }
+        if !isOver { queue.async { self.drain() } }
+    }
+
+    /// - Parameter first: a group that was begun in this turn.
+    private func drain(goingOnWith first: UnderWay? = nil) {
         /// How long a call takes to come back after its answer, where all were waited for.
         var comingBack = Duration.zero
         var isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
@@ -147,18 +230,21 @@ package final class GroupCommitter: Sendable {
         /// How many call again and again, as far as can be told: those that were answered last, and all that
         /// were under way or waited then.
         var callers = 0
-        var behind: UnderWay?
+        var behind = first
         while let current = behind ?? nextGroup(calls: share(of: callers)).map(start) {
             let returning = callers - current.group.count
             behind = isBusy ? startBehind(current, returning: max(0, returning)) : nil
-            let (outcome, announce) = current.finish()
+            let (outcome, announce) = current.commit.finish()
             let end = ContinuousClock.now
             let (count, others) = (current.group.count, behind?.group.count ?? 0)
             let waiting = pendingCount.load(ordering: .relaxed)
             callers = count + others + waiting
-            answer(current.group, outcome)
+            for (pending, answer) in zip(current.group, answers(outcome, to: count)) {
+                pending.continuation.resume(with: answer)
+            }
             announce()
-            guard behind == nil else { continue }
+            // The only caller commits by itself when it comes back.
+            guard behind == nil, isShort == nil || callers > 1 else { continue }
             guard isBusy else {
                 isBusy = waiting > 0
                 continue
@@ -180,7 +266,7 @@ package final class GroupCommitter: Sendable {
     private func share(of callers: Int) -> Int { takeTurns(callers) ? (callers + 1) / 2 : .max }
 
     private func start(_ group: [Pending]) -> UnderWay {
-        UnderWay(group: group, start: .now, finish: begin(group.map(\.call)))
+        UnderWay(group: group, start: .now, commit: begin(group.map(\.call)))
     }
 
     /// Begins another group behind one that was begun, where many callers take turns.
@@ -196,19 +282,18 @@ package final class GroupCommitter: Sendable {
         }.map(start)
     }
 
-    private func answer(_ group: [Pending], _ outcome: GroupOutcome) {
+    /// What each call of a group is told.
+    private func answers(
+        _ outcome: GroupOutcome, to count: Int
+    ) -> [Result<[AppendOutcome], any Error>] {
         switch outcome {
         case .committed(let results):
-            let counts = "a group of \(group.count) calls had \(results.count) results"
-            precondition(results.count == group.count, counts)
-            for (pending, result) in zip(group, results) {
-                pending.continuation.resume(with: result.mapError { $0 as any Error })
-            }
-        case .refused(let error):
-            for pending in group { pending.continuation.resume(throwing: error) }
+            precondition(results.count == count, "a group of \(count) calls had \(results.count) results")
+            return results.map { result in result.mapError { $0 as any Error } }
+        case .refused(let error): return Array(repeating: .failure(error), count: count)
         case .poisoned(let error):
             poison(error)
-            for pending in group { pending.continuation.resume(throwing: error) }
+            return Array(repeating: .failure(error), count: count)
         }
     }
 
@@ -228,20 +313,21 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// The next group, of at most so many calls, or nil when there is none: then the drain ends and closers
-    /// go on.
+    /// The next group, of at most so many calls, or nil when there is none: then the turn ends.
     private func nextGroup(calls: Int) -> [Pending]? {
-        typealias Closers = [CheckedContinuation<Void, Never>]
         let (group, closers) = state.withLock { state -> ([Pending]?, Closers) in
-            guard !state.pending.isEmpty else {
-                state.isDraining = false
-                defer { state.closers = [] }
-                return (nil, state.closers)
-            }
-            return (takeGroup(&state, calls: calls), [])
+            state.pending.isEmpty ? (nil, endTurn(&state)) : (takeGroup(&state, calls: calls), [])
         }
         for closer in closers { closer.resume() }
         return group
+    }
+
+    /// Gives the turn back.
+    /// - Returns: those that may go on now.
+    private func endTurn(_ state: inout State) -> Closers {
+        state.isTaken = false
+        defer { state.closers = [] }
+        return state.closers
     }
 
     /// Takes a group of at most so many calls from those that wait.

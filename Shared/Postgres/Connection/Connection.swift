@@ -187,6 +187,19 @@ final class Connection {
         underWay.append(count)
     }
 
+    /// Whether the server's answer to what was sent begins to come within this time; where the connection was
+    /// lost, that is what `receive` says. What is behind the beginning was sent with it.
+    func hasAnswer(within patience: Duration) -> Bool {
+        let end = ContinuousClock.now + patience
+        while PQisBusy(handle) == 1 {
+            let rest = (end - .now).wholeMicroseconds
+            var bell = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+            guard rest > 0, poll(&bell, 1, Int32((rest + 999) / 1_000)) > 0 else { return false }
+            guard PQconsumeInput(handle) == 1 else { break }
+        }
+        return true
+    }
+
     /// The results of the first `send` whose results are to come. If a step failed, the server has skipped
     /// those behind it in the same `send`.
     func receive() throws(PostgresError) -> [Rows] {

@@ -12,7 +12,7 @@ import Synchronization
 /// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
 /// is at most one per `noticeSpacing`, or it would cost appenders as much as their own commits do.
 ///
-/// All variables belong to `queue`, but for `unannounced` and `isAway`.
+/// All variables belong to `queue`, but for `notices` and `isAway`.
 final class PostgresChangeWatcher: @unchecked Sendable {
     // Unchecked: every `var` is touched on the serial `queue` only.
     private let url: String
@@ -24,13 +24,23 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private var connection: Connection?
     private var bell: (any DispatchSourceRead)?
     private var timer: (any DispatchSourceTimer)?
-    /// What is to be notified; of the threads that announce and of `queue`.
-    private let unannounced = Mutex<[String: UInt64]>([:])
+    /// Of the threads that announce and of `queue`.
+    private let notices = Mutex(Notices())
     /// Whether the last attempt to connect failed; for whoever asks.
     private let isAway = Atomic(false)
+    /// Whether a timer is set for the next notice.
+    private var isNoticeDue = false
     private var lastNotice = ContinuousClock.now - PostgresLimits.noticeSpacing
     private var pause = PostgresLimits.firstReconnectPause
     private var isStopped = false
+
+    private struct Notices {
+        /// What is to be notified.
+        var heads: [String: UInt64] = [:]
+        /// Whether somebody will look at them. A while behind each notice too: who commits again and again
+        /// wakes nobody for it.
+        var isPlanned = false
+    }
 
     private static let channel = "mimeo_log"
 
@@ -53,9 +63,10 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     /// Tells this process at once and the others soon that databases have grown.
     func announce(_ heads: [String: UInt64]) {
         for (database, head) in heads { hub.announce(database, head: head) }
-        let isPlanned = unannounced.withLock { unannounced in
-            defer { unannounced.merge(heads) { max($0, $1) } }
-            return !unannounced.isEmpty
+        let isPlanned = notices.withLock { notices in
+            notices.heads.merge(heads) { max($0, $1) }
+            defer { notices.isPlanned = true }
+            return notices.isPlanned
         }
         // Waking a thread costs a good part of what a commit does.
         guard !isPlanned else { return }
@@ -142,12 +153,21 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     /// The commits until the next notice is due, and of what else is queued, join in.
     private func planNotice() {
+        guard !isNoticeDue else { return }
+        isNoticeDue = true
         let wait = PostgresLimits.noticeSpacing - (ContinuousClock.now - lastNotice)
-        queue.asyncAfter(deadline: .now() + .microseconds(max(0, wait.wholeMicroseconds))) { self.notify() }
+        queue.asyncAfter(deadline: .now() + .microseconds(max(0, wait.wholeMicroseconds))) {
+            self.isNoticeDue = false
+            self.notify()
+        }
     }
 
+    /// Without a connection the next one will.
     private func notify() {
-        let heads = unannounced.withLock { $0 }
+        let heads = notices.withLock { notices in
+            notices.isPlanned = !notices.heads.isEmpty
+            return notices.heads
+        }
         guard connection != nil, !heads.isEmpty else { return }
         lastNotice = .now
         guarded { connection in
@@ -156,11 +176,8 @@ final class PostgresChangeWatcher: @unchecked Sendable {
                     "SELECT pg_notify($1, $2)", [.text(Self.channel), .text("\(head) \(database)")])
             }
             // Kept until here: what a lost connection did not carry, the next one does.
-            let isMore = unannounced.withLock { unannounced in
-                unannounced = unannounced.filter { heads[$0.key] != $0.value }
-                return !unannounced.isEmpty
-            }
-            if isMore { planNotice() }
+            notices.withLock { notices in notices.heads = notices.heads.filter { heads[$0.key] != $0.value } }
+            planNotice()
         }
         hear()
     }

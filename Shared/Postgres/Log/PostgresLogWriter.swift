@@ -15,9 +15,9 @@ import Synchronization
 /// There is no poisoned state: a server whose fsync fails stops itself, and recovers from its write-ahead
 /// log.
 ///
-/// Used by one thread at a time: the committer's.
+/// Used by one thread at a time: the one that has the committer's turn.
 final class PostgresLogWriter: @unchecked Sendable {
-    // Unchecked: every `var` is touched by the group committer's serial queue only.
+    // Unchecked: every `var` is touched by whoever has the group committer's turn only.
     private let url: String
     private let patience: Duration
     private let logger: Logger
@@ -84,6 +84,25 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
         do throws(PostgresError) { try connection.send(steps) } catch { group.answer = .failure(error) }
         return group
+    }
+
+    /// Whether to begin this call, with no other group under way, waits for nothing: it is sent, nothing else
+    /// is, and the socket has room for it.
+    func isSentAtOnce(_ call: AppendCall) -> Bool {
+        guard connection != nil, let knowledge = known[call.database], !knowledge.isShared, !knowledge.isFull
+        else { return false }
+        let bytes = call.operations.reduce(0) { $0 + $1.record.bytes.count + 12 * $1.touches.count }
+        return bytes <= PostgresLimits.callerBytes
+    }
+
+    /// Whether the server says within this time that it has appended the whole group, the only one that was
+    /// begun. Then there is nothing that `finish` would wait for.
+    func hasAppended(_ group: BegunGroup, within patience: Duration) -> Bool {
+        precondition(underWay.count == 1, "who waits for a moment only has begun one group")
+        guard !group.sent.isEmpty, group.answer == nil, connection?.hasAnswer(within: patience) ?? false
+        else { return false }
+        read(group)
+        return (try? group.answer?.get().allSatisfy { $0 }) ?? false
     }
 
     /// Commits a group that was begun. What is plain goes first, in one round trip; what the server then

@@ -71,12 +71,14 @@ public final class PostgresOperationLog: OperationLog {
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
-        committer = GroupCommitter(gate: gate, groupsUnderWay: 2) { calls in
+        committer = GroupCommitter(gate: gate, groupsUnderWay: 2, isShort: writer.isSentAtOnce) { calls in
             let group = writer.begin(calls)
-            return {
-                let (outcome, grown) = writer.finish(group)
-                return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
-            }
+            return GroupCommitter.Commit(
+                isDecided: { writer.hasAppended(group, within: $0) },
+                finish: {
+                    let (outcome, grown) = writer.finish(group)
+                    return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
+                })
         }
         lanes = ConnectionLanes(url: url, patience: patience)
         upkeep = ConnectionLanes(url: url, count: 1, patience: PostgresLimits.upkeepTimeout)
