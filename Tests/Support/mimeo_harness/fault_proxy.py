@@ -196,7 +196,8 @@ class _Link:
             try:
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             except OSError:
-                pass
+                # It is closed already, and asyncio has let go of it.
+                continue
             writer.transport.abort()
 
     def close(self):
