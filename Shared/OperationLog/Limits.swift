@@ -57,9 +57,9 @@ public enum LogLimits {
     /// How long the committing thread looks for the next call before it sleeps: as long as waking two
     /// threads takes.
     static let commitPatience = Duration.microseconds(200)
-    /// How long a caller that commits by itself waits for it: what a good disk takes, and less than a thread
-    /// of the pool may be kept.
-    static let callerPatience = Duration.milliseconds(1)
+    /// How long a caller that commits by itself waits for it: what a good disk takes that had nothing to do
+    /// before, and no longer than a thread of the pool may be kept.
+    static let callerPatience = Duration.milliseconds(2)
     /// How long it waits for one more call of those that came back: waking one more thread and a bit.
     static let commitGap = Duration.microseconds(50)
     /// Callers that take turns in two groups, one on its way while the other one comes back: fewer are served

@@ -23,9 +23,11 @@ public enum PostgresLimits {
     /// How long a connection of ours may wait for its client in the midst of a transaction that has written,
     /// in whole seconds, before who needs its locks ends it: between two steps lies no more than a moment.
     static let stalledWriterSeconds = 5
-    /// Bytes of an append that its caller sends itself: the socket has room for them, whether or not the
-    /// server reads.
-    static let callerBytes = 64 << 10
+    /// Bytes of an append that its caller sends itself: a socket has room for them, whether or not the server
+    /// reads, and the least that a connection begins with is some 40 KB.
+    static let callerBytes = 16 << 10
+    /// Bytes of an operation's columns beside its own, what it touches and its key, and some to spare.
+    static let columnBytes = 160
     /// Connections that read; each serves one read after the other.
     static let readLanes = 4
     /// Reads that wait for a lane before further ones are refused (`LOG-0305`).

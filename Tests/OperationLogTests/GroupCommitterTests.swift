@@ -1,5 +1,6 @@
 import CRDT
 import Dispatch
+import Foundation
 import Synchronization
 import Testing
 
@@ -186,9 +187,7 @@ struct GroupCommitterTests {
         while diary.state.withLock({ $0.begun.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
         async let second = Self.append(committer, 2)
         async let closed: Void = {
-            while committer.status.queuedOperations < 2 { try? await Task.sleep(for: .milliseconds(1)) }
-            // By here the second call waits in the queue, or is about to.
-            try? await Task.sleep(for: .milliseconds(50))
+            while committer.waitingCalls < 1 { try? await Task.sleep(for: .milliseconds(1)) }
             diary.permits.signal()
             diary.permits.signal()
             await committer.close(OperationLogError(.closed, "closed"))
@@ -204,20 +203,35 @@ struct GroupCommitterTests {
         await #expect(throws: OperationLogError.self) { try await Self.append(committer, 3) }
     }
 
-    @Test("behind a caller's own commit that failed nothing is taken, and what waits is refused")
+    @Test(
+        "behind a caller's own commit that failed nothing is taken, and what waits is refused",
+        .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "the caller keeps a thread of tasks"))
     func poisoned() async throws {
         let diary = Diary()
         let committer = diary.committer(1, waits: true, fails: true, decides: { _ in true })
         let first = Task { try await Self.append(committer, 1) }
         while diary.state.withLock({ $0.begun.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
         let second = Task { try await Self.append(committer, 2) }
-        while committer.status.queuedOperations < 2 { try await Task.sleep(for: .milliseconds(1)) }
-        try await Task.sleep(for: .milliseconds(50))
+        while committer.waitingCalls < 1 { try await Task.sleep(for: .milliseconds(1)) }
         diary.permits.signal()
         await #expect(throws: OperationLogError.self) { try await first.value }
         await #expect(throws: OperationLogError.self) { try await second.value }
         await #expect(throws: OperationLogError.self) { try await Self.append(committer, 3) }
         #expect(diary.state.withLock { $0.begun } == [[1]])
+        await committer.close(OperationLogError(.closed, "closed"))
+    }
+
+    @Test("behind a commit that took long the next caller leaves its call to the committing thread, once")
+    func slow() async throws {
+        let diary = Diary()
+        let committer = diary.committer(2, waits: false, decides: { $0 != 0 || sleptTooLong() })
+        // The first is not decided, and finished by the committing thread.
+        for number in 1...3 as ClosedRange<UInt64> {
+            #expect(try await Self.append(committer, number) == .appended(offset: number))
+            while committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        #expect(diary.state.withLock { $0.begunThere } == 1)
+        #expect(diary.state.withLock { $0.finishedThere } == 2)
         await committer.close(OperationLogError(.closed, "closed"))
     }
 
@@ -234,4 +248,10 @@ struct GroupCommitterTests {
         #expect(diary.state.withLock { $0.begunThere } == 1)
         await committer.close(OperationLogError(.closed, "closed"))
     }
+}
+
+/// Not, after twice the time that a caller may wait.
+private func sleptTooLong() -> Bool {
+    usleep(useconds_t(LogLimits.callerPatience.microseconds) * 2)
+    return false
 }

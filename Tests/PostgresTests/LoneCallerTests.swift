@@ -1,8 +1,9 @@
 import CRDT
 import Foundation
-import OperationLog
+import Synchronization
 import Testing
 
+@testable import OperationLog
 @testable import Postgres
 
 /// A caller that nobody appends beside commits itself, if that takes no more than a moment (0044).
@@ -13,6 +14,8 @@ struct LoneCallerTests {
     private static func call(_ requests: AppendRequest...) throws -> AppendCall {
         try AppendCall(requests, database: "db")
     }
+
+    private final class Answered: Sendable { let flag = Atomic(false) }
 
     private static func locked(_ url: String) throws -> Connection {
         let holder = try Connection(url: url)
@@ -83,6 +86,12 @@ struct LoneCallerTests {
             #expect(writer.isSentAtOnce(try Self.call(half)))
             #expect(
                 !writer.isSentAtOnce(try Self.call(half, record(1, 3, size: PostgresLimits.callerBytes / 2))))
+            let small = try AppendCall((2...1_000).map { record(1, $0) }, database: "db")
+            #expect(!writer.isSentAtOnce(small), "columns are bytes too")
+            let conditional = AppendRequest(
+                record: record(1, 2).record, authorKey: "key", touches: [],
+                condition: AppendCondition(readAt: 1, reads: []))
+            #expect(!writer.isSentAtOnce(try Self.call(conditional)), "it takes a second round trip")
             // What waits to be settled goes with the next append, and can be large.
             var sequence: UInt64 = 2
             while writer.isSentAtOnce(try Self.call(record(1, sequence))), sequence < 40_000 {
@@ -91,9 +100,45 @@ struct LoneCallerTests {
                 #expect(writer.finish(writer.begin([many])).grown.count == 1)
                 sequence = next
             }
-            #expect(sequence < 40_000)
+            #expect(2_000..<40_000 ~= sequence)
             #expect(writer.finish(writer.begin([try Self.call(record(1, sequence))])).grown.count == 1)
             #expect(writer.isSentAtOnce(try Self.call(record(1, sequence + 1))), "it is settled")
+        }
+    }
+
+    @Test("the log lets its callers do that: an append is answered while the committing thread stands still")
+    func wiring() async throws {
+        try await TestDatabase.use { url in
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            _ = try await log.append([record(1, 1)], to: "db")
+            var sequence: UInt64 = 1
+            // Sooner or later one takes no longer than a caller waits.
+            var hasBeen = false
+            while !hasBeen, sequence < 200 {
+                // Behind a pause everything takes longer.
+                for _ in 0..<4 {
+                    sequence += 1
+                    _ = try await log.append([record(1, sequence)], to: "db")
+                }
+                while log.committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
+                sequence += 1
+                let isAnswered = Answered()
+                log.committer.queue.suspend()
+                let append = Task { [sequence] in
+                    defer { isAnswered.flag.store(true, ordering: .relaxed) }
+                    return try await log.append([record(1, sequence)], to: "db")
+                }
+                for _ in 0..<100 where !isAnswered.flag.load(ordering: .relaxed) {
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+                hasBeen = isAnswered.flag.load(ordering: .relaxed)
+                log.committer.queue.resume()
+                #expect(try await append.value == [.appended(offset: sequence)])
+                while log.committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
+            }
+            #expect(hasBeen, "none of \(sequence) appends")
+            await log.close()
         }
     }
 

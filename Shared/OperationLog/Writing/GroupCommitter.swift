@@ -89,7 +89,9 @@ package final class GroupCommitter: Sendable {
     /// pending, and whether nothing is taken any more. Written under the lock.
     private let pendingCount = Atomic(0)
     private let isRefusing = Atomic(false)
-    /// When the last turn ended.
+    /// Whether the group before took no longer than a caller that commits by itself may wait.
+    private let isQuick = Atomic(true)
+    /// When something was committed last.
     private let lastEnd = Mutex(ContinuousClock.now)
 
     /// A committer of this gate; `begin` is called with non-empty groups, and each is finished before another
@@ -117,6 +119,8 @@ package final class GroupCommitter: Sendable {
 
     /// Whether calls are being committed, or waited for.
     var hasTurnTaken: Bool { state.withLock { $0.isTaken } }
+    /// Calls that wait for the next group.
+    var waitingCalls: Int { pendingCount.load(ordering: .relaxed) }
 
     /// Returns the outcomes once the call's group is durable.
     package func append(_ call: AppendCall) async throws -> [AppendOutcome] {
@@ -179,18 +183,23 @@ package final class GroupCommitter: Sendable {
 
     /// Takes the turn to commit a call, if nobody has it and that is short.
     private func takeTurn(for call: AppendCall) -> Bool {
-        guard let isShort else { return false }
+        guard isShort != nil, isQuick.load(ordering: .relaxed) else { return false }
         let isMine = state.withLock { state in
             guard !state.isTaken, state.refusal == nil else { return false }
             state.isTaken = true
             return true
         }
         guard isMine else { return false }
-        guard isShort(call) else {
+        guard commitsByItself(call) else {
             passTurn()
             return false
         }
         return true
+    }
+
+    /// Whether a caller commits this by itself, when it finds the turn free. Asked in the turn.
+    private func commitsByItself(_ call: AppendCall) -> Bool {
+        isQuick.load(ordering: .relaxed) && isShort?(call) ?? false
     }
 
     /// Commits the caller's own call in its turn, or has it finished where waiting harms nobody.
@@ -207,13 +216,13 @@ package final class GroupCommitter: Sendable {
         let (outcome, announce) = commit.finish()
         announce()
         let answer = answers(outcome, to: 1)[0]
+        lastEnd.withLock { $0 = ContinuousClock.now }
         passTurn()
         return try answer.get()
     }
 
     /// Ends a turn; what came meanwhile is for the committing thread.
     private func passTurn() {
-        lastEnd.withLock { $0 = ContinuousClock.now }
         let (isOver, closers) = state.withLock { state in
             state.pending.isEmpty ? (true, endTurn(&state)) : (false, [])
         }
@@ -236,6 +245,7 @@ package final class GroupCommitter: Sendable {
             behind = isBusy ? startBehind(current, returning: max(0, returning)) : nil
             let (outcome, announce) = current.commit.finish()
             let end = ContinuousClock.now
+            isQuick.store(end - current.start <= LogLimits.callerPatience, ordering: .relaxed)
             let (count, others) = (current.group.count, behind?.group.count ?? 0)
             let waiting = pendingCount.load(ordering: .relaxed)
             callers = count + others + waiting
@@ -243,8 +253,8 @@ package final class GroupCommitter: Sendable {
                 pending.continuation.resume(with: answer)
             }
             announce()
-            // The only caller commits by itself when it comes back.
-            guard behind == nil, isShort == nil || callers > 1 else { continue }
+            // Nobody looks for an only caller that will commit by itself.
+            guard behind == nil, callers > 1 || !commitsByItself(current.group[0].call) else { continue }
             guard isBusy else {
                 isBusy = waiting > 0
                 continue

@@ -188,7 +188,7 @@ final class Connection {
     }
 
     /// Whether the server's answer to what was sent begins to come within this time; where the connection was
-    /// lost, that is what `receive` says. What is behind the beginning was sent with it.
+    /// lost, that is what `receive` says. The rest comes with the beginning, or behind an error soon after.
     func hasAnswer(within patience: Duration) -> Bool {
         let end = ContinuousClock.now + patience
         while PQisBusy(handle) == 1 {

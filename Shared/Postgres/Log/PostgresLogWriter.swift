@@ -89,9 +89,16 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Whether to begin this call, with no other group under way, waits for nothing: it is sent, nothing else
     /// is, and the socket has room for it.
     func isSentAtOnce(_ call: AppendCall) -> Bool {
-        guard connection != nil, let knowledge = known[call.database], !knowledge.isShared, !knowledge.isFull
+        guard connection != nil, let knowledge = known[call.database], !knowledge.isShared, !knowledge.isFull,
+            call.operations.count <= PostgresLimits.callerBytes / PostgresLimits.columnBytes
         else { return false }
-        let bytes = call.operations.reduce(0) { $0 + $1.record.bytes.count + 12 * $1.touches.count }
+        var bytes = 0
+        for operation in call.operations {
+            guard operation.condition == nil, operation.lease == nil else { return false }
+            // An actor that is new brings its key twice.
+            bytes += operation.record.bytes.count + 2 * operation.authorKey.utf8.count
+            bytes += 12 * operation.touches.count + PostgresLimits.columnBytes
+        }
         return bytes <= PostgresLimits.callerBytes
     }
 

@@ -36,7 +36,7 @@ public final class PostgresOperationLog: OperationLog {
     /// For what takes long and nobody should wait behind.
     let upkeep: ConnectionLanes
     private let writer: PostgresLogWriter
-    private let committer: GroupCommitter
+    let committer: GroupCommitter
     private let hub = ChangeHub()
     private let watcher: PostgresChangeWatcher
     private let closing = Mutex(false)
