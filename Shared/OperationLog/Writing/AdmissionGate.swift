@@ -68,7 +68,7 @@ package final class AdmissionGate: Sendable {
         let admitted = state.withLock { state in
             state.used.operations -= cost.operations
             state.used.bytes -= cost.bytes
-            return admitWaiters(&state)
+            return state.waiters.isEmpty ? [] : admitWaiters(&state)
         }
         for waiter in admitted { waiter.continuation.resume() }
     }

@@ -11,18 +11,25 @@ final class Connection {
     struct Step {
         let sql: String
         let parameters: [Parameter]
+        /// What a connection knows the statement by.
+        fileprivate let key: String
 
-        init(_ sql: String, _ parameters: [Parameter] = []) {
+        /// - Parameter name: a short name of this statement alone, of one that is sent again and again: the
+        ///   whole text would be hashed each time.
+        init(_ sql: String, _ parameters: [Parameter] = [], named name: String? = nil) {
             self.sql = sql
             self.parameters = parameters
+            key = name ?? sql
         }
     }
 
     private let handle: OpaquePointer
     /// Says when this waits for the server.
     let watch: AnswerWatch.Entry
-    /// The names of statements the server has prepared, by their text.
+    /// The server's names of the statements that it has prepared, by their key.
     private var prepared: [String: String] = [:]
+    /// What is sent with a statement.
+    private let values = ParameterBuffer()
     private var lastStatement = 0
     /// How many steps each `send` had whose `receive` is to come.
     private var underWay: [Int] = []
@@ -64,7 +71,10 @@ final class Connection {
     /// Whether the server has not hung up, as far as can be told without asking it. A server that ends a
     /// connection says why: the first look reads that, the second one the end.
     var isAlive: Bool {
-        PQconsumeInput(handle) == 1 && PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
+        var byte: UInt8 = 0
+        let isQuiet = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+        return PQstatus(handle) == CONNECTION_OK
+            && (isQuiet || PQconsumeInput(handle) == 1 && PQconsumeInput(handle) == 1)
     }
     /// The server's version, as 150004 for 15.4.
     var serverVersion: Int { Int(PQserverVersion(handle)) }
@@ -86,9 +96,9 @@ final class Connection {
     /// Runs one statement, prepared at its first use.
     func query(_ sql: String, _ parameters: [Parameter] = []) throws(PostgresError) -> Rows {
         forgetStatements(unlessRoomFor: 1)
-        let name = try prepare(sql, parameters)
+        let name = try prepare(Step(sql, parameters))
         return try check(
-            Self.withParameters(parameters) { count, _, values, lengths, formats in
+            values.with(parameters) { count, values, lengths, formats in
                 watch.waiting { PQexecPrepared(handle, name, count, values, lengths, formats, 1) }
             })
     }
@@ -150,12 +160,12 @@ final class Connection {
 
     /// Prepares the statements of steps, so that they can be sent behind others.
     func prepare(_ kinds: [Step]) throws(PostgresError) {
-        for kind in kinds { _ = try prepare(kind.sql, kind.parameters) }
+        for kind in kinds { _ = try prepare(kind) }
     }
 
     /// Whether steps can be sent now: behind others only what is prepared.
     func canSend(_ steps: [Step]) -> Bool {
-        underWay.isEmpty || steps.allSatisfy { prepared[$0.sql] != nil }
+        underWay.isEmpty || steps.allSatisfy { prepared[$0.key] != nil }
     }
 
     /// Sends steps without waiting for results, a transaction of their own unless one is open. Until
@@ -169,14 +179,14 @@ final class Connection {
 
     private func enterPipeline(_ steps: [Step]) throws(PostgresError) {
         forgetStatements(unlessRoomFor: steps.count)
-        for step in steps { _ = try prepare(step.sql, step.parameters) }
+        for step in steps { _ = try prepare(step) }
         guard PQenterPipelineMode(handle) == 1 else { throw failure() }
     }
 
     private func put(_ step: Step) throws(PostgresError) {
-        let isSent = Self.withParameters(step.parameters) { count, _, values, lengths, formats in
+        let isSent = values.with(step.parameters) { count, values, lengths, formats in
             watch.waiting {
-                PQsendQueryPrepared(handle, prepared[step.sql], count, values, lengths, formats, 1)
+                PQsendQueryPrepared(handle, prepared[step.key], count, values, lengths, formats, 1)
             }
         }
         guard isSent == 1 else { throw failure() }
@@ -203,9 +213,11 @@ final class Connection {
     /// The results of the first `send` whose results are to come. If a step failed, the server has skipped
     /// those behind it in the same `send`.
     func receive() throws(PostgresError) -> [Rows] {
+        let count = underWay.removeFirst()
         var results: [Rows] = []
+        results.reserveCapacity(count)
         var firstFailure: PostgresError?
-        for _ in 0..<underWay.removeFirst() {
+        for _ in 0..<count {
             do throws(PostgresError) { results.append(try nextResult()) } catch {
                 guard !error.isConnectionLost else { throw error }
                 firstFailure = firstFailure ?? error
@@ -244,13 +256,13 @@ final class Connection {
 
     // MARK: libpq
 
-    private func prepare(_ sql: String, _ parameters: [Parameter]) throws(PostgresError) -> String {
-        if let known = prepared[sql] { return known }
+    private func prepare(_ step: Step) throws(PostgresError) -> String {
+        if let known = prepared[step.key] { return known }
         lastStatement += 1
         let name = "s\(lastStatement)"
-        let types = parameters.map { Oid($0.typeID) }
-        _ = try check(watch.waiting { PQprepare(handle, name, sql, Int32(types.count), types) })
-        prepared[sql] = name
+        let types = step.parameters.map { Oid($0.typeID) }
+        _ = try check(watch.waiting { PQprepare(handle, name, step.sql, Int32(types.count), types) })
+        prepared[step.key] = name
         return name
     }
 
@@ -271,9 +283,8 @@ final class Connection {
     /// The next result of a pipeline, with the nil that ends it.
     private func nextResult() throws(PostgresError) -> Rows {
         guard let result = nextAnswer() else { throw failure() }
-        let checked = Swift.Result { () throws(PostgresError) in try check(result) }
-        while let rest = nextAnswer() { PQclear(rest) }
-        return try checked.get()
+        defer { while let rest = nextAnswer() { PQclear(rest) } }
+        return try check(result)
     }
 
     private func check(_ result: OpaquePointer?) throws(PostgresError) -> Rows {
@@ -331,38 +342,5 @@ final class Connection {
         let values = settings.map { strdup($0.1) }
         defer { (keywords + values).forEach { free($0) } }
         return body(keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil])
-    }
-
-    private static func withParameters<Result>(
-        _ parameters: [Parameter],
-        _ body: (
-            _ count: Int32, _ types: [Oid], _ values: [UnsafePointer<CChar>?], _ lengths: [Int32],
-            _ formats: [Int32]
-        ) -> Result
-    ) -> Result {
-        // One run of memory for all, so that every pointer stays good for the call. An empty value must not
-        // be a null pointer, which would be NULL, nor stand behind the end.
-        let lengths = parameters.map(\.size)
-        var starts: [Int] = []
-        var end = 0
-        for length in lengths {
-            starts.append(end)
-            end += length
-        }
-        let memory = [UInt8](unsafeUninitializedCapacity: end + 1) { buffer, count in
-            guard let base = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
-            var cursor = Parameter.Cursor(base)
-            for parameter in parameters { parameter.encode(into: &cursor) }
-            precondition(cursor.place == base + end, "a parameter's size is not what was written")
-            cursor.put(UInt8(0))
-            count = end + 1
-        }
-        return memory.withUnsafeBytes { raw in
-            let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
-            return body(
-                Int32(parameters.count), parameters.map { Oid($0.typeID) },
-                starts.map { start in base.map { $0 + start } }, lengths.map { Int32($0) },
-                [Int32](repeating: 1, count: parameters.count))
-        }
     }
 }

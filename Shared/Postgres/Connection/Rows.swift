@@ -1,4 +1,5 @@
 import CLibPQ
+import Glibc
 
 /// A statement's result in binary format, freed with this object. Columns are read by the type that the
 /// statement gives them: a value of another width is a mistake of this module, not of the data.
@@ -17,7 +18,7 @@ final class Rows {
     var isChange: Bool { PQresultStatus(result) == PGRES_COMMAND_OK }
 
     /// How many rows a change has written.
-    var written: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+    var written: Int { strtol(PQcmdTuples(result), nil, 10) }
 
     /// Whether the value is NULL.
     func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(result, Int32(row), Int32(column)) == 1 }

@@ -25,7 +25,8 @@ struct GroupPart {
 
     private init(_ database: String, _ numbers: [Int], _ calls: [AppendCall]) {
         (self.database, self.numbers) = (database, numbers)
-        operations = numbers.flatMap { calls[$0].operations }
+        operations =
+            numbers.count == 1 ? calls[numbers[0]].operations : numbers.flatMap { calls[$0].operations }
     }
 
     /// Without the calls that depend on another term; nil when nothing is left.

@@ -43,6 +43,12 @@ struct PlainAppend {
     /// Nil when `mimeo_log.append` has to decide.
     init?(_ operations: [PreparedOperation]) {
         self.operations = operations
+        // Who appends alone sends one.
+        if operations.count == 1 {
+            guard operations[0].condition == nil, operations[0].lease == nil else { return nil }
+            runs = [Run(first: 0, last: 0)]
+            return
+        }
         var places: [ActorID: Int] = [:]
         places.reserveCapacity(operations.count)
         for (number, operation) in operations.enumerated() {
@@ -106,6 +112,7 @@ struct PlainAppend {
         if !unsure.isEmpty, runs.contains(where: { unsure.contains(operations[$0.first].record.actor) }) {
             return nil
         }
+        if count == 1, let isNext = known.fits(operations[0]) { return isNext ? followingOne(known) : nil }
         var strangers: [Run] = []
         for run in runs {
             switch known.fits(operations[run.first]) {
@@ -120,14 +127,13 @@ struct PlainAppend {
             .int8(known.number), .int8(head + Int64(count)), .int8(hash), .int8(head),
             .int8(Int64(bitPattern: known.hash)),
         ]
-        func following(_ sql: String, _ parameters: [Parameter]) -> Following {
+        func following(_ sql: String, _ parameters: [Parameter], named name: String) -> Following {
             Following(
-                step: Connection.Step(sql, parameters), hash: UInt64(bitPattern: hash), before: known.head,
-                strangers: strangers.map { operations[$0.first].record.actor })
+                step: Connection.Step(sql, parameters, named: name), hash: UInt64(bitPattern: hash),
+                before: known.head, strangers: strangers.map { operations[$0.first].record.actor })
         }
-        guard count > 1 || !strangers.isEmpty else { return following(Self.one, place + single) }
         var parameters = place + columns(hashes)
-        guard !strangers.isEmpty else { return following(Self.many, parameters) }
+        guard !strangers.isEmpty else { return following(Self.many, parameters, named: "many") }
         var keys = Array(repeating: "", count: count)
         for run in strangers { keys[run.first] = operations[run.first].authorKey }
         parameters += [
@@ -136,7 +142,25 @@ struct PlainAppend {
             .textArray(strangers.map { operations[$0.first].authorKey }),
             .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
         ]
-        return following(Self.manyOfStrangers, parameters)
+        return following(Self.manyOfStrangers, parameters, named: "many strangers")
+    }
+
+    /// The same for one operation, of an actor that the writer knows: this is what somebody waits for who
+    /// appends alone, so it is made in one go.
+    private func followingOne(_ known: WriterKnowledge) -> Following {
+        let (operation, record) = (operations[0], operations[0].record)
+        let hash = ChainHash.next(after: known.hash, digest: operation.digest)
+        let step = Connection.Step(
+            Self.one,
+            [
+                .int8(known.number), .int8(Int64(bitPattern: known.head) + 1),
+                .int8(Int64(bitPattern: hash)), .int8(Int64(bitPattern: known.head)),
+                .int8(Int64(bitPattern: known.hash)), .int8(Int64(bitPattern: record.actor.rawValue)),
+                .int8(Int64(bitPattern: record.sequence)), .int8(Int64(bitPattern: record.timestamp)),
+                .bytes(record.bytes), .int8(Int64(bitPattern: operation.contentHash)),
+                .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
+            ], named: "one")
+        return Following(step: step, hash: hash, before: known.head, strangers: [])
     }
 
     // MARK: the statements
@@ -202,21 +226,12 @@ struct PlainAppend {
             numbers, numbers, numbers, numbers, .bytesArray([]), numbers, numbers, numbers, numbers,
         ]
         return [
-            Connection.Step(one, place + [number, number, number, .bytes([]), number, numbers]),
-            Connection.Step(many, place + columns),
             Connection.Step(
-                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers]),
-        ]
-    }
-
-    private var single: [Parameter] {
-        let operation = operations[0]
-        return [
-            .int8(Int64(bitPattern: operation.record.actor.rawValue)),
-            .int8(Int64(bitPattern: operation.record.sequence)),
-            .int8(Int64(bitPattern: operation.record.timestamp)), .bytes(operation.record.bytes),
-            .int8(Int64(bitPattern: operation.contentHash)),
-            .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
+                one, place + [number, number, number, .bytes([]), number, numbers], named: "one"),
+            Connection.Step(many, place + columns, named: "many"),
+            Connection.Step(
+                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers],
+                named: "many strangers"),
         ]
     }
 

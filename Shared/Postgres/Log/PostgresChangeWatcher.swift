@@ -64,7 +64,9 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     func announce(_ heads: [String: UInt64]) {
         for (database, head) in heads { hub.announce(database, head: head) }
         let isPlanned = notices.withLock { notices in
-            notices.heads.merge(heads) { max($0, $1) }
+            for (database, head) in heads {
+                notices.heads[database] = max(notices.heads[database] ?? 0, head)
+            }
             defer { notices.isPlanned = true }
             return notices.isPlanned
         }

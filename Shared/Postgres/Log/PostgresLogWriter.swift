@@ -65,7 +65,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         // Whether what was sent of a new actor counts, and under which key, is not known yet.
         let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
         var steps: [Connection.Step] = []
-        var sent: [(plain: PlainAppend, following: PlainAppend.Following, settles: Bool)] = []
+        var sent: [(plain: PlainAppend, following: PlainAppend.Following, knowledge: WriterKnowledge)] = []
         for part in group.parts {
             guard let knowledge = known[part.database], !knowledge.isShared,
                 let plain = PlainAppend(part.operations),
@@ -73,16 +73,18 @@ final class PostgresLogWriter: @unchecked Sendable {
             else { return group }
             if knowledge.isFull { steps.append(knowledge.settling) }
             steps.append(following.step)
-            sent.append((plain, following, knowledge.isFull))
+            sent.append((plain, following, knowledge))
         }
         guard connection.canSend(steps) else { return group }
-        group.sent = sent.map(\.following.before)
-        for (part, (plain, following, settles)) in zip(group.parts, sent) {
-            group.strangers.formUnion(following.strangers)
-            if settles { known[part.database]?.settle() }
-            known[part.database]?.take(plain, hash: following.hash)
-        }
         do throws(PostgresError) { try connection.send(steps) } catch { group.answer = .failure(error) }
+        // The server is at work meanwhile.
+        for (plain, following, knowledge) in sent {
+            group.sent.append(following.before)
+            group.strangers.formUnion(following.strangers)
+            // What was full was settled first.
+            if knowledge.isFull { knowledge.settle() }
+            knowledge.take(plain, hash: following.hash)
+        }
         return group
     }
 
@@ -143,6 +145,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             for later in underWay { read(later) }
             commit(rest, group.calls, &outcome)
         }
+        guard !regained.isEmpty else { return (outcome.ended, outcome.grown) }
         defer { regained = [:] }
         return (outcome.ended, outcome.grown.merging(regained) { max($0, $1) })
     }
@@ -151,9 +154,13 @@ final class PostgresLogWriter: @unchecked Sendable {
     private func read(_ group: BegunGroup) {
         guard !group.sent.isEmpty, group.answer == nil, let connection else { return }
         do throws(PostgresError) {
+            var isAppended: [Bool] = []
+            isAppended.reserveCapacity(group.parts.count)
             // A step that settles writes no rows of its own; each part's other step does.
-            let written = try connection.receive().filter { $0.isChange }.map(\.written)
-            group.answer = .success(zip(group.parts, written).map { $0.operations.count == $1 })
+            for rows in try connection.receive() where rows.isChange {
+                isAppended.append(group.parts[isAppended.count].operations.count == rows.written)
+            }
+            group.answer = .success(isAppended)
         } catch {
             group.answer = .failure(error)
             if error.isConnectionLost { lose(error) }

@@ -8,7 +8,7 @@ import OperationLog
 /// the tables `actors` and `touched` waits in its operations' rows, whoever needs the tables settles first,
 /// and the writer itself does when much waits. The first group of a connection knows nothing and has
 /// everything settled, so what is unsettled below a known head is the writer's own.
-struct WriterKnowledge {
+final class WriterKnowledge {
     private struct Standing {
         let sequence: UInt64
         let authorKey: String
@@ -59,7 +59,7 @@ struct WriterKnowledge {
     }
 
     /// Takes note of a group behind the head, up to this chain hash.
-    mutating func take(_ plain: PlainAppend, hash: UInt64) {
+    func take(_ plain: PlainAppend, hash: UInt64) {
         plain.forEachTouch(behind: head) { unsettledTouches[$0] = $1 }
         for last in plain.lasts { unsettledActors.insert(last.record.actor) }
         head += UInt64(plain.count)
@@ -69,7 +69,7 @@ struct WriterKnowledge {
     }
 
     /// Takes note that nothing was appended behind `head`, which is another one now, or there was no room.
-    mutating func refuse(at head: UInt64) {
+    func refuse(at head: UInt64) {
         // What was sent behind it is refused too.
         guard !isShared else { return }
         self.head = head
@@ -129,13 +129,13 @@ struct WriterKnowledge {
         """
 
     /// Takes note that everything is settled.
-    mutating func settle() {
+    func settle() {
         unsettled = 0
         unsettledActors = []
         unsettledTouches.removeAll(keepingCapacity: true)
     }
 
-    private mutating func add(_ plain: PlainAppend) {
+    private func add(_ plain: PlainAppend) {
         for last in plain.lasts { actors[last.record.actor] = Standing(last) }
     }
 

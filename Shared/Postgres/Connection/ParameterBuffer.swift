@@ -1,0 +1,49 @@
+/// The parameters of one statement as libpq takes them, in memory that is used again for the next one.
+final class ParameterBuffer {
+    private static let leastBytes = 1_024
+
+    private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: leastBytes, alignment: 1)
+    private var values: [UnsafePointer<CChar>?] = []
+    private var lengths: [Int32] = []
+    private var formats: [Int32] = []
+
+    deinit { memory.deallocate() }
+
+    /// Runs what sends them. The arguments are libpq's, without the types: how many there are, where each
+    /// stands, how long it is, and that it is binary.
+    func with<Result>(
+        _ parameters: [Parameter],
+        _ body: (
+            _ count: Int32, _ values: [UnsafePointer<CChar>?], _ lengths: [Int32], _ formats: [Int32]
+        ) -> Result
+    ) -> Result {
+        lengths.removeAll(keepingCapacity: true)
+        values.removeAll(keepingCapacity: true)
+        var size = 0
+        for parameter in parameters {
+            let length = parameter.size
+            lengths.append(Int32(length))
+            size += length
+        }
+        // One more, so that an empty value has a place too.
+        if size >= memory.count { resize(to: size + 1) }
+        defer { if memory.count > PostgresLimits.keptBytes { resize(to: Self.leastBytes) } }
+        // A null pointer would be NULL.
+        guard let start = memory.baseAddress else { preconditionFailure("there is always some memory") }
+        var cursor = Parameter.Cursor(start)
+        var end = start
+        for (parameter, length) in zip(parameters, lengths) {
+            values.append(UnsafePointer(end.assumingMemoryBound(to: CChar.self)))
+            parameter.encode(into: &cursor)
+            end += Int(length)
+            precondition(cursor.place == end, "a parameter's size is not what was written")
+        }
+        while formats.count < parameters.count { formats.append(1) }
+        return body(Int32(parameters.count), values, lengths, formats)
+    }
+
+    private func resize(to count: Int) {
+        memory.deallocate()
+        memory = .allocate(byteCount: count, alignment: 1)
+    }
+}
