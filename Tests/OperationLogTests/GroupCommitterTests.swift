@@ -213,7 +213,8 @@ struct GroupCommitterTests {
         while diary.state.withLock({ $0.begun.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
         let second = Task { try await Self.append(committer, 2) }
         while committer.waitingCalls < 1 { try await Task.sleep(for: .milliseconds(1)) }
-        diary.permits.signal()
+        // One for each of the three, so that none waits where none was to be begun.
+        for _ in 0..<3 { diary.permits.signal() }
         await #expect(throws: OperationLogError.self) { try await first.value }
         await #expect(throws: OperationLogError.self) { try await second.value }
         await #expect(throws: OperationLogError.self) { try await Self.append(committer, 3) }

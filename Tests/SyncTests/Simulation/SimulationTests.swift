@@ -1,4 +1,6 @@
+import Dispatch
 import Foundation
+import Synchronization
 import Testing
 
 @Suite("Simulated peers, servers and networks")
@@ -39,16 +41,19 @@ struct SimulationTests {
             [.restores, .rollBacks, .refusals, .clocks, .ghosts, .reaping, .grants])
     }
 
+    /// Each world is one thread's alone, and no two have anything in common.
     private static func run(_ faults: World.Faults) {
-        var failures: [String] = []
-        for seed in seeds {
+        let seeds = seeds
+        let failures = Mutex<[UInt64: String]>([:])
+        DispatchQueue.concurrentPerform(iterations: seeds.count) { number in
             do {
-                var world = try World(seed: seed, faults: faults)
+                var world = try World(seed: seeds[number], faults: faults)
                 try world.run(steps: 600)
             } catch {
-                failures.append("seed \(seed): \(error)")
+                failures.withLock { $0[seeds[number]] = "seed \(seeds[number]): \(error)" }
             }
         }
-        #expect(failures.isEmpty, "\(failures.count) of \(seeds.count): \(failures.prefix(5))")
+        let all = failures.withLock { $0.sorted { $0.key < $1.key }.map(\.value) }
+        #expect(all.isEmpty, "\(all.count) of \(seeds.count): \(all.prefix(5))")
     }
 }
