@@ -110,6 +110,34 @@ struct PostgresLogTests {
         }
     }
 
+    @Test(
+        "each append is heard of by another opening that hardly ever looks",
+        .timeLimit(.minutes(1)), arguments: [0, 1, 20])
+    func notices(pause milliseconds: Int) async throws {
+        try await TestDatabase.use { url in
+            var options = PostgresOperationLog.Options()
+            options.pollInterval = .seconds(600)
+            let reader = try PostgresOperationLog(url: url, options: options)
+            try await reader.createDatabase("db")
+            let writer = try PostgresOperationLog(url: url, options: options)
+            var changes = reader.changes(in: "db").makeAsyncIterator()
+            // What a look behind a wake-up has shown.
+            var seen: UInt64 = 0
+            for last in stride(from: 5 as UInt64, through: 40, by: 5) {
+                for sequence in last - 4...last {
+                    _ = try await writer.append([record(1, sequence)], to: "db")
+                    if milliseconds > 0 { try await Task.sleep(for: .milliseconds(milliseconds)) }
+                }
+                while seen < last {
+                    _ = await changes.next()
+                    seen = try await reader.head(of: "db").offset
+                }
+            }
+            await reader.close()
+            await writer.close()
+        }
+    }
+
     @Test("an append whose notification was lost is found by looking", .timeLimit(.minutes(2)))
     func lostNotification() async throws {
         try await TestDatabase.use { url in
