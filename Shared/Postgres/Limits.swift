@@ -28,7 +28,7 @@ public enum PostgresLimits {
     static let callerBytes = 16 << 10
     /// Bytes of an operation's columns beside its own, what it touches and its key, and some to spare.
     static let columnBytes = 160
-    /// Bytes of parameters for which a connection keeps the memory; larger statements give theirs back.
+    /// Bytes of parameters for which each connection keeps the memory; larger statements give theirs back.
     static let keptBytes = 1 << 20
     /// Connections that read; each serves one read after the other.
     static let readLanes = 4

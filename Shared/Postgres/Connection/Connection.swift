@@ -7,6 +7,15 @@ import OperationLog
 ///
 /// Invariant: once a call has thrown with `isConnectionLost`, the connection is of no use any more.
 final class Connection {
+    /// A statement that is sent again and again, with a short name of its own: by its text alone, all of that
+    /// would be hashed each time.
+    struct Statement {
+        let name: String
+        let sql: String
+
+        init(_ name: String, _ sql: String) { (self.name, self.sql) = (name, sql) }
+    }
+
     /// A statement with its parameters.
     struct Step {
         let sql: String
@@ -14,12 +23,12 @@ final class Connection {
         /// What a connection knows the statement by.
         fileprivate let key: String
 
-        /// - Parameter name: a short name of this statement alone, of one that is sent again and again: the
-        ///   whole text would be hashed each time.
-        init(_ sql: String, _ parameters: [Parameter] = [], named name: String? = nil) {
-            self.sql = sql
-            self.parameters = parameters
-            key = name ?? sql
+        init(_ sql: String, _ parameters: [Parameter] = []) {
+            (self.sql, self.parameters, key) = (sql, parameters, sql)
+        }
+
+        init(_ statement: Statement, _ parameters: [Parameter]) {
+            (sql, self.parameters, key) = (statement.sql, parameters, statement.name)
         }
     }
 
@@ -68,8 +77,9 @@ final class Connection {
 
     /// The socket, for whoever waits for notifications.
     var socket: Int32 { PQsocket(handle) }
-    /// Whether the server has not hung up, as far as can be told without asking it. A server that ends a
-    /// connection says why: the first look reads that, the second one the end.
+    /// Whether the server has not hung up, as far as can be told without asking it. As a rule it has said
+    /// nothing. A server that ends a connection says why: of the two reads the first has that, the second one
+    /// the end.
     var isAlive: Bool {
         var byte: UInt8 = 0
         let isQuiet = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
@@ -95,10 +105,14 @@ final class Connection {
 
     /// Runs one statement, prepared at its first use.
     func query(_ sql: String, _ parameters: [Parameter] = []) throws(PostgresError) -> Rows {
+        try query(Step(sql, parameters))
+    }
+
+    private func query(_ step: Step) throws(PostgresError) -> Rows {
         forgetStatements(unlessRoomFor: 1)
-        let name = try prepare(Step(sql, parameters))
+        let name = try prepare(step)
         return try check(
-            values.with(parameters) { count, values, lengths, formats in
+            values.with(step.parameters) { count, values, lengths, formats in
                 watch.waiting { PQexecPrepared(handle, name, count, values, lengths, formats, 1) }
             })
     }
@@ -106,7 +120,7 @@ final class Connection {
     /// Runs steps one after the other.
     func run(_ steps: [Step]) throws(PostgresError) -> [Rows] {
         var results: [Rows] = []
-        for step in steps { results.append(try query(step.sql, step.parameters)) }
+        for step in steps { results.append(try query(step)) }
         return results
     }
 

@@ -9,6 +9,9 @@ final class ParameterBuffer {
 
     deinit { memory.deallocate() }
 
+    /// Bytes of memory that it keeps.
+    var keptBytes: Int { memory.count }
+
     /// Runs what sends them. The arguments are libpq's, without the types: how many there are, where each
     /// stands, how long it is, and that it is binary.
     func with<Result>(

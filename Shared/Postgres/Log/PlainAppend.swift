@@ -127,13 +127,13 @@ struct PlainAppend {
             .int8(known.number), .int8(head + Int64(count)), .int8(hash), .int8(head),
             .int8(Int64(bitPattern: known.hash)),
         ]
-        func following(_ sql: String, _ parameters: [Parameter], named name: String) -> Following {
+        func following(_ statement: Connection.Statement, _ parameters: [Parameter]) -> Following {
             Following(
-                step: Connection.Step(sql, parameters, named: name), hash: UInt64(bitPattern: hash),
+                step: Connection.Step(statement, parameters), hash: UInt64(bitPattern: hash),
                 before: known.head, strangers: strangers.map { operations[$0.first].record.actor })
         }
         var parameters = place + columns(hashes)
-        guard !strangers.isEmpty else { return following(Self.many, parameters, named: "many") }
+        guard !strangers.isEmpty else { return following(Self.many, parameters) }
         var keys = Array(repeating: "", count: count)
         for run in strangers { keys[run.first] = operations[run.first].authorKey }
         parameters += [
@@ -142,7 +142,7 @@ struct PlainAppend {
             .textArray(strangers.map { operations[$0.first].authorKey }),
             .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
         ]
-        return following(Self.manyOfStrangers, parameters, named: "many strangers")
+        return following(Self.manyOfStrangers, parameters)
     }
 
     /// The same for one operation, of an actor that the writer knows: this is what somebody waits for who
@@ -159,13 +159,15 @@ struct PlainAppend {
                 .int8(Int64(bitPattern: record.sequence)), .int8(Int64(bitPattern: record.timestamp)),
                 .bytes(record.bytes), .int8(Int64(bitPattern: operation.contentHash)),
                 .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
-            ], named: "one")
+            ])
         return Following(step: step, hash: hash, before: known.head, strangers: [])
     }
 
     // MARK: the statements
 
-    private static let one = """
+    private static let one = Connection.Statement(
+        "one",
+        """
         WITH home AS (
             UPDATE mimeo_log.databases d SET head = $2, hash = $3
             WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 RETURNING d.number
@@ -173,10 +175,12 @@ struct PlainAppend {
         INSERT INTO mimeo_log.operations
             (database, "offset", actor, sequence, "timestamp", hash, bytes, content, touches)
         SELECT home.number, $2, $6, $7, $8, $3, $9, $10, $11 FROM home
-        """
+        """)
 
     /// Sets in the select list go row by row; each one in FROM would be stored as a whole first.
-    private static let many = """
+    private static let many = Connection.Statement(
+        "many",
+        """
         WITH home AS (
             UPDATE mimeo_log.databases d SET head = $2, hash = $3
             WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 RETURNING d.number
@@ -191,10 +195,12 @@ struct PlainAppend {
                 unnest($11) AS content, unnest($13) AS first, unnest($14) AS last
             FROM home
         ) AS o
-        """
+        """)
 
     /// The row of an actor's first operation has its key, for whoever settles it.
-    private static let manyOfStrangers = """
+    private static let manyOfStrangers = Connection.Statement(
+        "many strangers",
+        """
         WITH home AS (
             UPDATE mimeo_log.databases d SET head = $2, hash = $3
             WHERE d.number = $1 AND d.head = $4 AND d.hash = $5 AND NOT EXISTS (
@@ -214,7 +220,7 @@ struct PlainAppend {
                 unnest($11) AS content, unnest($13) AS first, unnest($14) AS last, unnest($15) AS key
             FROM home
         ) AS o
-        """
+        """)
 
     /// A step of each of them, for a connection to prepare: behind another group only what is prepared is
     /// sent.
@@ -226,12 +232,10 @@ struct PlainAppend {
             numbers, numbers, numbers, numbers, .bytesArray([]), numbers, numbers, numbers, numbers,
         ]
         return [
+            Connection.Step(one, place + [number, number, number, .bytes([]), number, numbers]),
+            Connection.Step(many, place + columns),
             Connection.Step(
-                one, place + [number, number, number, .bytes([]), number, numbers], named: "one"),
-            Connection.Step(many, place + columns, named: "many"),
-            Connection.Step(
-                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers],
-                named: "many strangers"),
+                manyOfStrangers, place + columns + [.textArray([]), numbers, .textArray([]), numbers]),
         ]
     }
 
