@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test lint format bench fuzz simulate system docs compose clean help
+.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -16,9 +16,13 @@ demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, t
 	@swift build -c release
 	@MIMEO_BIN=.build/release python3 Tests/Samples/demo.py
 
-test: ## Everything that must pass: lint, build, Swift tests, system tests
+test: ## Everything that must pass: lint, build, Swift tests, simulator, system tests; a sample of each campaign
 	@scripts/setup build postgres system compose
 	@scripts/with-postgres scripts/test
+
+test-deep: ## The same with every campaign in full, hours of it; the simulator and the fuzz targets too
+	@scripts/setup build postgres system compose fuzz
+	@scripts/with-postgres scripts/test deep
 
 bench: ## Documents, queries, the log and the system beside what one would use instead: release, medians
 	@scripts/setup build postgres system bench
@@ -67,4 +71,4 @@ clean: ## Remove what was built (the data in ./mimeo-data stays)
 	@swift package clean
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -130,8 +130,8 @@ let checks: [Target] = [
     .target(
         name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     .target(
-        name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk", swiftSettings: strict
-    ),
+        name: "FaultDisk", dependencies: ["CFaultVFS", "TestSupport"], path: "Tests/Support/FaultDisk",
+        swiftSettings: strict),
     .target(
         name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync", "Identity", "AuthGateway"],
         path: "Tests/Fuzz/Targets",
@@ -149,7 +149,7 @@ let checks: [Target] = [
             logging,
         ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
+    tests("DQLTests", ["DQL", "CRDT", "DQLCorpus", "TestSupport"], exclude: ["Corpus", "Samples"]),
     tests(
         "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging],
         exclude: ["Fixtures"]),

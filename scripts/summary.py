@@ -1,10 +1,10 @@
-"""Adds up what the parts of `make test` left in a directory: the failures by name, then one line of counts.
+"""Adds up what the jobs of `make test` left in a directory: the slowest tests, the failures by name, one line of counts.
 
-The directory holds `parts` (a line `name exit-status` each), `swift.jsonl` (Swift Testing's event stream) and
-`simulation.json` and `system.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text]}`, the last one where
-there are any). A part that failed without naming a failed test (a crash, a build or lint error) counts as one failure:
-the sum must never look better than the run was. The failures stand at the end because the end of a log is what a
-reader of it is sure to have.
+The directory holds `parts` (a line `name exit-status` for each job, and for lint and build), and for each job `NAME.jsonl`
+(Swift Testing's event stream) or `NAME.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text], "seconds":
+{test: s}}`; the last two may be missing). A part that failed without naming a failed test (a crash, a build or lint
+error) counts as one failure: the sum must never look better than the run was. The failures stand at the end because the
+end of a log is what a reader of it is sure to have.
 """
 
 import json
@@ -13,12 +13,13 @@ import sys
 
 SHOWN_FAILURES = 12
 SHOWN_CHARACTERS = 600
+SHOWN_SLOWEST = 20
 
 
 def swift_counts(path):
     """Counts test functions (not suites, not single arguments); started and never ended means crashed: failed."""
-    functions, state, issues = set(), {}, {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+    functions, state, issues, began, seconds = set(), {}, {}, {}, {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             record = json.loads(line)
         except ValueError:
@@ -29,20 +30,32 @@ def swift_counts(path):
                 functions.add(payload["id"])
             continue
         test, kind = payload.get("testID"), payload.get("kind")
+        time = payload.get("instant", {}).get("absolute")
         if kind == "testStarted":
             state.setdefault(test, "running")
+            began[test] = time
         elif kind == "testSkipped":
             state[test] = "skipped"
         elif kind == "issueRecorded" and not payload.get("issue", {}).get("isKnown", False):
             state[test] = "failed"
             issues.setdefault(test, issue_text(payload))
-        elif kind == "testEnded" and state.get(test) == "running":
-            state[test] = "passed"
+        elif kind == "testEnded":
+            if state.get(test) == "running":
+                state[test] = "passed"
+            if test in functions and time is not None and began.get(test) is not None:
+                seconds[short(test)] = time - began[test]
     outcomes = {test: state[test] for test in functions if test in state}
     passed, skipped = (list(outcomes.values()).count(outcome) for outcome in ["passed", "skipped"])
     failures = [f"{test}: {issues.get(test, 'started and never ended')}"
                 for test, outcome in sorted(outcomes.items()) if outcome in ("failed", "running")]
-    return {"passed": passed, "failed": len(failures), "skipped": skipped, "failures": failures}
+    if not outcomes:
+        failures.append(f"{path.stem}: no test ran")
+    return {"passed": passed, "failed": len(failures), "skipped": skipped, "failures": failures, "seconds": seconds}
+
+
+def short(test):
+    """`Module.Suite/function()` without the place in the file."""
+    return "/".join(test.split("/")[:2])
 
 
 def issue_text(payload):
@@ -51,8 +64,11 @@ def issue_text(payload):
     return " | ".join(text for text in texts if text).replace("\n", " ")
 
 
-def written_counts(path):
-    return json.loads(path.read_text()) if path.exists() else {"passed": 0, "failed": 0, "skipped": 0}
+def all_counts(directory):
+    """The counts of every job that left some, by its name."""
+    counts = {path.stem: swift_counts(path) for path in sorted(directory.glob("*.jsonl"))}
+    counts.update({path.stem: json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))})
+    return counts
 
 
 def shown(failures):
@@ -61,14 +77,21 @@ def shown(failures):
     return lines + ([f"and {len(failures) - SHOWN_FAILURES} more"] if len(failures) > SHOWN_FAILURES else [])
 
 
+def slowest(counts):
+    """The lines that name the slowest tests of all jobs."""
+    seconds = [(s, test) for part in counts.values() for test, s in part.get("seconds", {}).items()]
+    chosen = sorted(seconds, reverse=True)[:SHOWN_SLOWEST]
+    return ["the slowest tests:", *(f"{s:7.1f} s  {test}" for s, test in chosen)] if chosen else []
+
+
 def main(directory):
     statuses = dict(line.split() for line in (directory / "parts").read_text().splitlines())
-    counts = {"swift": swift_counts(directory / "swift.jsonl")}
-    for name in ["simulation", "system"]:
-        counts[name] = written_counts(directory / f"{name}.json")
+    counts = all_counts(directory)
     broken = [name for name, status in statuses.items() if status != "0"]
     failed = sum(part["failed"] for part in counts.values())
     failed += sum(1 for name in broken if counts.get(name, {"failed": 0})["failed"] == 0)
+    for line in slowest(counts):
+        print(line)
     for line in shown([failure for part in counts.values() for failure in part.get("failures", [])]):
         print(line)
     for name in broken:

@@ -6,7 +6,9 @@ import Testing
 /// `Document.diff` against what a reader in place sees of both states.
 @Suite("What changed between two states")
 struct DiffTests {
-    @Test("over random histories, exactly what a reader can tell apart is named, once", arguments: 0..<80)
+    @Test(
+        "over random histories, exactly what a reader can tell apart is named, once",
+        arguments: Depth.cases(fast: 80, deep: 800))
     func namesEveryDifference(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<10 {
@@ -26,7 +28,9 @@ struct DiffTests {
         }
     }
 
-    @Test("a state does not differ from itself, and the reverse of a diff swaps its sides", arguments: 0..<80)
+    @Test(
+        "a state does not differ from itself, and the reverse of a diff swaps its sides",
+        arguments: Depth.cases(fast: 80, deep: 800))
     func reverses(_ seed: Int) {
         var random = SplitMix64(seed: UInt64(seed) + 1_000)
         let (earlier, later) = random.statePair()
@@ -42,7 +46,9 @@ struct DiffTests {
         #expect(forward.isEmpty == (earlier == later))
     }
 
-    @Test("writers are stamps that only the later state holds, and it has merged them", arguments: 0..<80)
+    @Test(
+        "writers are stamps that only the later state holds, and it has merged them",
+        arguments: Depth.cases(fast: 80, deep: 800))
     func writers(_ seed: Int) {
         var random = SplitMix64(seed: UInt64(seed) + 2_000)
         var (earlier, later) = random.statePair()
@@ -57,7 +63,9 @@ struct DiffTests {
         }
     }
 
-    @Test("changes ascend by path and a map comes before its fields", arguments: 0..<40)
+    @Test(
+        "changes ascend by path and a map comes before its fields",
+        arguments: Depth.cases(fast: 40, deep: 400))
     func order(_ seed: Int) {
         var random = SplitMix64(seed: UInt64(seed) + 3_000)
         let (earlier, later) = random.statePair()

@@ -5,7 +5,9 @@ import Testing
 
 @Suite("Reading in place")
 struct DocumentReaderTests {
-    @Test("the reader sees what the decoded document holds, on every path", arguments: 0..<60)
+    @Test(
+        "the reader sees what the decoded document holds, on every path",
+        arguments: Depth.cases(fast: 60, deep: 600))
     func agreement(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<6 {

@@ -16,7 +16,9 @@ struct EditorTests {
         return editor.document
     }
 
-    @Test("applying the composed delta to the original gives the editor's document", arguments: 0..<40)
+    @Test(
+        "applying the composed delta to the original gives the editor's document",
+        arguments: Depth.cases(fast: 40, deep: 400))
     func composition(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<10 {

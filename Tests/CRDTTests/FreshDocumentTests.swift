@@ -28,7 +28,7 @@ struct FreshDocumentTests {
         #expect(try Document(decoding: fresh.state) == whole.document)
     }
 
-    @Test("state and delta are the editor's, byte for byte", arguments: 0..<400)
+    @Test("state and delta are the editor's, byte for byte", arguments: Depth.cases(fast: 400, deep: 4_000))
     func same(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         try expectSame(random.object(depth: 4), objectsAreRegisters: random.chance(30))
@@ -37,7 +37,7 @@ struct FreshDocumentTests {
 
     @Test(
         "so they are of documents that come one after the other, alike or not, without their id",
-        arguments: 0..<60)
+        arguments: Depth.cases(fast: 60, deep: 600))
     func series(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         let series = FreshSeries()

@@ -7,7 +7,8 @@ import Testing
 @Suite("Hostile bytes of every kind")
 struct HostileKindsTests {
     @Test(
-        "damaged documents throw or encode to themselves, and read in place what they hold", arguments: 0..<30
+        "damaged documents throw or encode to themselves, and read in place what they hold",
+        arguments: Depth.cases(fast: 30, deep: 300)
     )
     func documents(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
@@ -28,7 +29,9 @@ struct HostileKindsTests {
         }
     }
 
-    @Test("damaged deltas throw or encode to themselves, and apply without a trap", arguments: 0..<30)
+    @Test(
+        "damaged deltas throw or encode to themselves, and apply without a trap",
+        arguments: Depth.cases(fast: 30, deep: 300))
     func deltas(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         let made = (0..<6).map { _ in random.kindDocument() }
@@ -47,7 +50,9 @@ struct HostileKindsTests {
         }
     }
 
-    @Test("states that still decode merge without a trap, into a state", arguments: 0..<30)
+    @Test(
+        "states that still decode merge without a trap, into a state",
+        arguments: Depth.cases(fast: 30, deep: 300))
     func merging(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         let valid = (0..<4).map { _ in random.kindDocument().document }

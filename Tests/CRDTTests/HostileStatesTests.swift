@@ -40,7 +40,9 @@ struct HostileStatesTests {
         return Document(vector: vector, root: MapNode(fields: fields))
     }
 
-    @Test("counters of liars merge to one state in any order, and survive their encoding", arguments: 0..<20)
+    @Test(
+        "counters of liars merge to one state in any order, and survive their encoding",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func lattice(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<100 {
@@ -106,7 +108,9 @@ struct HostileStatesTests {
         #expect(left.merged(right) == right && right.merged(left) == right)
     }
 
-    @Test("deltas of strangers never trap, and what they leave is a state", arguments: 0..<20)
+    @Test(
+        "deltas of strangers never trap, and what they leave is a state",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func strangers(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         var document = Document()

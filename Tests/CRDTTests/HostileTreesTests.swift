@@ -8,7 +8,8 @@ import Testing
 @Suite("Hostile trees")
 struct HostileTreesTests {
     @Test(
-        "what is read in place is what the decoded state says, ties and residue included", arguments: 0..<20)
+        "what is read in place is what the decoded state says, ties and residue included",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func reading(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<30 {
@@ -21,7 +22,9 @@ struct HostileTreesTests {
         }
     }
 
-    @Test("states of one vector merge alike in any order; of other vectors into a state", arguments: 0..<20)
+    @Test(
+        "states of one vector merge alike in any order; of other vectors into a state",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func merging(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed) + 100)
         for _ in 0..<20 {
@@ -36,7 +39,9 @@ struct HostileTreesTests {
         }
     }
 
-    @Test("any edit under any base takes what the base covers and adds its own, no more", arguments: 0..<20)
+    @Test(
+        "any edit under any base takes what the base covers and adds its own, no more",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func applying(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed) + 200)
         for _ in 0..<30 {

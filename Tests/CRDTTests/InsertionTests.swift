@@ -28,7 +28,9 @@ struct InsertionTests {
                 == Fold.step(.delta(insertion.decoded()), on: nil))
     }
 
-    @Test("give the state that the decoded delta gives, byte for byte", arguments: 0..<200)
+    @Test(
+        "give the state that the decoded delta gives, byte for byte",
+        arguments: Depth.cases(fast: 200, deep: 2_000))
     func same(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         try expectSame(random.object(depth: 4), objectsAreRegisters: random.chance(30))
@@ -43,7 +45,9 @@ struct InsertionTests {
         try expectSame(object(["m": below, "z": 1]), objectsAreRegisters: false)
     }
 
-    @Test("take no bytes that the decoders refuse, and mean what these mean", arguments: 0..<150)
+    @Test(
+        "take no bytes that the decoders refuse, and mean what these mean",
+        arguments: Depth.cases(fast: 150, deep: 1_500))
     func damaged(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed) &+ 9_000)
         // In a long text most letters may be any other.

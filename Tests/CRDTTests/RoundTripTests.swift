@@ -5,7 +5,9 @@ import Testing
 
 @Suite("Encodings there and back")
 struct RoundTripTests {
-    @Test("a document, a delta, an operation and a vector come back as they were", arguments: 0..<50)
+    @Test(
+        "a document, a delta, an operation and a vector come back as they were",
+        arguments: Depth.cases(fast: 50, deep: 500))
     func identity(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<4 {
@@ -33,7 +35,7 @@ struct RoundTripTests {
         }
     }
 
-    @Test("every value survives as a register with its type", arguments: 0..<50)
+    @Test("every value survives as a register with its type", arguments: Depth.cases(fast: 50, deep: 500))
     func values(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         for _ in 0..<20 {

@@ -5,7 +5,9 @@ import Testing
 
 @Suite("Wide documents")
 struct WideDocumentTests {
-    @Test("a delta of many fields does in one walk what its statements did one by one", arguments: 0..<20)
+    @Test(
+        "a delta of many fields does in one walk what its statements did one by one",
+        arguments: Depth.cases(fast: 20, deep: 200))
     func manyFields(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         var document = Document()

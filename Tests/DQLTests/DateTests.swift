@@ -1,5 +1,6 @@
 import CRDT
 import DQLCorpus
+import TestSupport
 import Testing
 
 @testable import DQL
@@ -28,7 +29,9 @@ struct DateTests {
         return next
     }
 
-    @Test("milliseconds and clocks are one to one over the whole range", arguments: 0..<200)
+    @Test(
+        "milliseconds and clocks are one to one over the whole range",
+        arguments: Depth.cases(fast: 200, deep: 2_000))
     func roundTrip(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 31)
         let span = Moment.range.upperBound - Moment.range.lowerBound
@@ -80,7 +83,9 @@ struct DateTests {
         #expect(Moment(iso: text) == nil)
     }
 
-    @Test("a difference is the greatest count that does not go beyond", arguments: 0..<300)
+    @Test(
+        "a difference is the greatest count that does not go beyond",
+        arguments: Depth.cases(fast: 300, deep: 3_000))
     func difference(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 63)
         func moment() throws -> Moment {

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import TestSupport
 import Testing
 
 /// Legacy queries as statements, and what they do at their limits. What they mean is in Samples/legacy.txt.
@@ -82,7 +83,9 @@ struct LegacyTests {
         #expect(empty?.position == SourcePosition(line: 1, column: 1))
     }
 
-    @Test("a damaged query is refused inside the text or reads back from its statement", arguments: 0..<50)
+    @Test(
+        "a damaged query is refused inside the text or reads back from its statement",
+        arguments: Depth.cases(fast: 50, deep: 500))
     func damaged(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 70_000)
         let queries = SampleStatementTests.legacyLines.map { $0.components(separatedBy: " ==> ")[0] }

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import DQLCorpus
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Damaged statements")
@@ -16,7 +17,7 @@ struct MutationTests {
 
     @Test(
         "a damaged statement is refused inside the text or prints to its own tree, and never traps",
-        arguments: 0..<100)
+        arguments: Depth.cases(fast: 100, deep: 1_000))
     func damaged(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 30_000)
         for _ in 0..<40 {

@@ -1,11 +1,12 @@
 import DQLCorpus
+import TestSupport
 import Testing
 
 @testable import DQL
 
 @Suite("Regular expressions at random and under attack")
 struct RegexPropertyTests {
-    @Test("agrees with a naive matcher", arguments: 0..<200)
+    @Test("agrees with a naive matcher", arguments: Depth.cases(fast: 50, deep: 2_000))
     func agrees(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 777)
         for _ in 0..<40 {
@@ -55,7 +56,7 @@ struct RegexPropertyTests {
         #expect(matcher.steps <= (text.utf8.count + 1) * (program.instructions.count + 1))
     }
 
-    @Test("any run of characters is a pattern or refused", arguments: 0..<100)
+    @Test("any run of characters is a pattern or refused", arguments: Depth.cases(fast: 100, deep: 1_000))
     func soup(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 4_000)
         let letters = Array("()[]{}|*+?\\^$.-,:<>=!PizxbBdw#ab019 \nä%_").map(String.init)
@@ -71,7 +72,8 @@ struct RegexPropertyTests {
         }
     }
 
-    @Test("a SIMILAR TO of LIKE's wildcards alone is that LIKE", arguments: 0..<100)
+    @Test(
+        "a SIMILAR TO of LIKE's wildcards alone is that LIKE", arguments: Depth.cases(fast: 100, deep: 1_000))
     func similarAndLike(seed: Int) throws {
         var choices = Choices(seed: UInt64(seed) + 5_000)
         for _ in 0..<50 {
@@ -90,7 +92,7 @@ struct RegexPropertyTests {
         }
     }
 
-    @Test("a part is found where a naive search finds it", arguments: 0..<100)
+    @Test("a part is found where a naive search finds it", arguments: Depth.cases(fast: 100, deep: 1_000))
     func search(seed: Int) {
         var choices = Choices(seed: UInt64(seed) + 6_000)
         for _ in 0..<50 {

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import TestSupport
 import Testing
 
 @Suite("Statement cache")
@@ -86,7 +87,7 @@ struct StatementCacheTests {
         #expect(cache.rows.map { $0["queryType"] } == ["select", "delete"])
     }
 
-    @Test("it agrees with a list that is searched", arguments: 0..<20)
+    @Test("it agrees with a list that is searched", arguments: Depth.cases(fast: 20, deep: 200))
     func model(seed: Int) throws {
         var random = Choices(seed: UInt64(seed) + 77)
         var cache = StatementCache(capacity: 5)

@@ -1,10 +1,13 @@
 import CRDT
 import DQL
+import TestSupport
 import Testing
 
 @Suite("Generated trees")
 struct SyntaxTestsRoundTrip {
-    @Test("any tree prints to a text that reads as the same tree", arguments: 0..<100)
+    @Test(
+        "any tree prints to a text that reads as the same tree",
+        arguments: Depth.cases(fast: 100, deep: 1_000))
     func statements(seed: Int) throws {
         var trees = TreeGenerator(seed: seed)
         for _ in 0..<40 {

@@ -95,7 +95,7 @@ struct DifferTests {
     /// are the fewest.
     @Test(
         "random lists: a difference leads from one to the other, with the fewest moves",
-        arguments: 0..<300 as Range<UInt64>)
+        arguments: Depth.seeds(fast: 300, deep: 3_000))
     func random(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         func list() -> [Value] {
@@ -144,7 +144,7 @@ struct DifferTests {
     /// Documents are compared by their bytes, values by what they say: that must not make a difference.
     @Test(
         "documents as they are stored differ as their values do, also where a value was written again",
-        arguments: 0..<12 as Range<UInt64>)
+        arguments: Depth.seeds(fast: 12, deep: 120))
     func stored(seed: UInt64) async throws {
         var dice = SplitMix64(seed: seed)
         try await withDitto { ditto in

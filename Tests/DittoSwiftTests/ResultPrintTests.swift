@@ -50,7 +50,9 @@ struct ResultPrintTests {
         }
     }
 
-    @Test("order, number and content of rows are told apart, whatever was known before", arguments: 0..<40)
+    @Test(
+        "order, number and content of rows are told apart, whatever was known before",
+        arguments: Depth.cases(fast: 40, deep: 400))
     func random(seed: Int) async throws {
         var dice = SplitMix64(seed: UInt64(seed))
         try await withDitto { ditto in

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import OperationLog
@@ -78,7 +79,9 @@ struct SQLiteDamageTests {
             let file = try Data(contentsOf: URL(fileURLWithPath: path))
             var detected = 0
             // A prime step, so that every part of a page and every bit of a byte is hit.
-            for bit in stride(from: 100 * 8 + 3, to: file.count * 8, by: 1_499) {
+            let step = Depth.pick(fast: 6_007, deep: 499)
+            let first = 100 * 8 + Int(Depth.seed) % step
+            for bit in stride(from: first, to: file.count * 8, by: step) {
                 let damaged = "\(path).\(bit)"
                 var copy = file
                 copy[bit / 8] ^= 1 << (bit % 8)
@@ -91,7 +94,7 @@ struct SQLiteDamageTests {
                 }
                 detected += outcome == nil ? 0 : 1
             }
-            #expect(detected > 20)
+            #expect(detected > 5)
         }
     }
 

@@ -14,7 +14,7 @@ struct HistoryTests {
 
     @Test(
         "stores end with the same bytes, and a full subscriber needs no state but those it asked for",
-        arguments: 0..<24)
+        arguments: Depth.cases(fast: 5, deep: 240))
     func converge(_ seed: Int) throws {
         try withTemporaryDirectory { folder in
             let world = try World(folder: folder, seed: UInt64(seed), peers: Self.peers)

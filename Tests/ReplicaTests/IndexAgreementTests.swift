@@ -7,14 +7,13 @@ import Testing
 
 @testable import Replica
 
-/// See PropertyTests of DQLTests for MIMEO_CASES and MIMEO_SEED. Every statement of every relation has to
-/// give what the naive evaluator gives without any index, row for row, in the same order: an index changes
-/// not even an order that nobody promised.
+/// Every statement of every relation has to give what the naive evaluator gives without any index, row for
+/// row, in the same order: an index changes not even an order that nobody promised.
 @Suite("Indexes change no answer")
 struct IndexAgreementTests {
     @Test(
         "on stores with random indexes every relation holds, and every answer is the naive one",
-        arguments: RelationCases.chunks(of: 5_000))
+        arguments: RelationCases.chunks(fast: 500))
     func agrees(_ cases: Range<Int>) throws {
         try withTemporaryDirectory { folder in
             var stores = 0
@@ -30,7 +29,7 @@ struct IndexAgreementTests {
 
     @Test(
         "statements made for indexes give the same by scan, by index and naively, while the documents change",
-        arguments: RelationCases.chunks(of: 1_500))
+        arguments: RelationCases.chunks(fast: 250))
     func statements(_ cases: Range<Int>) throws {
         try withTemporaryDirectory { folder in
             for seed in stride(from: cases.lowerBound, to: cases.upperBound, by: IndexedWorld.statements) {

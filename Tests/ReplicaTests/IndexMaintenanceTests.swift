@@ -10,7 +10,9 @@ import Testing
 struct IndexMaintenanceTests {
     private static let paths = ["a", "-b", "m", "m.x", "kind", "m.z.deep"]
 
-    @Test("through random writes, receptions, folds, evictions and restarts", arguments: 0..<16)
+    @Test(
+        "through random writes, receptions, folds, evictions and restarts",
+        arguments: Depth.cases(fast: 3, deep: 100))
     func histories(_ seed: Int) throws {
         try withTemporaryDirectory { folder in
             let world = try World(folder: folder, seed: UInt64(seed), peers: 3)

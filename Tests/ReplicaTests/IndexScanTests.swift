@@ -9,7 +9,9 @@ import Testing
 /// Scans of an index against their meaning (`KeyRange.contains`, `IndexDescription.compare`).
 @Suite("Scans of indexes")
 struct IndexScanTests {
-    @Test("a scan finds what its ranges hold, in the index's order and against it", arguments: 0..<12)
+    @Test(
+        "a scan finds what its ranges hold, in the index's order and against it",
+        arguments: Depth.cases(fast: 2, deep: 60))
     func meaning(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         try withPeer { replica, _ in

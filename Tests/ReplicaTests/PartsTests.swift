@@ -13,7 +13,7 @@ struct PartsTests {
 
     @Test(
         "random parts, some within others, some undone: the operation makes the same documents elsewhere",
-        arguments: 1...30 as ClosedRange<UInt64>)
+        arguments: Depth.seeds(fast: 6, deep: 300))
     func sameElsewhere(_ seed: UInt64) throws {
         try withTemporaryDirectory { folder in
             let writer = try open(folder.appendingPathComponent("writer"))

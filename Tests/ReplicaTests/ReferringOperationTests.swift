@@ -320,7 +320,9 @@ struct ReferringOperationTests {
         }
     }
 
-    @Test("random work: at every moment what is to be uploaded is what was written", arguments: 1...25)
+    @Test(
+        "random work: at every moment what is to be uploaded is what was written",
+        arguments: Depth.cases(fast: 4, deep: 250))
     func random(_ seed: Int) throws {
         try withTemporaryDirectory { folder in
             var random = SplitMix64(seed: UInt64(seed))

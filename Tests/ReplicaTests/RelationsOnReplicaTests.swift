@@ -3,12 +3,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// See PropertyTests of DQLTests for MIMEO_CASES and MIMEO_SEED.
 @Suite("Relations on the replica")
 struct RelationsOnReplicaTests {
     @Test(
         "every relation holds, and each of its statements gives what it gives the naive evaluator",
-        arguments: RelationCases.chunks(of: 500))
+        arguments: RelationCases.chunks(fast: 200))
     func holds(_ cases: Range<Int>) throws {
         try withTemporaryDirectory { folder in
             let folders = Folders(below: folder)

@@ -8,7 +8,9 @@ import Testing
 
 @Suite("Sorting on disk")
 struct SpilledSortTests {
-    @Test("rows come back in order and unchanged, and those that sort alike as they came", arguments: 0..<20)
+    @Test(
+        "rows come back in order and unchanged, and those that sort alike as they came",
+        arguments: Depth.cases(fast: 4, deep: 100))
     func order(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
         let naive = MemoryStore(isSorted: false)

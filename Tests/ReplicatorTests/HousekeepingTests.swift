@@ -467,15 +467,16 @@ struct HousekeepingTests {
             try kind.holdAutovacuum()
             let whole = try await shop.materializer("whole")
             var options = often
-            options.snapshotOperations = 200
-            options.keptOperations = 50
+            options.keptOperations = 20
             var sizes: [UInt64] = []
             let text = String(repeating: "x", count: 400)
-            for number in 1...2_000 {
+            let writes = Depth.pick(fast: 250, deep: 2_000)
+            options.snapshotOperations = UInt64(writes / 10)
+            for number in 1...writes {
                 try await shop.write(
                     "INSERT INTO c DOCUMENTS ({'_id': \(number % 20), 'n': \(number), 't': '\(text)'}) "
                         + "ON ID CONFLICT DO UPDATE")
-                guard number % 200 == 0 else { continue }
+                guard number % (writes / 10) == 0 else { continue }
                 _ = try await shop.housekeeper(whole, options).turn(reaps: true)
                 sizes.append(try shop.logSize())
             }

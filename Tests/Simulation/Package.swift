@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
-            name: "FaultDisk", dependencies: ["CFaultVFS"], path: "Tests/Support/FaultDisk",
+            name: "FaultDisk", dependencies: ["CFaultVFS", "TestSupport"], path: "Tests/Support/FaultDisk",
             swiftSettings: strict),
         .executableTarget(
             name: "Simulation",

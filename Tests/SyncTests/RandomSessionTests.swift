@@ -94,7 +94,7 @@ struct RandomSessionTests {
 
     @Test("any events in any order end in a typed close or go on, and nothing follows a close")
     func anything() {
-        for seed in 1...8_000 as ClosedRange<UInt64> {
+        for seed in Depth.seeds(fast: 2_000, deep: 100_000) {
             var generator = SplitMix64(seed: seed)
             var session = generator.pick([
                 SessionTests.openPeer(), SessionTests.openServer(credit: 500),
@@ -104,7 +104,7 @@ struct RandomSessionTests {
             for _ in 0..<60 {
                 let wasClosed = session.isClosed
                 let actions = session.receive(event(&generator))
-                session.check()
+                session.checkInvariants()
                 #expect(!wasClosed || actions.isEmpty, "seed \(seed)")
                 // The exemplar of a close frame carries a code of ours too.
                 let code = SessionTests.code(actions)
@@ -116,7 +116,7 @@ struct RandomSessionTests {
 
     @Test("a server asks for what servers do, a peer for what peers do, whatever the other side sends")
     func roles() {
-        for seed in 1...6_000 as ClosedRange<UInt64> {
+        for seed in Depth.seeds(fast: 1_500, deep: 100_000) {
             var generator = SplitMix64(seed: seed)
             var (isServer, session) = generator.pick([
                 (true, SessionTests.openServer(credit: 500, version: 3)),

@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 import sys
+import time
 import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -16,11 +17,20 @@ sys.dont_write_bytecode = True
 
 
 class CountingResult(unittest.TextTestResult):
-    """Counts every test once; a failed set-up of a class counts as one failure."""
+    """Counts and times every test once; a failed set-up of a class counts as one failure."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.passed = 0
+        self.seconds = {}
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._began = time.monotonic()
+
+    def stopTest(self, test):
+        self.seconds[test.id()] = time.monotonic() - self._began
+        super().stopTest(test)
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -29,7 +39,8 @@ class CountingResult(unittest.TextTestResult):
     def counts(self):
         failed = len(self.failures) + len(self.errors) + len(self.unexpectedSuccesses)
         texts = [f"{test}: {trace.strip().splitlines()[-1]}" for test, trace in self.failures + self.errors]
-        return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped), "failures": texts}
+        return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped), "failures": texts,
+                "seconds": self.seconds}
 
 
 def main():

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 
-from mimeo_harness import FourProcesses, OneProcess, until
+from mimeo_harness import SEED, FourProcesses, OneProcess, pick, until
 from system_test import SystemTest, report
 from test_webhook import Handler
 
@@ -99,8 +99,8 @@ class SealingKey(SystemTest):
     """The key that secrets are sealed under is changed, and the server killed in the midst of it, again and again."""
 
     seconds = 240
-    kills = 12
-    databases = 40
+    kills = pick(fast=3, deep=60)
+    databases = pick(fast=15, deep=40)
 
     def admin(self, method, path, body=None):
         token = (self.server.data / "auth" / "admin.token").read_text().strip()
@@ -119,10 +119,9 @@ class SealingKey(SystemTest):
                        for number in range(self.databases)]
         key = self.server.data / "auth" / "secrets.key"
         first, changed = key.read_text(), 0
-        seed = random.randrange(1 << 30)
-        generator = random.Random(seed)
+        generator = random.Random(SEED)
         for kill in range(self.kills):
-            with self.subTest(kill=kill, seed=seed):
+            with self.subTest(kill=kill, seed=SEED):
                 before = key.read_text()
 
                 def change():

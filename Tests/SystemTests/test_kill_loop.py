@@ -6,7 +6,7 @@ led to the other replicator, all through the loop.
 The log is kept short meanwhile: two replicators take turns at writing snapshots and truncating the log behind them, so
 that whoever comes back is often behind the truncation.
 
-MIMEO_KILLS says how often (50 per log in every run, 1,000 on demand), MIMEO_SEED which dice. Afterwards:
+Eight kills per log in `make test`, 1,000 in `make test-deep`. Afterwards:
 - no acknowledged write is missing, none that was never attempted is there, and none was taken twice;
 - the log has every offset from the first kept one to its head once, and every actor's sequences without a gap;
 - every materialization equals the fold of the log: that of a query-service which begins with nothing, compared byte for
@@ -23,15 +23,14 @@ import sys
 import time
 
 from load import Writer
-from mimeo_harness import FaultProxy, FourProcesses, Peer, Postgres, digest, until, use_packages
+from mimeo_harness import SEED, FaultProxy, FourProcesses, Peer, Postgres, digest, pick, until, use_packages
 from system_test import SystemTest, report
 
 use_packages()
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
 from wire_peer import WirePeer  # noqa: E402
 
-KILLS = int(os.environ.get("MIMEO_KILLS", "50"))
-SEED = int(os.environ.get("MIMEO_SEED", "7"))
+KILLS = pick(fast=8, deep=1_000)
 HOUSEKEEPING = ["--snapshot-operations", "60", "--kept-operations", "30", "--housekeeping-seconds", "1"]
 OFFSET_BITS = 40
 """As `LogKey` of the SQLite log has it: the database's number stands above the offset."""

@@ -1,10 +1,9 @@
 """Sync over networks that are not good: slow, breaking, half-open, corrupting, and with servers that come and go.
 
-MIMEO_SLOW_LINK=1 runs the slow link as slow as the goal names it: 20 KB/s that breaks every ten seconds, some minutes.
+`make test-deep` runs the slow link as slow as the goal names it: 20 KB/s that breaks every ten seconds, some minutes.
 """
 
 import asyncio
-import os
 import pathlib
 import random
 import statistics
@@ -12,7 +11,7 @@ import sys
 import time
 
 from mimeo_harness import (
-    DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Postgres, Through, digest, until, use_packages)
+    DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Postgres, Through, digest, pick, until, use_packages)
 from system_test import SystemTest, report
 
 use_packages()
@@ -23,13 +22,12 @@ from wire_peer import Closed, NotAllowed, WirePeer  # noqa: E402
 
 MEGABYTE = 1_000_000
 SELECT = "SELECT * FROM cars"
-AS_NAMED = bool(os.environ.get("MIMEO_SLOW_LINK"))
-RATE, LIFE = (20_000, 10) if AS_NAMED else (250_000, 2.4)
-"""Bytes a second and seconds of a connection: in CI the same number of bytes between two breaks, three times over."""
+RATE, LIFE = pick(fast=(1_000_000, 1.5), deep=(20_000, 10))
+"""Bytes a second, and seconds until a connection breaks. Fast runs have more bytes between two breaks."""
 
 
 class SlowLink(SystemTest):
-    seconds = 900 if AS_NAMED else 300
+    seconds = pick(fast=300, deep=900)
 
     def test_two_megabytes_each_way_over_a_link_that_keeps_breaking(self):
         """A document of one megabyte and a hundred of ten kilobytes in each direction; nothing begins anew."""

@@ -9,7 +9,7 @@ import random
 import shutil
 import unittest
 
-from mimeo_harness import FourProcesses, Peer, Postgres, until
+from mimeo_harness import FourProcesses, Peer, Postgres, deep_only, until
 from system_test import SystemTest
 from test_disk_full import SmallDisk
 
@@ -57,6 +57,7 @@ class PostgresAway(SystemTest):
         for service in ("replicator", "query-service"):
             until(lambda: self.health(server, service) == 200, 60, f"{service} is not healthy again")
 
+    @deep_only("it waits 30 s for a server; StoppedTests of PostgresTests do the same with a short time-out")
     def test_a_log_whose_server_hangs_is_a_503_and_comes_back_by_itself(self):
         postgres = Postgres(self.workspace).start()
         server = FourProcesses(self.workspace, log=postgres.url)

@@ -3,16 +3,16 @@
 import shutil
 import time
 
-from mimeo_harness import OneProcess, Peer, until
+from mimeo_harness import OneProcess, Peer, pick, until
 from system_test import SystemTest, report
 
 EVERYTHING = ["SELECT * FROM c"]
 INCREMENT = "UPDATE c APPLY n INCREMENT BY 1 WHERE _id = 'x'"
-ROUNDS = 6
+ROUNDS = pick(fast=3, deep=30)
 
 
 class PutBack(SystemTest):
-    seconds = 240
+    seconds = 240 + 10 * ROUNDS
 
     def test_a_store_put_back_after_it_went_on_counts_every_increment_once(self):
         server = OneProcess(self.workspace).start()

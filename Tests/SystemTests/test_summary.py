@@ -19,8 +19,9 @@ def test_record(name, kind="function"):
     return {"kind": "test", "payload": {"id": name, "kind": kind}}
 
 
-def event(kind, name, **more):
-    return {"kind": "event", "payload": {"kind": kind, "testID": name, **more}}
+def event(kind, name, at=None, **more):
+    instant = {} if at is None else {"instant": {"absolute": at}}
+    return {"kind": "event", "payload": {"kind": kind, "testID": name, **instant, **more}}
 
 
 class Summary(unittest.TestCase):
@@ -30,7 +31,8 @@ class Summary(unittest.TestCase):
             directory = pathlib.Path(name)
             (directory / "parts").write_text("".join(f"{part} {status}\n" for part, status in parts.items()))
             text = "".join(json.dumps(record) + "\n" for record in records) + cut
-            (directory / "swift.jsonl").write_text(text)
+            if text:
+                (directory / "swift.jsonl").write_text(text)
             if system:
                 (directory / "system.json").write_text(json.dumps(system))
             output = io.StringIO()
@@ -70,6 +72,20 @@ class Summary(unittest.TestCase):
     def test_a_part_that_failed_without_a_test_is_one_failure(self):
         code, lines = self.summarize({"lint": 1, "build": 0, "swift": 0})
         self.assertEqual((code, lines), (1, ["make test: lint failed", "0 passed, 1 failed, 0 skipped"]))
+
+    def test_the_slowest_of_both_languages_come_first(self):
+        records = [test_record("S.a/f()/x.swift:1:2"), test_record("b")]
+        records += [event("testStarted", "S.a/f()/x.swift:1:2", at=10), event("testEnded", "S.a/f()/x.swift:1:2", at=12.5)]
+        records += [event("testStarted", "b", at=13), event("testEnded", "b", at=13.2)]
+        system = {"passed": 1, "failed": 0, "skipped": 0, "seconds": {"test_kill": 9.0}}
+        code, lines = self.summarize({"swift": 0, "system": 0}, records, system=system)
+        self.assertEqual(code, 0)
+        self.assertEqual([line.split() for line in lines[:4]],
+                         [["the", "slowest", "tests:"], ["9.0", "s", "test_kill"], ["2.5", "s", "S.a/f()"], ["0.2", "s", "b"]])
+
+    def test_a_job_that_ran_no_test_has_failed(self):
+        code, lines = self.summarize({"swift": 0}, [test_record("a")])
+        self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
 
     def test_all_is_well(self):
         records = [test_record("a"), event("testStarted", "a"), event("testEnded", "a")]

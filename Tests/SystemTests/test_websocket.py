@@ -5,11 +5,12 @@ import hashlib
 import json
 import pathlib
 import queue
+import random
 import socket
 import sys
 import threading
 
-from mimeo_harness import OneProcess, Peer, use_packages
+from mimeo_harness import IS_DEEP, SEED, OneProcess, Peer, use_packages
 from system_test import SystemTest, report
 
 use_packages()
@@ -48,8 +49,9 @@ class Cases(SystemTest):
     seconds = 240
 
     def run_cases(self, greeting, connect, what):
-        count = 0
-        for case in cases(greeting):
+        every = list(cases(greeting))
+        chosen = every if IS_DEEP else random.Random(SEED).sample(every, 30)
+        for case in chosen:
             with self.subTest(case.name):
                 line = connect()
                 try:
@@ -62,8 +64,7 @@ class Cases(SystemTest):
                     self.fail(str(broken))
                 finally:
                     line.socket.close()
-            count += 1
-        report(f"{count} cases of RFC 6455 against the shipped {what}")
+        report(f"{len(chosen)} of {len(every)} cases of RFC 6455 against the shipped {what}")
 
 
 class Server(Cases):

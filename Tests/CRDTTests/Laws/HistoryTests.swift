@@ -4,22 +4,15 @@ import Testing
 
 @testable import CRDT
 
-/// The laws of rules.md over random histories. `MIMEO_SEEDS=1000000` runs that many instead of 10,000,
-/// from seed `MIMEO_FROM` on; `MIMEO_SEED=7` runs that one alone.
+/// The laws that the documents promise (`Shared/CRDT/README.md`), over random histories.
 @Suite("Random histories")
 struct HistoryTests {
     private static let workers = ProcessInfo.processInfo.activeProcessorCount
 
-    private static var seeds: Range<UInt64> {
-        let environment = ProcessInfo.processInfo.environment.mapValues { UInt64($0) }
-        if case let one?? = environment["MIMEO_SEED"] { return one..<one + 1 }
-        let first = environment["MIMEO_FROM", default: 0] ?? 0
-        return first..<first + (environment["MIMEO_SEEDS", default: nil] ?? 10_000)
-    }
-
     @Test("every history keeps the laws and agrees with the oracle at every step")
     func laws() async {
-        let failed = await History.firstFailure(Self.seeds, workers: Self.workers)
+        let failed = await History.firstFailure(
+            Depth.seeds(fast: 1_000, deep: 100_000), workers: Self.workers)
         #expect(failed == nil, "\(failed.map { History(seed: $0).report() } ?? "")")
     }
 

@@ -52,6 +52,7 @@ private func drive(_ bytes: [UInt8], _ watch: (Event, [Action]) -> Void) {
         steps += 1
         let wasClosed = session.isClosed
         let actions = session.receive(event)
+        session.checkInvariants()
         watch(event, actions)
         require(!wasClosed || actions.isEmpty, "a closed session does something")
         let closes = actions.indices.filter { if case .close = actions[$0] { true } else { false } }

@@ -58,7 +58,7 @@ struct ProjectionTakeoverPostgresTests {
 
     @Test("connections that the server ends, all of them, again and again: the projection is the fold")
     func endedConnections() async throws {
-        let rounds = Int(ProcessInfo.processInfo.environment["MIMEO_CYCLES"] ?? "") ?? 50
+        let rounds = Depth.pick(fast: 6, deep: 100)
         try await ProjectionBench.run { bench in
             try await bench.projecting { first in
                 try await bench.projecting { second in

@@ -110,7 +110,7 @@ extension World {
         // Somebody else has written as the peer's actor: a connection that was lost to the peer only, or a
         // store that was put back. The next handshake tells.
         explained += [.actorConflict, .sequenceGap]
-        if profile.faults.contains(.clocks) { explained.append(.clockTooFarAhead) }
+        if !profile.faults.isDisjoint(with: [.clocks, .serverClocks]) { explained.append(.clockTooFarAhead) }
         let restarting: Faults = [.restarts, .restores, .rebuilds, .powerCuts, .truncations]
         let isRestarting = profile.faults.intersection(restarting) != []
         if isRestarting { explained.append(.unavailable) }

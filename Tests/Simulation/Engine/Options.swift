@@ -15,11 +15,13 @@ struct Options {
     var jobs = 1
     /// Whether this is one of them.
     var isWorker = false
+    /// Small worlds, for many seeds in little time: few peers, few acts, no faults of disks and machines.
+    var isSmall = false
 
     static let help = """
         simulation [--seed N | --seeds COUNT [--from N] | --list FILE] [--doublecheck] [--verbose]
                    [--peers N] [--acts N] [--faults a,b|none] [--folder PATH] [--first]
-                   [--jobs N] [--shrink]
+                   [--jobs N] [--shrink] [--small]
         """
 
     /// Nil when the words make no sense.
@@ -34,6 +36,7 @@ struct Options {
             case "--first": endsAtFirst = true
             case "--worker": isWorker = true
             case "--shrink": shrinks = true
+            case "--small": isSmall = true
             default:
                 guard let value = rest.popFirst() else { return nil }
                 switch word {
@@ -64,6 +67,7 @@ struct Options {
         if isChecked { words.append("--doublecheck") }
         if isVerbose { words.append("--verbose") }
         if endsAtFirst { words.append("--first") }
+        if isSmall { words.append("--small") }
         if let peers { words += ["--peers", "\(peers)"] }
         if let acts { words += ["--acts", "\(acts)"] }
         if let faults { words += ["--faults", "\(faults)"] }

@@ -40,6 +40,10 @@ struct Faults: OptionSet, CustomStringConvertible {
 
     /// Documents too large for one message, which come in parts.
     static let photos = Faults(rawValue: 65_536)
+    /// The servers' clock jumps a day ahead, and back.
+    static let serverClocks = Faults(rawValue: 131_072)
+    /// A store is backed up right before it performs a repair, to be put back after it.
+    static let midRepairs = Faults(rawValue: 262_144)
 
     static let names: [(Faults, String)] = [
         (.ghosts, "ghosts"), (.refusals, "refusals"), (.clocks, "clocks"), (.rollBacks, "rollbacks"),
@@ -47,13 +51,13 @@ struct Faults: OptionSet, CustomStringConvertible {
         (.rebuilds, "rebuilds"), (.absences, "absences"),
         (.powerCuts, "cuts"), (.clones, "clones"), (.truncations, "truncations"),
         (.reaping, "reaping"), (.grants, "grants"), (.scopes, "scopes"), (.renewals, "renewals"),
-        (.photos, "photos"),
+        (.photos, "photos"), (.serverClocks, "serverclocks"), (.midRepairs, "midrepairs"),
     ]
 
     /// Some of the faults, as the seed says: a fault that is never alone hides others.
     static func drawn(_ generator: inout SplitMix64, from all: Faults) -> Faults {
         var faults: Faults = []
-        for (fault, _) in names where all.contains(fault) {
+        for (fault, _) in names where all.contains(fault) && !asked.contains(fault) {
             let isRare = Faults([.rollBacks, .restores, .clocks, .clones]).contains(fault)
             let percent = fault == .photos ? 10 : latest.contains(fault) ? 25 : isRare ? 20 : 45
             if generator.chance(percent) { faults.insert(fault) }
@@ -65,6 +69,16 @@ struct Faults: OptionSet, CustomStringConvertible {
     static let late: Faults = [.reaping, .grants]
     /// Those that came after these, with a number under which no world of `seeds.txt` has them.
     static let latest: Faults = [.scopes, .renewals, .photos]
+
+    /// No seed draws these; small worlds have them, and worlds that are asked for them.
+    static let asked: Faults = [.serverClocks, .midRepairs]
+
+    /// The faults of small worlds, one set a seed. One kind of fault alone shows what others would hide.
+    static let small: [Faults] = [
+        [], [.ghosts], [.refusals, .ghosts], [.clocks, .serverClocks, .ghosts],
+        [.rollBacks, .midRepairs, .ghosts], [.restores], [.reaping, .ghosts], [.grants, .ghosts],
+        [.restores, .rollBacks, .midRepairs, .refusals, .clocks, .ghosts, .reaping, .grants],
+    ]
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
@@ -103,12 +117,17 @@ struct Profile {
         instances = 1 + generator.below(2)
         faults = Faults.drawn(&generator, from: Faults(rawValue: .max).subtracting([.late, .latest]))
         acts = 120 + generator.below(120)
-        if let wanted = options.acts { acts = wanted }
-        if let wanted = options.peers { peers = wanted }
         var later = SplitMix64(seed: seed ^ 0x6D69_6D65_6F21)
         faults.formUnion(.drawn(&later, from: .late))
         var latest = SplitMix64(seed: seed ^ 0x6C_6174_69A3)
         faults.formUnion(.drawn(&latest, from: .latest))
+        if options.isSmall {
+            peers = 2 + Int(seed % 2)
+            acts = 25 + Int(seed % 30)
+            faults = Faults.small[Int(seed % UInt64(Faults.small.count))]
+        }
+        if let wanted = options.acts { acts = wanted }
+        if let wanted = options.peers { peers = wanted }
         if let wanted = options.faults { faults = wanted }
         var parts = SplitMix64(seed: seed ^ 0x70_6172_7473)
         if parts.chance(50) {

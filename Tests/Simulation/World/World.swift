@@ -56,6 +56,8 @@ final class World: @unchecked Sendable {
     var generator: SplitMix64
     /// True time, in Unix milliseconds.
     private(set) var now: UInt64 = 1_700_000_000_000
+    /// How far the servers' clock is ahead of true time, in milliseconds.
+    var serverSkew: UInt64 = 0
     let beginning: UInt64 = 1_700_000_000_000
     private var queue = EventQueue<Happening>()
     var trace: Trace
@@ -163,7 +165,8 @@ final class World: @unchecked Sendable {
 
     var serverEnvironment: Environment {
         Environment(
-            wallMilliseconds: { [unowned self] in now }, random: { [unowned self] in generator.next() },
+            wallMilliseconds: { [unowned self] in now + serverSkew },
+            random: { [unowned self] in generator.next() },
             pause: { _ in })
     }
 

@@ -7,7 +7,9 @@ extension World {
     func misfortune() throws {
         guard !isHealing else { return }
         defer { schedule(.misfortune, in: pace(300, 4_000)) }
-        let all = Faults.names.map(\.0).filter { profile.faults.contains($0) && $0 != .photos }
+        let all = Faults.names.map(\.0).filter {
+            profile.faults.contains($0) && $0 != .photos && $0 != .midRepairs
+        }
         guard !all.isEmpty else { return }
         let fault = generator.pick(all)
         let peer = generator.pick(peers)
@@ -15,6 +17,10 @@ extension World {
         case .clocks:
             peer.skew = generator.pick([0, -Self.dayMilliseconds, Self.dayMilliseconds])
             note(30) { "the clock of peer \(peer.number) jumps to \(peer.skew)" }
+        case .serverClocks:
+            // What a server admits while its clock is ahead must bar nobody when that is over.
+            serverSkew = generator.pick([0, UInt64(Self.dayMilliseconds)])
+            note(41) { "the servers' clock jumps to \(serverSkew)" }
         case .rollBacks: try rollBack(peer)
         case .restores: if generator.chance(50) { try backUpLog() } else { try restoreLog() }
         case .partitions: partition(peer)
@@ -98,15 +104,18 @@ extension World {
         try restart(peer)
     }
 
+    /// Keeps a copy of a store, to be put back later.
+    func backUp(_ peer: Peer) throws {
+        let backup = "\(folder)/peer-\(peer.number).backup"
+        Files.remove(backup)
+        try Files.copy(from: peer.folder, to: backup, prefix: "replica.sqlite", keepsInodes: false)
+        peer.earlier = Peer.Backup(folder: backup, commits: peer.commits, repairedAt: peer.repairedAt)
+        note(34) { "peer \(peer.number) is backed up" }
+    }
+
     /// A store is put back to what it was; or what it is now is kept for later.
     private func rollBack(_ peer: Peer) throws {
-        guard let earlier = peer.earlier else {
-            let backup = "\(folder)/peer-\(peer.number).backup"
-            Files.remove(backup)
-            try Files.copy(from: peer.folder, to: backup, prefix: "replica.sqlite", keepsInodes: false)
-            peer.earlier = Peer.Backup(folder: backup, commits: peer.commits, repairedAt: peer.repairedAt)
-            return note(34) { "peer \(peer.number) is backed up" }
-        }
+        guard let earlier = peer.earlier else { return try backUp(peer) }
         let isInPlace = generator.chance(50)
         note(35) { "peer \(peer.number) is put back \(isInPlace ? "in place" : "from a copy")" }
         statistics.rollBacks += 1
@@ -135,6 +144,7 @@ extension World {
     func heal() {
         note(40) { "everything heals" }
         log.disk.sparePower()
+        serverSkew = 0
         for peer in peers {
             peer.disk.sparePower()
             peer.isAwayUntil = 0

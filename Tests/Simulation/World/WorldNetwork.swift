@@ -123,7 +123,9 @@ extension World {
         let end = link.end(atServer: atServer)
         guard !end.isGone else { return }
         let other = link.end(atServer: !atServer)
-        for action in end.session.receive(event) {
+        let actions = end.session.receive(event)
+        end.session.checkInvariants()
+        for action in actions {
             switch action {
             case .send(let frame): send(frame, link, toServer: !atServer, other)
             case .close(let error):
@@ -203,6 +205,9 @@ extension World {
             if case .hide(_, let subscription) = action { willForget(link.peer, but: subscription) }
             if case .store(let batch) = action { mayGoBack(link.peer, batch) }
             if action.hidesSome { willForget(link.peer) }
+            if case .repair = action, profile.faults.contains(.midRepairs), generator.chance(30) {
+                attempt { try backUp(link.peer) }
+            }
             let store = link.peerStore
             Task { [self] in
                 do {

@@ -1,28 +1,30 @@
 import Foundation
+import TestSupport
 
-/// How much of a test of faults is run: a little in every run of the tests, as much as one likes on demand.
+/// How much of a test of faults this run takes (see `Depth`).
 public enum FaultRun {
-    /// Power cuts per test: `MIMEO_CUTS`, else 300.
-    public static let cuts = number("MIMEO_CUTS") ?? 300
-    /// The first seed: `MIMEO_SEED` repeats what a failure named.
-    public static let firstSeed = UInt64(number("MIMEO_SEED") ?? 1)
-
-    /// The seeds of a test that makes `cuts` cuts for each.
-    public static func seeds(cutsEach cuts: Int) -> Range<UInt64> {
-        firstSeed..<firstSeed + UInt64(max(1, Self.cuts / cuts))
+    /// The seeds of a test that makes `cutsEach` power cuts for each.
+    public static func seeds(cutsEach: Int) -> Range<UInt64> {
+        Depth.seeds(fast: max(1, 24 / cutsEach), deep: max(1, 2_000 / cutsEach))
     }
 
-    /// Whether a sweep takes every call and every variant: `MIMEO_SWEEP=all`.
-    public static let isExhaustive = ProcessInfo.processInfo.environment["MIMEO_SWEEP"] == "all"
+    /// Whether a sweep takes every call and every variant.
+    public static let isExhaustive = Depth.current == .deep
 
-    /// The call that a sweep lets fail after this one. Beyond the first ones, hundreds of pages go the same
-    /// way, and some of them are enough.
+    /// Whether this run takes a variant of a sweep: all in a deep run, otherwise those that this run's seed
+    /// draws: half of the plain ones, an eighth of the others.
+    public static func takes(_ place: Int, isPlain: Bool) -> Bool {
+        if isExhaustive { return true }
+        var dice = SplitMix64(seed: Depth.seed &+ UInt64(place))
+        return dice.below(isPlain ? 2 : 8) == 0
+    }
+
+    /// The call that a sweep lets fail after this one: the next one, or in a sample one up to twice as far,
+    /// drawn from this run's seed.
     public static func call(after call: Int) -> Int {
-        isExhaustive || call < 25 ? call + 1 : call + call / 4
-    }
-
-    private static func number(_ name: String) -> Int? {
-        ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+        guard !isExhaustive, call > 2 else { return call + 1 }
+        var dice = SplitMix64(seed: Depth.seed &+ UInt64(call))
+        return call + call / 2 + dice.below(call)
     }
 }
 

@@ -15,6 +15,7 @@ directory and says where it is.
 
 from .client import Client, Response
 from .command import mimeo
+from .depth import IS_DEEP, SEED, deep_only, pick
 from .documents import canonical, digest, iso_codes
 from .fault_proxy import DOWN, UP, FaultProxy, Through
 from .packages import use_packages
@@ -26,7 +27,7 @@ from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "DOWN", "ROOT", "UP", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
-    "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "digest", "free_port", "iso_codes",
-    "mimeo", "peer_command", "until", "use_packages",
+    "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
+    "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
+    "iso_codes", "mimeo", "peer_command", "pick", "until", "use_packages",
 ]

@@ -1,15 +1,18 @@
-import Foundation
+import TestSupport
 
 /// Which cases a run checks.
 public enum RelationCases {
-    /// As many ranges as keep all cores busy; `usual` cases unless the environment says otherwise:
-    /// MIMEO_CASES how many, MIMEO_SEED from which on (and only that one without MIMEO_CASES).
-    public static func chunks(of usual: Int) -> [Range<Int>] {
-        let environment = ProcessInfo.processInfo.environment
-        let start = environment["MIMEO_SEED"].flatMap { Int($0) }
-        let count = environment["MIMEO_CASES"].flatMap { Int($0) } ?? (start == nil ? usual : 1)
-        let first = start ?? 0
-        let size = max(1, min(count, max(250, count / 16)))
-        return stride(from: first, to: first + count, by: size).map { $0..<min($0 + size, first + count) }
+    /// As many ranges as keep all cores busy: `fast` cases from this run's seed on, or in a deep run twenty
+    /// times as many. An optimized build (`scripts/agree`) takes a million in a deep run.
+    public static func chunks(fast: Int) -> [Range<Int>] {
+        #if DEBUG
+            let cases = Depth.cases(fast: fast, deep: 20 * fast)
+        #else
+            let cases = Depth.cases(fast: fast, deep: 1_000_000)
+        #endif
+        let size = max(1, min(cases.count, max(250, cases.count / 16)))
+        return stride(from: cases.lowerBound, to: cases.upperBound, by: size).map {
+            $0..<min($0 + size, cases.upperBound)
+        }
     }
 }

@@ -1,0 +1,113 @@
+"""Runs the Swift tests, the simulator and the system tests beside each other.
+
+    python3 scripts/run_tests.py RESULTS [JOB...]
+
+Each test target and each module of system tests is a job: a process with ports and folders of its own, in which tests
+run one after the other. As many jobs run at once as there are cores, and one more, because many tests wait. The
+longest jobs begin first. A JOB (`CRDTTests`, `test_kill`, `simulation-small`) runs alone; all run where none is named.
+
+RESULTS is a directory: it gets `NAME.log`, and `NAME.jsonl` (Swift Testing's event stream) or `NAME.json` (counts, see
+`scripts/summary.py`), and a line `NAME STATUS` in `parts` for each job. A job that fails prints the end of its log.
+Exits non-zero if one failed.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / ".build" / "debug"
+IS_DEEP = os.environ.get("MIMEO_DEPTH") == "deep"
+JOB_SECONDS = 4 * 3600 if IS_DEEP else 900
+LOG_LINES_SHOWN = 60
+LINE_CHARACTERS_SHOWN = 1_000
+LONGEST_FIRST = [
+    "ReplicaTests", "PostgresTests", "test_kill_loop", "DittoSwiftTests", "OperationLogTests", "ReplicatorTests",
+    "test_projection", "test_network", "simulation-kept", "test_websocket", "AuthGatewayTests", "test_server_process",
+    "test_sdk", "DQLTests", "test_auth", "simulation-small", "CRDTTests",
+]
+"""The jobs that take longest on a clean machine, so that none of them begins when the others end."""
+
+
+def swift_targets():
+    """The test targets of the package."""
+    dump = subprocess.run(["swift", "package", "--ignore-lock", "dump-package"], cwd=ROOT, check=True,
+                          capture_output=True, text=True)
+    return [target["name"] for target in json.loads(dump.stdout)["targets"] if target["type"] == "test"]
+
+
+def jobs(results):
+    """Every job: its name and its command."""
+    bundle = BUILD / "mimeoPackageTests.xctest"
+    for target in swift_targets():
+        yield target, [bundle, "--testing-library", "swift-testing", "--filter", rf"^{target}\.", "--no-parallel",
+                       "--event-stream-output-path", results / f"{target}.jsonl"]
+    for module in sorted((ROOT / "Tests" / "SystemTests").glob("test_*.py")):
+        yield module.stem, [sys.executable, ROOT / "Tests" / "SystemTests", "--results",
+                            results / f"{module.stem}.json", module.stem]
+    for name in ["kept", "small", "drawn"]:
+        yield f"simulation-{name}", [ROOT / "scripts" / "simulate-some", name, results / f"simulation-{name}.json"]
+
+
+def rank(job):
+    """Long jobs first, the others in the order of their names."""
+    name = job[0]
+    return (LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST), name)
+
+
+def telling(log):
+    """The lines of a failed job's log that tell of the failure: of a Swift job, not those of what passed."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    wanted = [line[:LINE_CHARACTERS_SHOWN] for line in lines if " started." not in line and "✔" not in line]
+    return wanted[-LOG_LINES_SHOWN:]
+
+
+class Run:
+    """One run of some jobs. `lock` guards the parts file and what is printed."""
+
+    def __init__(self, results):
+        self.results = results
+        self.lock = threading.Lock()
+
+    def job(self, job):
+        name, command = job
+        log = self.results / f"{name}.log"
+        began = time.monotonic()
+        with open(log, "wb") as output:
+            # A session of its own, so that a time-out ends also what the job has started.
+            process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                status = process.wait(JOB_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                output.write(f"\n{name} took more than {JOB_SECONDS} s and was ended\n".encode())
+                status = 124
+        with self.lock:
+            with open(self.results / "parts", "a", encoding="utf-8") as parts:
+                parts.write(f"{name} {status}\n")
+            print(f"{'ok    ' if status == 0 else 'FAILED'} {time.monotonic() - began:6.1f} s  {name}", flush=True)
+            if status:
+                print("\n".join(f"    {line}" for line in telling(log)), flush=True)
+        return status
+
+
+def main(results, names):
+    chosen = sorted((job for job in jobs(results) if not names or job[0] in names), key=rank)
+    if not chosen:
+        sys.exit(f"no such job: {' '.join(names)}")
+    run = Run(results)
+    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        statuses = list(pool.map(run.job, chosen))
+    return 1 if any(statuses) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]))
