@@ -9,7 +9,7 @@ public struct ExecutionOptions: Sendable {
     public var strictReads: Bool
     /// An undeclared object is written as one REGISTER, not as a MAP.
     public var objectsAreRegisters: Bool
-    /// What functions know of their surroundings: clock, time zones, request.
+    /// The surroundings that functions see: clock, time zones, request.
     public var context: FunctionContext
     /// The parameters that SHOW reports.
     public var parameters: SystemParameters

@@ -35,7 +35,7 @@ public enum StatementKind: String, Sendable, CaseIterable {
 public final class PreparedStatement: Sendable {
     /// The syntax tree.
     public let statement: Statement
-    /// What it does.
+    /// The kind of statement.
     public let kind: StatementKind
     /// The collections it reads documents of, `system:` ones with their prefix.
     public let collectionsRead: [String]
