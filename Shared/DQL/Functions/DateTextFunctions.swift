@@ -64,7 +64,7 @@ enum DurationFunctions {
         },
         .strict(
             "duration_format", [.init("duration", .number), .init("unit", .string)], optional: 1,
-            "Milliseconds, or another unit, as a duration.", example: ("duration_format(5400000)", "'1h30m0s'")
+            "Milliseconds or another unit as a duration.", example: ("duration_format(5400000)", "'1h30m0s'")
         ) { arguments in
             guard let unit = unit(arguments) else { return nil }
             switch arguments[0] {
