@@ -45,7 +45,7 @@ enum LogReader {
                 settledHash: row.bits(7))
         }
         guard let head = found else {
-            throw OperationLogError(.unknownDatabase, "there is no database with this id", database: database)
+            throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
         let isInRange =
             head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
