@@ -343,7 +343,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 """)
             let settings = try connection.query("SELECT current_setting('fsync') = 'on'")
             if !settings.bool(0, 0) {
-                logger.error("this PostgreSQL runs with fsync = off: acknowledged writes can be lost; turn it on")
+                logger.error("this PostgreSQL runs with fsync = off: acknowledged writes can be lost")
             }
             // Statements are planned while tables are empty and run when they are not, so full scans are
             // disabled. They are planned once; the server would plan again at every call, because arrays of
