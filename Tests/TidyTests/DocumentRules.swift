@@ -3,7 +3,6 @@ import Foundation
 /// The files and folders of the project by path, to look up those that a document names.
 struct PathIndex {
     private let paths: Set<String>
-    private let names: Set<String>
 
     init(_ files: [String]) {
         var paths: Set<String> = []
@@ -15,7 +14,6 @@ struct PathIndex {
             }
         }
         self.paths = paths
-        names = Set(files.map { String($0.split(separator: "/").last ?? "") })
     }
 
     /// The path below the root that a document in `folder` means, or nil where there is none. A name counts
@@ -25,8 +23,12 @@ struct PathIndex {
         return [Self.joined(folder, plain), plain].first(where: paths.contains)
     }
 
-    /// Returns whether a file has this name, wherever it lies.
-    func hasFile(named name: String) -> Bool { names.contains(name) }
+    /// The paths that a document means which may leave out the beginning: those that end with the name,
+    /// where none is the name's own.
+    func paths(_ name: String, from folder: String) -> [String] {
+        if let path = path(name, from: folder) { return [path] }
+        return paths.filter { $0.hasSuffix("/\(name)") }
+    }
 
     /// `Shared/Sync` and `../CRDT` make `Shared/CRDT`.
     private static func joined(_ folder: String, _ name: String) -> String {
@@ -51,14 +53,12 @@ enum DocumentRules {
 
     // MARK: paths
 
-    /// Every path and file name between backticks, outside of code blocks, exists.
+    /// Every path between backticks, outside of code blocks, exists, or is the end of one that does.
     static func missingPaths(_ file: SourceFile, in index: PathIndex) -> [Violation] {
         let folder = folder(of: file)
         return Markdown(file).lines.filter { $0.kind != .code }.flatMap { line in
             line.spans.filter(isPath).compactMap { name in
-                let isThere =
-                    name.contains("/") ? index.path(name, from: folder) != nil : index.hasFile(named: name)
-                guard !isThere else { return nil }
+                guard index.paths(name, from: folder).isEmpty else { return nil }
                 return Violation(path: file.path, line: line.number, message: "\(name) does not exist")
             }
         }
@@ -94,7 +94,7 @@ enum DocumentRules {
     ) -> [Violation] {
         let folder = folder(of: file)
         return Markdown(file).rows.flatMap { row -> [Violation] in
-            let paths = row.spans.filter(isPath).compactMap { index.path($0, from: folder) }
+            let paths = row.spans.filter(isPath).flatMap { index.paths($0, from: folder) }
             let texts = paths.filter { $0.hasSuffix(".swift") }.compactMap(text).map { Array($0.utf8) }
             guard !texts.isEmpty else { return [] }
             return row.spans.compactMap(lastName).compactMap { name in
@@ -188,8 +188,7 @@ enum DocumentRules {
         let paths = line.spans.filter(isPath)
         let isNothing = paths.isEmpty && named.isEmpty && !proof.hasPrefix("no test")
         return unknown.map { "seed \($0) is not among the kept seeds" }
-            + paths.filter { !index.hasFile(named: String($0.split(separator: "/").last ?? "")) }
-            .map { "\($0) does not exist" }
+            + paths.filter { index.paths($0, from: "Tests").isEmpty }.map { "\($0) does not exist" }
             + (isNothing ? ["neither a test nor a seed nor `no test`"] : [])
     }
 
