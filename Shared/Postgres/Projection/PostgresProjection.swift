@@ -51,7 +51,7 @@ public final class PostgresProjections: Sendable {
 public final class PostgresProjection: Sendable {
     /// The result of a draft.
     public struct Draft<Value: Sendable>: Sendable {
-        /// What the closure returned.
+        /// The closure's result.
         public let value: Value
         /// The operation for the log; nil when nothing was changed.
         public let operation: Operation?
