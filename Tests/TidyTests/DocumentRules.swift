@@ -125,6 +125,35 @@ enum DocumentRules {
         }
     }
 
+    // MARK: floors
+
+    /// The drawing of the floors, a code block of lines such as `2  DQL ─▶ CRDT    Machine`, has every module
+    /// with the imports that it has, all of lower floors.
+    static func floors(_ file: SourceFile, imports: [String: Set<String>]) -> [Violation] {
+        var floors: [String: Int] = [:]
+        var drawn: [String: Set<String>] = [:]
+        var floor = 0
+        for line in Markdown(file).lines where line.kind == .code && !line.text.hasPrefix("`") {
+            if let number = line.text.first?.wholeNumberValue { floor = number }
+            let text = line.text.drop { $0.isNumber || $0 == " " }
+            for part in text.components(separatedBy: "  ") where !part.isEmpty {
+                let sides = part.components(separatedBy: "─▶").map { $0.trimmingCharacters(in: .whitespaces) }
+                floors[sides[0]] = floor
+                drawn[sides[0]] = sides.count > 1 ? Set(sides[1].components(separatedBy: ", ")) : []
+            }
+        }
+        return imports.sorted { $0.key < $1.key }.flatMap { name, found -> [Violation] in
+            let arrows = drawn[name] ?? []
+            let messages =
+                (drawn[name] == nil ? ["\(name) is not drawn"] : [])
+                + found.subtracting(arrows).sorted().map { "\(name) imports \($0)" }
+                + arrows.subtracting(found).sorted().map { "\(name) does not import \($0)" }
+                + arrows.filter { floors[$0, default: 9] >= floors[name, default: 0] }.sorted()
+                .map { "\(name) does not stand above \($0)" }
+            return messages.map { Violation(path: file.path, line: 1, message: $0) }
+        }
+    }
+
     private static func folder(of file: SourceFile) -> String {
         file.path.split(separator: "/").dropLast().joined(separator: "/")
     }

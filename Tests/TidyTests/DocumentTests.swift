@@ -47,6 +47,19 @@ struct DocumentTests {
         #expect(strangers.map(\.description) == [])
     }
 
+    @Test("the floors are drawn as the modules import each other")
+    func floors() throws {
+        let modules = SourceTree.moduleFolders.map { String($0.split(separator: "/")[1]) }
+        var imports = Dictionary(uniqueKeysWithValues: modules.map { ($0, Set<String>()) })
+        for file in SourceTree.moduleFiles where !file.module.hasSuffix("/Executable") {
+            let name = String(file.module.split(separator: "/")[1])
+            let found = file.swift.lines.compactMap(Rules.importedModule).filter(modules.contains)
+            imports[name, default: []].formUnion(found)
+        }
+        let plan = try Self.document("Shared/README.md")
+        #expect(DocumentRules.floors(plan, imports: imports).map(\.description) == [])
+    }
+
     @Test("every link between documents leads somewhere")
     func links() {
         let documents = SourceTree.files.filter { $0.path.hasSuffix(".md") }
@@ -124,6 +137,18 @@ struct DocumentTests {
         let index = PathIndex(["Shared/CRDT/A.swift"])
         let found = DocumentRules.strangers(markdown(text), in: index) { _ in "func receive() {}" }
         #expect(found.map(\.line) == [4])
+    }
+
+    @Test("a module that is not drawn, an arrow too few or too many, and one that leads up are found")
+    func findsFloors() {
+        let text = "```\n2  A ─▶ C, D\n   B ─▶ A    C\n1  D\n```\n"
+        let found = DocumentRules.floors(
+            markdown(text), imports: ["A": ["C", "B"], "B": ["A"], "C": [], "D": [], "E": []])
+        #expect(
+            found.map(\.message) == [
+                "A imports B", "A does not import D", "A does not stand above C",
+                "B does not stand above A", "E is not drawn",
+            ])
     }
 
     @Test("a wrong name, a wrong order, a word twice and a missing cell are found in a glossary")
