@@ -1,4 +1,4 @@
-/// The module's limits: name with unit, value, reason. Each limit on input has its own error code.
+/// The module's limits: name with unit, value, reason. The codes DQL-04xx report most of them.
 public enum DQLLimits {
     /// The longest statement, in UTF-8 bytes. Values belong in arguments; a longer text is a mistake or an
     /// attack.
