@@ -21,7 +21,7 @@ import Synchronization
 final class WakeFile: Sendable {
     let path: String
     private let descriptor: Int32
-    /// Whether other processes can see that this one listens; false on a file system without such locks.
+    /// True if other processes can see that this one listens; false on a file system without such locks.
     private let isListed: Bool
     /// True while a ring is scheduled.
     private let isDue = Atomic(false)
@@ -58,7 +58,7 @@ final class WakeFile: Sendable {
         _ = pwrite(descriptor, &byte, 1, 0)
     }
 
-    /// Whether another process (or another opening in this one) has the log open.
+    /// True if another process (or another opening in this one) has the log open.
     private var hasOtherListeners: Bool {
         var other = Self.listeners(Int16(F_WRLCK))
         return fcntl(descriptor, Self.findLock, &other) != 0 || other.l_type != Int16(F_UNLCK)
