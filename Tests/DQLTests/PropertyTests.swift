@@ -3,8 +3,7 @@ import DQLCorpus
 import Foundation
 import Testing
 
-/// MIMEO_CASES=1000000 asks for more cases than usual, MIMEO_SEED=N for those from N on, or for the one
-/// case N alone.
+/// MIMEO_CASES=1000000 runs more cases than usual, MIMEO_SEED=N those from N on, or the one case N alone.
 @Suite("Relations on generated documents")
 struct PropertyTests {
     @Test("every relation holds", arguments: RelationCases.chunks(of: 5_000))

@@ -125,7 +125,7 @@ struct RegexPropertyTests {
     }
 }
 
-/// A random pattern: its text, and what it means.
+/// A random pattern: its text, and its meaning.
 indirect enum SamplePattern {
     case scalar(Unicode.Scalar)
     case any

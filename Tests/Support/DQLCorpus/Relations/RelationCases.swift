@@ -1,9 +1,9 @@
 import Foundation
 
-/// Which cases a run checks.
+/// The cases that a run checks.
 public enum RelationCases {
-    /// As many ranges as keep all cores busy; `usual` cases unless the environment says otherwise:
-    /// MIMEO_CASES how many, MIMEO_SEED from which on (and only that one without MIMEO_CASES).
+    /// Enough ranges to keep all cores busy; `usual` cases unless the environment says otherwise:
+    /// MIMEO_CASES is their number, MIMEO_SEED the first one (and the only one without MIMEO_CASES).
     public static func chunks(of usual: Int) -> [Range<Int>] {
         let environment = ProcessInfo.processInfo.environment
         let start = environment["MIMEO_SEED"].flatMap { Int($0) }
