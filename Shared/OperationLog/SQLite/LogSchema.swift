@@ -59,7 +59,7 @@ enum LogSchema {
 
     /// 3. Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
     ///    `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
-    ///    one's `LogKey`. Of a snapshot `sum` is the checksum so far; `isFinished` says that it counts.
+    ///    one's `LogKey`. A snapshot's `sum` is the checksum so far; it counts once `isFinished` is set.
     ///    `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
     private static let version3 = """
         ALTER TABLE databases ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
@@ -100,8 +100,8 @@ enum LogSchema {
         """
 
     /// 5. `actors` is complete for operations up to `databases.settled`, where the chain hash is
-    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. What was touched is known in
-    ///    memory (`TouchIndex`).
+    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. Touches are only in memory
+    ///    (`TouchIndex`).
     private static let version5 = """
         DROP TABLE touched;
         ALTER TABLE databases RENAME COLUMN indexed TO settled;

@@ -6,7 +6,7 @@ import Synchronization
 /// acknowledges received bytes, and libpq would wait for it without end.
 ///
 /// A connection reports when it begins and ends to wait. If it waits longer than its patience, its socket
-/// is shut down, which libpq takes for a lost connection. That takes two looks, so that answers which came
+/// is shut down, which libpq takes for a lost connection. It takes two looks, so that answers which came
 /// while this process itself was stopped are still read.
 ///
 /// `state` guards the entries: none is shut down after it was forgotten, because its descriptor may belong

@@ -20,7 +20,7 @@ import DQL
 /// A part in descending order has all its bits inverted. A key is its parts one after the other. No part is
 /// a prefix of another, so the first parts decide the order before the second ones count.
 ///
-/// *Truncation.* A part longer than `ReplicaLimits.indexPartBytes` is cut there. That keeps the order
+/// *Truncation.* A part longer than `ReplicaLimits.indexPartBytes` is cut there. Cutting keeps the order
 /// except between values that are cut to the same bytes. A search that cuts its bounds alike and includes
 /// them finds too much, never too little. Code that relies on the exact order checks `isTruncated`.
 struct KeyWriter {

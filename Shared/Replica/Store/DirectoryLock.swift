@@ -48,7 +48,7 @@ final class DirectoryLock: Sendable {
     /// Creates the directory, for its owner only, and its missing parents with the umask's rights; an
     /// existing one stays unchanged. Throws `directoryUnusable`.
     static func create(_ directory: String) throws(ReplicaError) {
-        guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "the directory's path is empty") }
+        guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "the directory is unnamed") }
         var path = directory.hasPrefix("/") ? "" : "."
         let parts = directory.split(separator: "/").filter { $0 != "." }
         for (index, part) in parts.enumerated() {
