@@ -1,9 +1,8 @@
 import NIOCore
 import NIOHTTP1
 
-/// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: that handler loses
-/// requests for an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores
-/// shutdown.
+/// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: NIO's loses requests for
+/// an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores shutdown.
 ///
 /// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path;
 /// answers a first request that is not HTTP; closes a connection without any request when the server stops or
