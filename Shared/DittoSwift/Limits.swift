@@ -19,7 +19,7 @@ enum Limits {
     /// each. With more, every change of its collection matters.
     static let observedDocuments = 20_000
     /// The rows of an observer's result that are remembered one by one, 16 bytes each, so that only rows
-    /// written since are decoded. Of a larger result, each run decodes every row.
+    /// written since are decoded. With more, each run decodes every row.
     static let printedRows = 4_096
     /// The changes remembered while an observer's query runs; with more, the query runs again.
     static let openDocuments = 1_024

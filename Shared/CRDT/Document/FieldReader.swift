@@ -5,7 +5,7 @@ public struct FieldReader {
 
     private let head: UInt8
     private let bytes: UnsafeRawBufferPointer
-    /// Where each variant begins, after its length; 0 when it does not exist.
+    /// The place of each variant, after its length; 0 when it does not exist.
     private let registerPlace: Int
     private let mapPlace: Int
     private let counterPlace: Int
