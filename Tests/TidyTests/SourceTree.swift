@@ -44,7 +44,7 @@ enum SourceTree {
 
     private static let folders = ["Shared", "Services", "Tests", "scripts", "compose", ".ci"]
     private static let rootFiles = [
-        "Package.swift", "Makefile", "README.md", "LICENSE", ".swift-format", ".gitignore",
+        "Package.swift", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".swift-format", ".gitignore",
     ]
 
     /// Every text file of the project; build products, caches and data are not among them.
