@@ -228,21 +228,27 @@ enum DocumentRules {
 
     // MARK: decisions
 
-    /// The index names every record once, and calls one superseded that says so below its title, and no
-    /// other.
+    /// The index has a row `[NNNN] | title | in short | status` for each record, once, with the record's title,
+    /// and a line that leads from the number to the file. The status says "superseded" if the first line below
+    /// the record's title does.
     static func decisions(_ index: SourceFile, _ records: [SourceFile]) -> [Violation] {
-        let rows = Markdown(index).rows.filter { !$0.links.isEmpty }
+        let rows = Markdown(index).rows.map(\.cells)
+        let lines = Set(index.lines.map(\.text))
         return records.flatMap { record -> [Violation] in
-            func broken(_ message: String) -> [Violation] {
-                [Violation(path: record.path, line: 1, message: message)]
-            }
             let name = String(record.path.split(separator: "/").last ?? "")
-            let found = rows.filter { $0.links.contains(name) }
-            guard found.count == 1 else { return broken("stands \(found.count) times in the index") }
-            let first = record.lines.dropFirst().first { !$0.text.isEmpty }?.text ?? ""
-            let says = first.hasPrefix("Superseded")
-            let isCalled = found[0].text.lowercased().contains("superseded")
-            return says == isCalled ? [] : broken("index and record differ on whether it is superseded")
+            let number = name.prefix(4)
+            let found = rows.filter { $0.first == "[\(number)]" }
+            let texts = record.lines.map(\.text).filter { !$0.isEmpty }
+            var messages: [String] = []
+            if found.count != 1 { messages.append("stands \(found.count) times in the index") }
+            if let row = found.first, row.count == 4 {
+                let title = texts[0].drop { "# 0123456789:".contains($0) }
+                if row[1] != title { messages.append("has another title in the index") }
+                let isSuperseded = texts.dropFirst().first?.hasPrefix("Superseded") ?? false
+                if row[3].contains("superseded") != isSuperseded { messages.append("differs in status") }
+            }
+            if !lines.contains("[\(number)]: \(name)") { messages.append("has no link in the index") }
+            return messages.map { Violation(path: record.path, line: 1, message: $0) }
         }
     }
 }

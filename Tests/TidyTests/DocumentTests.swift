@@ -195,24 +195,39 @@ struct DocumentTests {
         #expect(found.map(\.line) == [3, 6, 6, 8, 1])
     }
 
-    @Test("a record is found that the index lacks, names twice or calls otherwise")
+    @Test("a record that the index lacks, names twice, calls otherwise or does not lead to is found")
     func findsDecision() {
         let index = markdown(
             """
-            | number | title | status |
-            |---|---|---|
-            | [1](0001-a.md) | a | superseded by 0002 |
-            | [2](0002-b.md) | b | |
-            | [3](0003-c.md) | c | superseded in part by 0002 |
-            | [5](0005-e.md) | e | |
-            | [5](0005-e.md) | e | |
+            | | title | in short | status |
+            |---|---|---|---|
+            | [0001] | a | | superseded by 0002 |
+            | [0002] | b | | holds |
+            | [0003] | c | | superseded in part by 0002 |
+            | [0005] | e | | holds |
+            | [0005] | e | | holds |
+            | [0006] | other | | holds |
+
+            [0001]: 0001-a.md
+            [0002]: 0002-b.md
+            [0003]: 0003-c.md
+            [0005]: 0005-e.md
             """)
-        let texts = [
-            ("0001-a", "# a\n\nDate"), ("0002-b", "# b\n\nSuperseded by 0003: all"),
-            ("0003-c", "# c\n\nSuperseded in part by 0002: it"), ("0004-d", "# d\n"), ("0005-e", "# e\n"),
+        let records = [
+            "# 0001: a\n\nDate", "# 0002: b\n\nSuperseded by 0003: all",
+            "# 0003: c\n\nSuperseded in part by 0002: it", "# 0004: d\n", "# 0005: e\n", "# 0006 f\n",
         ]
-        let records = texts.map { SourceFile(path: "Shared/Decisions/\($0.0).md", text: $0.1) }
-        let found = DocumentRules.decisions(index, records).map(\.path)
-        #expect(found == ["0001-a", "0002-b", "0004-d", "0005-e"].map { "Shared/Decisions/\($0).md" })
+        .map { text in
+            let words = text.split(whereSeparator: " :\n".contains)
+            return SourceFile(path: "Shared/Decisions/\(words[1])-\(words[2]).md", text: text)
+        }
+        let found = DocumentRules.decisions(index, records).map { "\($0.path.suffix(9)) \($0.message)" }
+        #expect(
+            found == [
+                "0001-a.md differs in status", "0002-b.md differs in status",
+                "0004-d.md stands 0 times in the index", "0004-d.md has no link in the index",
+                "0005-e.md stands 2 times in the index", "0006-f.md has another title in the index",
+                "0006-f.md has no link in the index",
+            ])
     }
 }
