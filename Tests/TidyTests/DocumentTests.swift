@@ -121,8 +121,14 @@ struct DocumentTests {
 
     @Test("a link that leads nowhere is found; addresses and places within the page are not looked at")
     func findsBrokenLink() {
-        let text = "[a](CRDT/Nothing.md)\n[b](CRDT/README.md#c) [d](https://example.org/e) [f](#g)\n"
-        #expect(DocumentRules.brokenLinks(markdown(text), in: Self.index).map(\.line) == [1])
+        let text = """
+            [a](CRDT/Nothing.md)
+            [b](CRDT/README.md#c) [d](https://example.org/e) [f](#g)
+
+            [h]: CRDT/Nothing.md
+            [i]: CRDT/README.md
+            """
+        #expect(DocumentRules.brokenLinks(markdown(text), in: Self.index).map(\.line) == [1, 4])
     }
 
     @Test("a name that a row's file does not have is found, also where it is a part of another name")

@@ -21,9 +21,11 @@ struct Markdown {
                 .map { $0.trimmingCharacters(in: .whitespaces) }
         }
 
-        /// The targets of links: `b` of `[a](b)`.
+        /// The targets of links: `b` of `[a](b)` and of a line `[a]: b`.
         var links: [String] {
-            text.components(separatedBy: "](").dropFirst().compactMap { rest in
+            let definition = text.components(separatedBy: "]: ")
+            if text.hasPrefix("["), definition.count == 2 { return [definition[1]] }
+            return text.components(separatedBy: "](").dropFirst().compactMap { rest in
                 rest.firstIndex(of: ")").map { String(rest[..<$0]) }
             }
         }
