@@ -53,8 +53,8 @@ final class AttemptLimiter: Sendable {
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.now = now }
 
-    /// The network that an address counts for. It is the first 64 bits of an IPv6 address, which belong to one
-    /// household or machine, or a whole IPv4 address, also if written as IPv6.
+    /// The network that an address counts for. It is the first 64 bits of an IPv6 address, which belong to
+    /// one household or machine, or a whole IPv4 address, also if written as IPv6.
     static func network(of address: String) -> String {
         let text = String(address.prefix { $0 != "%" })
         var bytes = [UInt8](repeating: 0, count: 16)
