@@ -154,7 +154,7 @@ public enum AppendOutcome: Hashable, Sendable {
     case conflict(AppendConflict)
 }
 
-/// Why an operation contradicts what the log has.
+/// The reason why an operation contradicts the log.
 public enum AppendConflict: Hashable, Sendable {
     /// The actor is registered to another author key.
     case foreignActor
@@ -170,7 +170,7 @@ public enum AppendConflict: Hashable, Sendable {
     case termOver
 }
 
-/// The end of what the log has of one actor.
+/// The end of one actor's operations in the log.
 public struct FrontierEntry: Hashable, Sendable {
     /// The last sequence; everything up to it was appended.
     public let sequence: UInt64

@@ -44,7 +44,7 @@ public enum LogLimits {
 
     /// Operations admitted and not yet committed: some dozen full groups would be seconds of waiting.
     public static let queuedOperations = 16_384
-    /// Bytes admitted and not yet committed: what a small server can spare.
+    /// Bytes admitted and not yet committed: as much as a small server can spare.
     public static let queuedBytes = 64 << 20
     /// Append calls suspended for room: more sessions than one process serves, so more means a runaway
     /// caller.

@@ -10,7 +10,7 @@ public struct LogSnapshot: Hashable, Sendable {
     public let number: UInt64
     /// The position that it is the fold of.
     public let position: LogPosition
-    /// How many chunks it has.
+    /// The number of chunks.
     public let chunks: Int
     /// The sum of the chunks' sizes.
     public let bytes: Int
