@@ -6,7 +6,7 @@ enum ProseRules {
     /// The comments that still begin so in the parts that sync, as they stood when the rule was made. A figure
     /// here may fall and may not rise; everywhere else it is zero.
     static let ceilings = [
-        "Services/Replicator": 75, "Shared/Replica/Sync": 78, "Shared/Sync": 131, "Shared/Transport": 38,
+        "Services/Replicator": 59, "Shared/Replica/Sync": 46, "Shared/Sync": 72, "Shared/Transport": 28,
     ]
 
     /// The folder of `ceilings` that a file lies in.
