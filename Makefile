@@ -24,7 +24,7 @@ test-deep: ## The same with every campaign in full, hours of it; the simulator a
 	@scripts/setup build postgres system compose fuzz
 	@scripts/with-postgres scripts/test deep
 
-bench: ## Documents, queries, the log and the system beside what one would use instead: release, medians
+bench: ## Measure everything beside what one would use instead (Tests/Benchmarks/RESULTS.md)
 	@scripts/setup build postgres system bench
 	@scripts/bench-documents
 	@scripts/bench-queries
@@ -37,15 +37,15 @@ bench: ## Documents, queries, the log and the system beside what one would use i
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
 
-fuzz: ## Bytes of strangers against every decoder and the query language (FUZZ_SECONDS=30 a target)
+fuzz: ## Untrusted bytes against every decoder and the query language (FUZZ_SECONDS=30 for each target)
 	@scripts/setup build fuzz
 	@scripts/fuzz
 
-simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 how many, FROM=1, or SEED=N one in detail)
+simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, FROM=1; SEED=N shows one)
 	@scripts/setup build
 	@scripts/simulate
 
-system: ## Only the system tests: real executables, killed, restarted and fed with nonsense
+system: ## Only the system tests: real executables, killed, restarted and sent malformed input
 	@scripts/setup build system
 	@swift build
 	@python3 Tests/SystemTests
@@ -67,7 +67,7 @@ format: ## Format every Swift file in place
 	@scripts/setup build
 	@scripts/lint --fix
 
-clean: ## Remove what was built (the data in ./mimeo-data stays)
+clean: ## Remove build products (the data in ./mimeo-data stays)
 	@swift package clean
 
 help: ## This list

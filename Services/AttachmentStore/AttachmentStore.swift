@@ -7,13 +7,13 @@ import OperationLog
 import ServiceKit
 import Synchronization
 
-/// Blobs over HTTP, for clients without a sync session and as the store every peer falls back to.
+/// Serves blobs over HTTP: for clients without a sync session, and as the fallback source of every peer.
 ///
-/// Each database has a folder of its own, so an id learned in one database opens nothing in another.
-/// `stores` holds the opened ones and guards opening: two stores on one folder would remove each other's
-/// uploads.
+/// Each database has its own folder, so an id learned in one database opens nothing in another. `stores`
+/// holds the open blob stores and guards opening: two stores on one folder would remove each other's uploads.
 ///
-/// A blob is read by whoever may read everything, or a document that refers to it; for others there is none.
+/// A client may read a blob if it may read everything, or a document that refers to the blob. For others the
+/// answer is 404.
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
@@ -27,9 +27,9 @@ public final class AttachmentStore: ServicePart {
     private let references: OpenDatabases<BlobReferences>
 
     /// - Parameters:
-    ///   - folder: `DATA/attachments`; made on first use.
-    ///   - log: says which documents refer to what.
-    ///   - documents: where the databases are materialized whose documents somebody may read in part.
+    ///   - folder: `DATA/attachments`; created at first use.
+    ///   - log: the source of the documents and their references.
+    ///   - documents: folder for materializations of databases that clients may read only in part.
     ///   - authenticator: checks access tokens.
     ///   - maximumBytes: largest attachment that is accepted.
     public init(
@@ -64,7 +64,8 @@ public final class AttachmentStore: ServicePart {
                     }
                     let id = try BlobFailure.from { try BlobID(context.parameters.require("id")) }
                     guard try await self.mayRead(id, identity) else {
-                        // As where there is none: who may not read it does not learn that it is there.
+                        // The same answer as for an unknown id, so that the client does not learn whether
+                        // the attachment exists.
                         throw BlobFailure(error: .unknown)
                     }
                     return try await DownloadRoute(store: self.store(of: identity))
@@ -79,17 +80,17 @@ public final class AttachmentStore: ServicePart {
         for opened in await references.removeAll() { await opened.close() }
     }
 
-    /// Whether the folder can be written.
+    /// Failing while the folder cannot be written.
     public func health() async -> HealthCheck {
         let folder = folder
         do {
             return try await DiskThread.run {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let isWritable = FileManager.default.isWritableFile(atPath: folder)
-                return isWritable ? .ok : .failing("the attachment folder cannot be written")
+                return isWritable ? .ok : .failing("the attachments folder in the data folder is read-only")
             }
         } catch {
-            return .failing("the attachment folder cannot be made")
+            return .failing("the attachments folder in the data folder cannot be created")
         }
     }
 

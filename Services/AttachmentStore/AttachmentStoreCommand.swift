@@ -4,16 +4,16 @@ import Logging
 import OperationLog
 import ServiceKit
 
-/// `attachment-store`: the store in a process of its own.
+/// `attachment-store`: the attachment store in its own process.
 public struct AttachmentStoreCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "attachment-store", abstract: "Keeps and serves the attachments of Mimeo.")
+        commandName: "attachment-store", abstract: "Stores and serves attachments over HTTP.")
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
 
-    @Option(help: ArgumentHelp("Largest attachment that is accepted.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Largest attachment to accept.", valueName: "bytes"))
     private var maxAttachmentBytes: Int64 = Attachments.Limits.blobBytes
 
     /// Empty, for the parser.
@@ -46,6 +46,6 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         await log.close()
     }
 
-    /// What `main.swift` calls.
+    /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
 }

@@ -7,16 +7,16 @@ import Replica
 import ServiceKit
 import Synchronization
 
-/// Which documents of a database refer to which attachment, as of the head of its log.
+/// Maps each attachment of a database to the documents that refer to it, as of the head of the log.
 ///
-/// Kept beside a materialization of the database: all documents are looked through once per process, and
-/// after that those that change. A document counts while it is live and an ATTACHMENT of it holds the id.
+/// It reads a materialization of the database: all documents once per process, then only changed ones. A
+/// document refers to an attachment while the document is live and one of its ATTACHMENTs holds the id.
 ///
-/// Invariants: what `changed` does not name is in `table` as it is in the replica. `table` is held while
-/// documents are read, on threads that may block; `changed` is taken for moments only, and after `table`.
+/// Invariants: for documents that `changes` does not name, `table` agrees with the replica. `table` is locked
+/// while documents are read, on threads that may block; `changes` is locked briefly, and after `table`.
 final class BlobReferences: Sendable {
     private struct Table {
-        /// Whether all documents were looked through.
+        /// True once all documents were read.
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
         var blobs: [DocumentKey: [String]] = [:]
@@ -30,7 +30,7 @@ final class BlobReferences: Sendable {
 
         mutating func add(_ key: DocumentKey, _ document: DocumentReader) throws {
             var found: [String] = []
-            // A name of other form is nobody's here.
+            // An id of another form cannot be an attachment of this store.
             try document.root.forEachAttachment { if let id = try? BlobID($0.id) { found.append(id.text) } }
             guard !found.isEmpty else { return }
             blobs[key] = found
@@ -38,11 +38,11 @@ final class BlobReferences: Sendable {
         }
     }
 
-    /// Documents that have changed since the table was made.
+    /// Documents that have changed since the table was updated.
     private final class Changes: Sendable {
         struct State {
             var keys: Set<DocumentKey> = []
-            /// More than is remembered: look through all of them.
+            /// True if more documents changed than are remembered, so all must be read again.
             var isOver = false
         }
         private let state = Mutex(State())
@@ -64,7 +64,7 @@ final class BlobReferences: Sendable {
             }
         }
 
-        /// Puts back what could not be looked at.
+        /// Puts back changes that could not be read.
         func restore(_ taken: State) {
             state.withLock { state in
                 state.keys.formUnion(taken.keys)
@@ -84,7 +84,7 @@ final class BlobReferences: Sendable {
         following = Task { await materializer.run() }
     }
 
-    /// Opens the materialization, or makes it.
+    /// Opens the materialization, or creates it.
     static func open(
         _ database: String, log: any OperationLog, folder: String, logger: Logger
     ) async throws -> BlobReferences {
@@ -95,12 +95,12 @@ final class BlobReferences: Sendable {
         return BlobReferences(materializer, changes)
     }
 
-    /// Whether the log went back, so that another one is to be opened.
+    /// True if the log was reset to an earlier state, so that this object must be closed and opened again.
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
-    /// Whether a document refers to the attachment that these rules allow, as of the log's head of now.
+    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now.
     func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Bool {
-        // An answer of no must not rest on what was written long ago.
+        // A refusal must not rest on an old state.
         try await materializer.advance()
         return try await materializer.executor.run { [self] in
             try table.withLock { table in
@@ -110,7 +110,7 @@ final class BlobReferences: Sendable {
         }
     }
 
-    /// Frees everything.
+    /// Stops following the log and closes the materialization.
     func close() async {
         following.cancel()
         await materializer.close()

@@ -1,8 +1,8 @@
 import Attachments
 import Dispatch
 
-/// Runs what blocks for the disk on threads of its own: an fsync of a large file takes seconds, and the
-/// cooperative pool has one thread per core.
+/// Runs blocking disk calls on its own threads: an fsync of a large file takes seconds, and the cooperative
+/// pool has only one thread per core.
 enum DiskThread {
     private static let queue = DispatchQueue(label: "attachments.disk", attributes: .concurrent)
 
@@ -22,7 +22,7 @@ enum DiskThread {
     }
 }
 
-/// A blob on its way in. Safe although unchecked: one request owns it and awaits each call before the next.
+/// An upload in flight. Safe although unchecked: one request owns it and awaits each call before the next.
 final class Upload: @unchecked Sendable {
     private let writer: BlobWriter
 

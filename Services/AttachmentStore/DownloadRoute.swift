@@ -4,7 +4,7 @@ import NIOCore
 import ServiceKit
 
 /// `GET` and `HEAD /api/v4|v5/attachments/{id}`: the whole blob, or one range of it. A blob never changes,
-/// so its id is its entity tag.
+/// so its id serves as its entity tag.
 struct DownloadRoute {
     let store: BlobStore
 
@@ -28,7 +28,7 @@ struct DownloadRoute {
         }
         guard let bytes = wanted.resolved(length: reader.length) else {
             throw AttachmentStoreError(
-                .rangeNotSatisfiable, "the attachment has \(reader.length) bytes",
+                .rangeNotSatisfiable, "the range lies outside the attachment of \(reader.length) bytes",
                 headers: [.contentRange: "bytes */\(reader.length)"])
         }
         headers[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(reader.length)"
@@ -56,14 +56,14 @@ struct DownloadRoute {
 
 /// One byte range of a `Range` header (RFC 9110 section 14.1.2).
 enum ByteRange: Equatable {
-    /// From an offset to one, both inclusive.
+    /// From one offset to another, both inclusive.
     case closed(Int64, Int64)
     /// From an offset to the end.
     case from(Int64)
-    /// The last bytes.
+    /// The last bytes, by their number.
     case last(Int64)
 
-    /// Nil for what is to be answered with the whole: other units, several ranges, nonsense.
+    /// Nil for headers that are answered with the whole blob: other units, several ranges, malformed ones.
     init?(_ text: String) {
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
         let parts = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
@@ -80,7 +80,7 @@ enum ByteRange: Equatable {
         }
     }
 
-    /// The offsets, or nil when the range has no byte in a blob of this length.
+    /// The offsets, or nil if the range has no byte in a blob of this length.
     func resolved(length: Int64) -> Range<Int64>? {
         switch self {
         case .closed(let first, let last): first < length ? first..<(min(last, length - 1) + 1) : nil

@@ -2,9 +2,9 @@ import Attachments
 import Hummingbird
 import ServiceKit
 
-/// Every code this service raises, beside those of Attachments and Identity.
+/// Every code this service raises, except those of Attachments and Identity.
 public enum AttachmentStoreErrorCode: String, Sendable, CaseIterable {
-    /// 400: the form is no multipart/form-data, breaks off, or its headers are too large.
+    /// 400: the form is not valid multipart/form-data, is incomplete, or its headers are too large.
     case formMalformed = "ATT-0101"
     /// 400: the form has no file, or more than one.
     case formFileCount = "ATT-0102"
@@ -14,7 +14,7 @@ public enum AttachmentStoreErrorCode: String, Sendable, CaseIterable {
     case rangeNotSatisfiable = "ATT-0104"
 }
 
-/// What this service throws.
+/// The error of this service.
 public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStringConvertible {
     /// The stable code.
     public let code: AttachmentStoreErrorCode
@@ -41,13 +41,13 @@ public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStrin
     public var description: String { "\(code.rawValue): \(message)" }
 }
 
-/// The blob store's errors as answers; those of the disk stay in the log.
+/// An error of the blob store as an answer; disk errors go only into the log.
 struct BlobFailure: HTTPReportable {
     let error: AttachmentError
 
     init(error: AttachmentError) { self.error = error }
 
-    /// What a closure gives, or its error as an answer.
+    /// Returns a closure's result, or throws its `AttachmentError` as an answer.
     static func from<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -70,6 +70,6 @@ struct BlobFailure: HTTPReportable {
     var publicCode: String { error.code.rawValue }
 
     var publicMessage: String {
-        httpStatus == .internalServerError ? "the server failed; its log has the reason" : error.message
+        httpStatus == .internalServerError ? "the server failed; see its log for the reason" : error.message
     }
 }

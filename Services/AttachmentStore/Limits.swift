@@ -1,16 +1,16 @@
-/// The service's numbers, with their reasons.
+/// The service's limits, with their reasons.
 enum Limits {
-    /// Changed documents that are remembered until somebody asks for an attachment; beyond that all are
-    /// looked through once more. About 100 bytes each.
+    /// Most changed documents remembered until the next request for an attachment, about 100 bytes each.
+    /// Beyond that, all documents are read again.
     static let rememberedChanges = 8_192
-    /// RFC 2046 section 5.1.1.
+    /// Longest boundary, by RFC 2046 section 5.1.1.
     static let boundaryBytes = 70
-    /// The headers of one part: a disposition with a file name and a content type.
+    /// Largest headers of one part: a disposition with a file name, and a content type.
     static let partHeaderBytes = 8 * 1024
-    /// What may stand before the first part; usually nothing.
+    /// Most bytes before the first part; usually there are none.
     static let preambleBytes = 8 * 1024
-    /// Fields beside the file are read over; more than this is no form of ours.
+    /// Most bytes of all fields beside the file, which are ignored; no client of ours sends more.
     static let fieldBytes = 64 * 1024
-    /// Parts of one form.
+    /// Most parts of one form.
     static let parts = 16
 }

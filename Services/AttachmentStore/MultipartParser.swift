@@ -1,32 +1,31 @@
-/// Reads multipart/form-data (RFC 7578) as it arrives, in pieces of any size, without ever holding more than
-/// one piece and the longest delimiter.
+/// Parses multipart/form-data (RFC 7578) as it arrives, in pieces of any size. It never holds more than one
+/// piece and the longest delimiter.
 ///
-/// Invariant: `pending` holds what has arrived and could not be decided yet; between two calls that is at
-/// most an unfinished header block, or the bytes that may be the beginning of a delimiter.
+/// Invariant: `pending` holds bytes that have arrived and are not yet parsed. Between two calls they are at
+/// most an unfinished header block, or the possible beginning of a delimiter.
 struct MultipartParser {
     enum Event: Equatable {
         /// A part's headers, names in lower case.
         case partBegins([String: String])
         /// Bytes of the part.
         case data([UInt8])
-        /// The delimiter behind the part has come.
+        /// The delimiter after the part has arrived.
         case partEnds
-        /// The closing delimiter has come; what follows is ignored.
+        /// The closing delimiter has arrived; bytes after it are ignored.
         case finished
     }
 
     private enum State { case preamble, delimiter, headers, body, finished }
 
     private let delimiter: [UInt8]
-    // The first delimiter may stand at the very beginning, without the line break that is part of all
-    // others.
+    // Begins with a line break: every delimiter starts with one, except a first one at the very beginning.
     private var pending: [UInt8] = [0x0D, 0x0A]
     private var state = State.preamble
-    /// Whether the two bytes at the front of `pending` belong to the headers and not to the body.
+    /// True if the two bytes at the front of `pending` belong to the headers and not to the body.
     private var holdsHeaderBreak = false
     private var preambleBytes = 0
 
-    /// - Throws: `ATT-0101` for a content type without a legal boundary.
+    /// - Throws: `ATT-0101` for a content type without a valid boundary.
     init(contentType: String) throws {
         guard let boundary = HeaderParameters(contentType)["boundary"], !boundary.isEmpty,
             boundary.utf8.count <= Limits.boundaryBytes, boundary.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
@@ -37,10 +36,10 @@ struct MultipartParser {
         delimiter = Array("\r\n--\(boundary)".utf8)
     }
 
-    /// Whether the closing delimiter has come.
+    /// True once the closing delimiter has arrived.
     var isFinished: Bool { state == .finished }
 
-    /// Takes the next bytes.
+    /// Parses the next bytes.
     /// - Throws: `ATT-0101`.
     mutating func push(_ bytes: some Sequence<UInt8>) throws -> [Event] {
         guard state != .finished else { return [] }
@@ -50,7 +49,7 @@ struct MultipartParser {
         return events
     }
 
-    /// Decides as much as can be decided; false when more bytes are needed.
+    /// Parses one step; returns false when more bytes are needed.
     private mutating func step(_ events: inout [Event]) throws -> Bool {
         switch state {
         case .finished:
@@ -60,7 +59,8 @@ struct MultipartParser {
             let found = takeUpToDelimiter()
             preambleBytes += found.bytes.count
             guard preambleBytes <= Limits.preambleBytes else {
-                throw Self.malformed("the form does not begin")
+                throw Self.malformed(
+                    "no boundary in the first \(Limits.preambleBytes) bytes of the form")
             }
             if found.isComplete { state = .delimiter }
             return found.isComplete
@@ -83,7 +83,7 @@ struct MultipartParser {
         }
     }
 
-    /// Behind a delimiter stand `--` (the end), or blanks and a line break (a part).
+    /// Reads the end of a delimiter: `--` (the form ends), or blanks and a line break (a part follows).
     private mutating func readDelimiterEnd(_ events: inout [Event]) throws -> Bool {
         if pending.starts(with: [0x2D, 0x2D]) {
             events.append(.finished)
@@ -93,14 +93,14 @@ struct MultipartParser {
         let blanks = pending.prefix { $0 == 0x20 || $0 == 0x09 }.count
         guard pending.count >= blanks + 2 else {
             guard pending.count <= Limits.partHeaderBytes else {
-                throw Self.malformed("a delimiter does not end")
+                throw Self.malformed("a boundary has no line break after it")
             }
             return false
         }
         guard pending[blanks] == 0x0D, pending[blanks + 1] == 0x0A else {
-            throw Self.malformed("a delimiter is followed by something else")
+            throw Self.malformed("a boundary must be followed by -- or a line break")
         }
-        // The line break stays: so the empty header block ends like every other one, with two.
+        // The line break stays: with it an empty header block ends with two, like any other.
         pending.removeFirst(blanks)
         state = .headers
         return true
@@ -110,23 +110,23 @@ struct MultipartParser {
         let end: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
         guard let place = Self.find(end, in: pending) else {
             guard pending.count <= Limits.partHeaderBytes else {
-                throw Self.malformed("a part's headers are too large")
+                throw Self.malformed("a part's headers exceed \(Limits.partHeaderBytes) bytes")
             }
             return false
         }
         guard place <= Limits.partHeaderBytes, let text = String(validating: pending[..<place], as: UTF8.self)
         else {
-            throw Self.malformed("a part's headers are too large or no UTF-8")
+            throw Self.malformed("a part's headers exceed \(Limits.partHeaderBytes) bytes or are not UTF-8")
         }
         var headers: [String: String] = [:]
         for line in text.split(separator: "\r\n") {
             guard let colon = line.firstIndex(of: ":") else {
-                throw Self.malformed("a part has a malformed header")
+                throw Self.malformed("a part has a header without a colon")
             }
             headers[line[..<colon].lowercased()] = String(
                 line[line.index(after: colon)...].drop { $0 == " " })
         }
-        // An empty part's delimiter begins with the headers' last line break, so that stays; the body drops
+        // The headers' last line break stays, since an empty part's delimiter begins with it. The body drops
         // it.
         pending.removeFirst(place + end.count - 2)
         holdsHeaderBreak = true
@@ -135,7 +135,7 @@ struct MultipartParser {
         return true
     }
 
-    /// Everything before the next delimiter; without one, everything that cannot be the beginning of one.
+    /// Takes the bytes before the next delimiter. Without one, takes all that cannot be its beginning.
     private mutating func takeUpToDelimiter() -> (bytes: [UInt8], isComplete: Bool) {
         if let place = Self.find(delimiter, in: pending) {
             let bytes = Array(pending[..<place])
@@ -143,7 +143,7 @@ struct MultipartParser {
             return (bytes, true)
         }
         let keep = min(pending.count, delimiter.count - 1)
-        // Only a line break begins a delimiter; without one near the end all of it can go.
+        // A delimiter begins with a line break; without one near the end all bytes can be taken.
         let tail = pending.count - keep
         let from = pending[tail...].firstIndex(of: 0x0D) ?? pending.count
         let bytes = Array(pending[..<from])
@@ -151,7 +151,7 @@ struct MultipartParser {
         return (bytes, false)
     }
 
-    /// The first place of `needle`. Looks for its first byte with the vectorized search of the buffer.
+    /// The first index of `needle`. Uses the buffer's vectorized search for the first byte.
     private static func find(_ needle: [UInt8], in haystack: [UInt8]) -> Int? {
         haystack.withUnsafeBufferPointer { bytes in
             var start = 0
@@ -172,7 +172,7 @@ struct MultipartParser {
 
 /// `text/x; name=value; other="quoted \" value"`: a header value with parameters (RFC 9110 section 5.6.6).
 struct HeaderParameters {
-    /// What stands before the first semicolon, in lower case.
+    /// The text before the first semicolon, in lower case.
     let value: String
     private var parameters: [String: String] = [:]
 

@@ -6,7 +6,7 @@ import NIOCore
 import ServiceKit
 
 /// `POST /api/v4|v5/attachments/upload`: a form with one file, or the bytes themselves under any other
-/// content type. Streams to disk; whatever goes wrong on the way leaves nothing behind.
+/// content type. Streams to disk; a failed upload leaves no file.
 struct UploadRoute {
     let store: BlobStore
     let maximumBytes: Int64
@@ -20,10 +20,10 @@ struct UploadRoute {
         let announced = request.headers[.contentLength].flatMap { Int64($0) }
         let contentType = request.headers[.contentType] ?? ""
         let isForm = HeaderParameters(contentType).value == "multipart/form-data"
-        // A form is larger than its file, so its length alone does not convict it.
+        // A form is larger than its file, so its length alone cannot show that the file is too large.
         if let announced, !isForm, announced > maximumBytes {
             throw BlobFailure(
-                error: AttachmentError(.tooLarge, "an attachment may have \(maximumBytes) bytes"))
+                error: AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes"))
         }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
         let encoder = JSONEncoder()
@@ -35,7 +35,8 @@ struct UploadRoute {
         let upload = try await Upload.begin(in: store)
         for try await chunk in request.body { try await upload.write(Array(chunk.readableBytesView)) }
         guard announced == nil || announced == upload.length else {
-            throw AttachmentStoreError(.uploadIncomplete, "fewer bytes arrived than were announced")
+            throw AttachmentStoreError(
+                .uploadIncomplete, "fewer bytes arrived than Content-Length says; upload again")
         }
         return try await upload.finish()
     }
@@ -47,14 +48,14 @@ struct UploadRoute {
             for event in try parser.push(chunk.readableBytesView) { try await reader.take(event) }
         }
         guard parser.isFinished else {
-            throw AttachmentStoreError(.formMalformed, "the form breaks off before its closing delimiter")
+            throw AttachmentStoreError(.formMalformed, "the form ends before its closing boundary")
         }
         return try await reader.finish()
     }
 }
 
-/// Takes the one file out of a form's parts. A part with a file name is the file; so is one named `file`.
-/// Other fields are read over.
+/// Stores the one file of a form. A part with a file name is the file, and so is one named `file`. Other
+/// fields are ignored.
 private struct FormReader {
     let store: BlobStore
     private var upload: Upload?
@@ -90,7 +91,7 @@ private struct FormReader {
             return
         }
         guard upload == nil else {
-            throw AttachmentStoreError(.formFileCount, "the form has more than one file")
+            throw AttachmentStoreError(.formFileCount, "the form has more than one file; upload them singly")
         }
         upload = try await Upload.begin(in: store)
         isInFile = true
@@ -99,7 +100,7 @@ private struct FormReader {
     func finish() async throws -> BlobInfo {
         guard let upload else {
             throw AttachmentStoreError(
-                .formFileCount, "the form has no file (a part with a file name, or named 'file')")
+                .formFileCount, "the form has no file: send a part with a file name, or one named 'file'")
         }
         return try await upload.finish()
     }

@@ -1,24 +1,23 @@
 import Foundation
 import Synchronization
 
-/// Counts failed logins by where they come from and whom they ask, and keeps guessers away for a while:
-/// guessing takes long, and who logs in with what is right is not hindered by others' mistakes (decision
-/// 0029).
+/// Limits failed logins per address and per provider. Guessing becomes slow, and nobody's failures hinder
+/// others who log in with correct credentials (decision 0029).
 ///
-/// An address that failed too often waits. At a provider where logins fail too often an address has one
-/// mistake instead of many; one that has made none is let through, so that nobody locks a provider's users
-/// out by failing there.
+/// An address with too many failures has to wait. While too many logins fail at a provider, an address there
+/// may fail only once. An address without failures is still admitted, so nobody can lock out a provider's
+/// users by failing there.
 ///
-/// Windows of fixed length; a source that is not known costs nothing. Each kind of source has a table of its
-/// own, of which at most `Limits.countedSources` are known, the oldest forgotten first: many addresses do not
-/// make a provider's count forgotten. The lock guards the tables.
+/// Failures are counted in windows of fixed length; a source without failures takes no memory. Each kind of
+/// source has its own table of at most `Limits.countedSources` entries, and drops the oldest first, so many
+/// addresses cannot push out a provider's count. The lock guards the tables.
 final class AttemptLimiter: Sendable {
-    /// Who is counted.
+    /// The subject of a count.
     enum Source: Hashable, Sendable {
-        /// Where a login comes from, see `network`.
+        /// The network a login comes from, see `network`.
         case address(String)
         case provider(database: String, name: String)
-        /// Where an admin request comes from.
+        /// The network an admin request comes from.
         case admin(String)
 
         fileprivate enum Kind: CaseIterable { case address, provider, admin }
@@ -32,20 +31,20 @@ final class AttemptLimiter: Sendable {
         }
     }
 
-    /// How an attempt has ended.
+    /// The end of an attempt.
     enum Outcome: Sendable {
-        /// It succeeded, or failed through no fault of whoever asked.
+        /// The attempt succeeded, or failed through no fault of the client.
         case uncounted
-        /// What was sent is wrong: counts for the address, and for the provider.
+        /// The credentials are wrong: counts for the address and the provider.
         case refused
-        /// There is no such database or provider, and names are guessed too: counts for the address alone.
+        /// The database or provider is unknown. Names are guessed too, so it counts for the address only.
         case unknown
     }
 
     private struct Window {
         var began: ContinuousClock.Instant
         var failures = 0
-        /// Attempts that have not ended: each may be a failure.
+        /// Attempts in flight; each may become a failure.
         var underWay = 0
     }
 
@@ -54,8 +53,8 @@ final class AttemptLimiter: Sendable {
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.now = now }
 
-    /// The network that an address counts for: of IPv6 its first 64 bits, which one household or machine has
-    /// to itself; of IPv4, also written as IPv6, the address.
+    /// The network that an address counts for. It is the first 64 bits of an IPv6 address, which belong to
+    /// one household or machine, or a whole IPv4 address, also if written as IPv6.
     static func network(of address: String) -> String {
         let text = String(address.prefix { $0 != "%" })
         var bytes = [UInt8](repeating: 0, count: 16)
@@ -67,8 +66,8 @@ final class AttemptLimiter: Sendable {
         return bytes.prefix(8).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined() + "::/64"
     }
 
-    /// An attempt begins; who is admitted says how it ended.
-    /// - Throws: `AUTH-0410`.
+    /// Admits an attempt; the caller must report its end with `end`.
+    /// - Throws: `AUTH-0410` if the source has to wait.
     func begin(_ source: Source, at provider: Source? = nil) throws(AuthGatewayError) {
         let now = now()
         let wait = tables.withLock { tables -> Duration? in
@@ -80,7 +79,7 @@ final class AttemptLimiter: Sendable {
             {
                 limit = 1
             }
-            // Without a mistake many may be under way at once: an address may be a whole office's.
+            // Without failures many attempts may be in flight: one address may serve a whole office.
             let isAdmitted =
                 known.failures == 0
                 ? known.underWay < Limits.attemptsUnderWay : known.failures + known.underWay < limit
@@ -92,11 +91,12 @@ final class AttemptLimiter: Sendable {
         }
         guard let wait else { return }
         throw AuthGatewayError(
-            .tooManyAttempts, "too many logins have failed; wait before the next one",
+            .tooManyAttempts,
+            "too many logins from this address have failed; wait for the time in Retry-After",
             retryAfterSeconds: wait.components.seconds + 1)
     }
 
-    /// An attempt has ended.
+    /// Records the end of an attempt.
     func end(_ source: Source, at provider: Source? = nil, _ outcome: Outcome) {
         let now = now()
         tables.withLock { tables in
@@ -113,7 +113,8 @@ final class AttemptLimiter: Sendable {
 
     private typealias Tables = [Source.Kind: [Source: Window]]
 
-    /// A source's window, if it is not over. What is under way does not end with it.
+    /// A source's window; nil if there is none. After its end it starts again without failures, but keeps the
+    /// attempts in flight.
     private static func window(
         _ source: Source, _ tables: Tables, _ now: ContinuousClock.Instant
     ) -> Window? {
@@ -140,7 +141,7 @@ final class AttemptLimiter: Sendable {
         tables[source.kind, default: [:]][source] = window
     }
 
-    /// Makes room: those whose time is over, or the older half.
+    /// Makes room in a table: drops windows that are over, and if that is not enough the older half.
     private static func forget(
         _ kind: Source.Kind, _ tables: inout Tables, _ now: ContinuousClock.Instant
     ) {

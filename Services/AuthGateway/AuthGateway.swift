@@ -6,30 +6,29 @@ import ServiceKit
 
 /// Turns logins into access tokens, publishes the keys that verify them, and keeps the list of databases.
 ///
-/// Everything it knows is in the system database on the log (`SystemDatabase`), which the other services
-/// follow; what is secret there is sealed under a key of its folder. On start every database is registered
-/// with the operation log.
+/// Its whole state is in the system database on the log (`SystemDatabase`), which the other services follow.
+/// Secrets there are sealed under a key in the gateway's folder. On start every database is registered with
+/// the operation log.
 public struct AuthGateway: ServicePart {
-    /// The default port of a process of its own.
+    /// The default port of its own process.
     public static let defaultPort = 4001
     /// `auth-gateway`.
     public let name = "auth-gateway"
 
-    /// What a deployment may choose.
+    /// Options of a deployment.
     public struct Options: Sendable {
-        /// Path of the file that says who may log in to which databases, see `ProvidersFile`; its databases
-        /// are made if need be.
+        /// Path of the file of login providers, see `ProvidersFile`. Its databases are created if necessary.
         public var providers: String?
-        /// Path of the file with the key that secrets are sealed under; nil makes one in the folder.
+        /// Path of the file with the key that seals the secrets; nil makes one in the folder.
         public var secretsKey: String?
         /// Path of the file with the admin credential; nil makes one in the folder.
         public var adminCredential: String?
-        /// Whether the last address of `X-Forwarded-For` is believed: behind a proxy, and only there.
+        /// True if the last address of `X-Forwarded-For` is trusted; only for use behind a proxy.
         public var trustsProxy = false
-        /// How long a token of the development provider lasts.
+        /// Lifetime of a token of the development provider.
         public var session: Duration = Limits.developmentSession
 
-        /// Nothing chosen.
+        /// The defaults.
         public init() {}
     }
 
@@ -45,13 +44,13 @@ public struct AuthGateway: ServicePart {
     private let trustsProxy: Bool
     private let authenticator: Authenticator
 
-    /// Reads its files, and makes the secrets that are not there.
+    /// Reads the gateway's files, and makes missing secrets.
     /// - Parameters:
-    ///   - folder: `DATA/auth`; made with mode 0700.
+    ///   - folder: `DATA/auth`; created with mode 0700.
     ///   - system: must be open before the gateway starts (`SystemDatabasePart`).
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
-    ///   - attemptClock: what the limits of attempts are measured by.
-    ///   - registerDatabase: makes a database known to the operation log; called for each on every start.
+    ///   - attemptClock: the clock for the limits of attempts.
+    ///   - registerDatabase: registers a database with the operation log; called for each at every start.
     /// - Throws: `AUTH-0501` to `AUTH-0504`.
     public init(
         folder: String, system: SystemDatabase, options: Options = Options(),
@@ -85,7 +84,7 @@ public struct AuthGateway: ServicePart {
     /// The system database, for services of the same process.
     public var systemDatabase: SystemDatabase { state.system }
 
-    /// The database of the first start; the same after every restart. To be asked after the start.
+    /// The database of the first start; the same after every restart. Only valid after the start.
     public var development: DevelopmentDatabase {
         guard let first = state.first, let token = try? state.developmentToken(of: first.id) else {
             preconditionFailure("a gateway that has started has its first database")
@@ -93,9 +92,9 @@ public struct AuthGateway: ServicePart {
         return DevelopmentDatabase(id: first.id, token: token)
     }
 
-    /// Takes over what an earlier version kept, makes the first database, and registers all with the log.
+    /// Imports the state of an earlier version, makes the first database, and registers all with the log.
     public func start() async throws {
-        // First of all the key, on everything that is sealed: with another one nothing is to be changed.
+        // First tries the key on every sealed secret: with a wrong key nothing may be changed.
         try await systemDatabase.waitingForLog { try await self.state.sealer.begin() }
         let found = try legacy.read()
         let configured = providers.databases.keys.sorted()
@@ -103,9 +102,10 @@ public struct AuthGateway: ServicePart {
             try await self.state.prepare(found, configured: configured)
         }
         if let found {
-            // With what is in the log now: the file is the only other copy.
+            // Checked against the log, since the file is the only other copy.
             guard state.hasTakenOver(found) else {
-                throw AuthGatewayError(.stateUnusable, "the state file was not taken over whole")
+                throw AuthGatewayError(
+                    .stateUnusable, "state.json was not imported completely, so it is kept; start again")
             }
             try legacy.remove()
         }
@@ -134,7 +134,7 @@ public struct AuthGateway: ServicePart {
         admin.mount(on: &mount)
     }
 
-    /// The peer's certificate, and those of the authorities that count now.
+    /// Issues the peer's certificate, and returns it with those of the currently valid authorities.
     private func certify(_ identity: Identity, _ request: String) async throws -> Response {
         let key = try await state.signingKey(of: identity.databaseID)
         let now = nowSeconds()
@@ -147,7 +147,7 @@ public struct AuthGateway: ServicePart {
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 
-    /// One attempt: counted as under way from its beginning, and as what it was at its end.
+    /// Runs one attempt: counted as in flight at its beginning, and by its outcome at its end.
     private func login(_ request: LoginRequest, from address: String) async throws -> Response {
         let from = AttemptLimiter.Source.address(AttemptLimiter.network(of: address))
         let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
@@ -157,7 +157,7 @@ public struct AuthGateway: ServicePart {
             limiter.end(from, at: to, outcome)
             return response
         } catch {
-            // Neither a webhook that is away nor a log that is says anything of who asks.
+            // An unreachable webhook or log is not the client's fault.
             let code = (error as? AuthGatewayError)?.code
             let isGuess = code == .databaseUnknown || code == .providerUnknown
             limiter.end(from, at: to, isGuess ? .unknown : .uncounted)
@@ -183,7 +183,7 @@ public struct AuthGateway: ServicePart {
         -> Response
     {
         let lifted = try checkRevocations(of: request, login.userID)
-        // What is issued in the second of a lift must not look older than it.
+        // A token issued in the second of a lift must not look older than the lift.
         let issued = max(now, lifted + 1)
         let identity = Identity(
             userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
@@ -193,10 +193,11 @@ public struct AuthGateway: ServicePart {
         let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
         guard token.utf8.count <= AccessToken.maximumBytes else {
             logger.warning(
-                "a provider gives more permissions than a token holds",
+                "a provider grants more permissions than fit into a token",
                 metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
             throw AuthGatewayError(
-                .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
+                .providerAnswerInvalid,
+                "the provider's answer is invalid; see the server's log for the reason")
         }
         state.noteEnd(now + login.seconds, in: request.databaseID)
         return LoginAnswer(
@@ -205,15 +206,16 @@ public struct AuthGateway: ServicePart {
         ).response
     }
 
-    /// As `provider(for:)`. Another gateway may have made database or provider a moment ago.
+    /// As `provider(for:)`, but reads the log first if the provider is unknown: another gateway may have made
+    /// the database or the provider a moment ago.
     private func knownProvider(for request: LoginRequest) async throws -> Provider {
         if let provider = try? provider(for: request) { return provider }
         try? await state.system.refresh()
         return try provider(for: request)
     }
 
-    /// When the latest revocation was lifted of who logs in; 0 where there was none.
-    /// - Throws: `AUTH-0408`.
+    /// The time when the latest revocation of the user or peer was lifted; 0 if there was none.
+    /// - Throws: `AUTH-0408` while a revocation holds.
     private func checkRevocations(
         of request: LoginRequest, _ userID: String
     ) throws(AuthGatewayError) -> Int64 {
@@ -225,7 +227,8 @@ public struct AuthGateway: ServicePart {
                 continue
             }
             guard let lifted = found.liftedAtSeconds else {
-                throw AuthGatewayError(.loginRevoked, "this \(subject.rawValue) was revoked")
+                throw AuthGatewayError(
+                    .loginRevoked, "this \(subject.rawValue) was revoked; an administrator may lift that")
             }
             latest = max(latest, lifted)
         }
@@ -238,7 +241,7 @@ public struct AuthGateway: ServicePart {
         let configured = providers.databases[request.databaseID]
         let isDevelopment = DevelopmentProvider.names.contains(request.provider)
         let name = isDevelopment ? DevelopmentProvider.name : request.provider
-        // Names are ASCII: whatever else would be equal to one in Swift is another name.
+        // Names are ASCII. Other texts that Swift considers equal to one are other names.
         if name.utf8.allSatisfy({ $0 < 0x80 }) {
             if let provider = configured?.providers[name] { return provider }
             if let provider = try state.provider(name, of: request.databaseID) { return provider }
@@ -249,6 +252,6 @@ public struct AuthGateway: ServicePart {
                     sharedToken: secret, grant: .everything, seconds: session.components.seconds,
                     userID: DevelopmentProvider.userID))
         }
-        throw AuthGatewayError(.providerUnknown, "the database has no provider of this name")
+        throw AuthGatewayError(.providerUnknown, "the database has no login provider of this name")
     }
 }

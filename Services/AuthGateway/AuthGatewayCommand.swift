@@ -3,16 +3,16 @@ import Logging
 import OperationLog
 import ServiceKit
 
-/// `auth-gateway`: the gateway in a process of its own.
+/// `auth-gateway`: the gateway in its own process.
 public struct AuthGatewayCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
         commandName: "auth-gateway",
-        abstract: "Turns logins into access tokens for the other services of Mimeo.")
+        abstract: "Turns logins into access tokens for the other services.")
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var providers: ProviderOptions
-    @Flag(help: "Print the development token also where the output is no terminal: it may be kept as a log.")
+    @Flag(help: "Print the development token even if the output is not a terminal and may be stored.")
     private var showToken = false
 
     /// Empty, for the parser.
@@ -35,7 +35,7 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
             let isShown = showToken || ServiceMain.isTerminal
             ServiceMain.say(
                 "url: \(address.origin)", "database: \(id)",
-                isShown ? "token: \(token)" : "token at GET /admin/auth/databases/\(id), or by --show-token")
+                isShown ? "token: \(token)" : "token at GET /admin/auth/databases/\(id), or use --show-token")
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)
@@ -46,12 +46,12 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         await log.close()
     }
 
-    /// What `main.swift` calls.
+    /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
 }
 
 extension AuthGateway {
-    /// The gateway that flags and files describe.
+    /// Makes the gateway from flags and configuration file.
     public init(
         _ configuration: ServiceConfiguration, log: any OperationLog, system: SystemDatabase, logger: Logger
     ) throws {

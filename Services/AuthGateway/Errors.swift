@@ -1,31 +1,31 @@
 import Hummingbird
 import ServiceKit
 
-/// Every code this service raises, beside those of Identity.
+/// Every code this service raises, except those of Identity.
 public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     /// 400: the login request is not JSON of the documented shape.
     case requestMalformed = "AUTH-0401"
     /// 404: the database does not exist.
     case databaseUnknown = "AUTH-0402"
-    /// 404: the database has no provider of that name.
+    /// 404: the database has no login provider of that name.
     case providerUnknown = "AUTH-0403"
     /// 401: the provider refused.
     case loginRefused = "AUTH-0404"
     /// 503: the provider's webhook does not answer.
     case providerUnavailable = "AUTH-0405"
-    /// 502: the provider's webhook answered what cannot be used.
+    /// 502: the answer of the provider's webhook is invalid.
     case providerAnswerInvalid = "AUTH-0406"
-    /// 401: the admin credential is missing or another one.
+    /// 401: the admin credential is missing or wrong.
     case adminRefused = "AUTH-0407"
     /// 401: the user or the peer was revoked.
     case loginRevoked = "AUTH-0408"
-    /// 409: there is one already, or another one than was read a moment ago.
+    /// 409: the record exists already, or somebody has changed it meanwhile.
     case exists = "AUTH-0409"
-    /// 429: too many logins failed; `Retry-After` says when to come back.
+    /// 429: too many logins failed; `Retry-After` tells how long to wait.
     case tooManyAttempts = "AUTH-0410"
-    /// 404: there is no such provider, key or revocation to change.
+    /// 404: the provider, key or revocation to change does not exist.
     case recordUnknown = "AUTH-0411"
-    /// 409: not now, or not by this way; the message says why.
+    /// 409: not possible now, or not through this API; the message has the reason.
     case notPossible = "AUTH-0412"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
@@ -39,14 +39,14 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case secretSealed = "AUTH-0505"
 }
 
-/// What this service throws. Holds no token and no key.
+/// The error of this service. It holds no token and no key.
 public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, CustomStringConvertible {
     /// The stable code.
     public let code: AuthGatewayErrorCode
     /// For a person.
     public let message: String
 
-    /// When to come back, in seconds, where that is known.
+    /// Seconds until a retry may succeed, if known.
     let retryAfterSeconds: Int64?
 
     init(_ code: AuthGatewayErrorCode, _ message: String, retryAfterSeconds: Int64? = nil) {
@@ -70,7 +70,7 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         }
     }
 
-    /// When to come back, where that may help.
+    /// `Retry-After`, if a retry may succeed.
     public var httpHeaders: HTTPFields {
         if let retryAfterSeconds { return [.retryAfter: "\(retryAfterSeconds)"] }
         return httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
@@ -78,9 +78,9 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
 
     /// The stable code as text.
     public var publicCode: String { code.rawValue }
-    /// The message; where the state is broken, a general one.
+    /// The message, or a general one if the server's own state is broken.
     public var publicMessage: String {
-        httpStatus == .internalServerError ? "the server failed; its log has the reason" : message
+        httpStatus == .internalServerError ? "the server failed; see its log for the reason" : message
     }
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }

@@ -1,60 +1,60 @@
-/// The service's numbers, with their reasons.
+/// The service's limits, with their reasons.
 public enum Limits {
-    /// A login is a few hundred bytes, a provider's token some kilobytes.
+    /// Largest login request: it has a few hundred bytes, a provider's token some kilobytes.
     public static let loginBodyBytes = 64 * 1024
-    /// How long a session of the development provider lasts: a day, so that a developer logs in about once
-    /// per working day and a token that leaks into a terminal's history is soon worthless.
+    /// Lifetime of a session of the development provider: a day, so that a developer logs in about once per
+    /// working day, and a token that leaks into a terminal's history soon expires.
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)
-    /// One attempt at a webhook: a person waits for it.
+    /// Timeout of one attempt at a webhook: a person waits for it.
     static let webhookTimeout: Duration = .seconds(5)
-    /// A server that does not take a connection by then is not there.
+    /// Timeout of a connection to a webhook; a server that takes longer is down.
     static let webhookConnectTimeout: Duration = .seconds(2)
-    /// The first call and two more.
+    /// Attempts at a webhook: the first call and two retries.
     static let webhookAttempts = 3
-    /// Before the second attempt twice this, before the third four times.
+    /// Unit of the pauses: two of it before the second attempt, four before the third.
     static let webhookPause: Duration = .milliseconds(50)
-    /// A webhook's answer with permissions for hundreds of collections.
+    /// Largest answer of a webhook: permissions for hundreds of collections.
     static let webhookAnswerBytes = 64 * 1024
-    /// Calls that are under way at one webhook at once: at 50 ms each this is 5,000 logins a second.
+    /// Most calls in flight at one webhook: at 50 ms each this is 5,000 logins a second.
     static let webhookCalls = 256
-    /// Failures in a row after which a webhook is left alone,
+    /// Failures in a row after which logins no longer call a webhook.
     static let webhookFailures = 5
-    /// and for how long, until one login tries it again.
+    /// Time without calls after that, until one login probes the webhook.
     static let webhookRest: Duration = .seconds(10)
-    /// A provider's name for a user stands in every token.
+    /// Longest user id from a provider; it is part of every token.
     static let userIDBytes = 1_024
-    /// The name of a provider.
+    /// Longest name of a provider.
     static let providerNameBytes = 128
-    /// The least length of an anonymous provider's token, so that it is not guessed.
+    /// Shortest token of an anonymous provider, so that it cannot be guessed.
     static let sharedTokenBytes = 16
-    /// The least length of a signing secret: as much as the hash that it keys.
+    /// Shortest signing secret: the length of the hash that it keys.
     static let signingSecretBytes = 32
-    /// A secret in a file has 256 bits, in hexadecimal or base64.
+    /// Fewest characters of a secret in a file; 256 bits have 64 in hexadecimal, 43 in base64.
     static let secretCharacters = 32
-    /// Records that are written to the system database at once: an operation of some hundred kilobytes.
+    /// Records per write to the system database: an operation of some hundred kilobytes.
     static let recordsPerWrite = 256
-    /// An admin request names one thing; a provider with its secrets is the largest.
+    /// Largest admin request: a provider with its secrets.
     static let adminBodyBytes = 64 * 1024
-    /// The longest an API key lasts.
+    /// Longest lifetime of an API key.
     static let apiKeyLifeSeconds: Int64 = 366 * 24 * 60 * 60
-    /// What a person calls a key.
+    /// Longest name of an API key.
     static let nameBytes = 256
-    /// Failed logins after which an address waits, within `attemptWindow`: a person mistypes some times.
+    /// Failed logins within `attemptWindow` after which an address has to wait: people mistype.
     static let failuresPerAddress = 20
-    /// Failed logins at one provider, wherever they come from, after which an address has one mistake instead
-    /// of `failuresPerAddress`: many people log in there, some of whom mistype.
+    /// Failed logins at one provider, from all addresses, after which an address may fail once instead of
+    /// `failuresPerAddress` times: many people log in there, and some mistype.
     static let failuresPerProvider = 600
-    /// Logins of one address that are under way at once, while none of it has failed: an office behind one
-    /// address begins to work. A quarter of `webhookCalls`: one address does not take them all.
+    /// Most logins in flight of one address without failures: an office behind one address starts its day.
+    /// A quarter of `webhookCalls`, so that one address cannot take them all.
     static let attemptsUnderWay = 64
-    /// Failures are counted over so long, and forgotten after it.
+    /// Window in which failures are counted; they are forgotten after it.
     static let attemptWindow: Duration = .seconds(60)
-    /// Sources of one kind that are counted at a time; the oldest are forgotten first. About 100 bytes each.
+    /// Most counted sources of one kind, about 100 bytes each; the oldest are forgotten first.
     static let countedSources = 16_384
-    /// Signing secrets of one webhook at a time: a few while they are rotated.
+    /// Most signing secrets of one webhook: a few during a rotation.
     static let signingSecrets = 8
-    /// A signing secret that the gateway makes.
+    /// Length of a signing secret that the gateway makes.
     static let madeSigningSecretBytes = 128
-    /// What an identity shows to every peer: it stands in every token and certificate.
+    /// Largest metadata of an identity; it is part of every token and certificate.
     static let metadataBytes = 4_096
 }

@@ -4,7 +4,7 @@ import Hummingbird
 import Identity
 import ServiceKit
 
-/// `POST /_ditto/auth/login`.
+/// The body of `POST /_ditto/auth/login`.
 struct LoginRequest: Sendable {
     var databaseID: String
     var provider: String
@@ -23,10 +23,10 @@ struct LoginRequest: Sendable {
     /// - Throws: `AUTH-0401`.
     init(json: some Sequence<UInt8>) throws(AuthGatewayError) {
         guard let body = try? JSONDecoder().decode(Body.self, from: Data(json)) else {
-            throw Self.malformed("a login is JSON with the texts databaseID, provider and token")
+            throw Self.malformed("the body must be JSON with the strings databaseID, provider and token")
         }
         guard let databaseID = body.databaseID ?? body.appID, body.appID ?? databaseID == databaseID else {
-            throw Self.malformed("a login names one database, as databaseID or appID")
+            throw Self.malformed("the login must name one database, as databaseID or appID")
         }
         if let peerKey = body.peerKey {
             do {
@@ -46,8 +46,8 @@ struct LoginRequest: Sendable {
     }
 }
 
-/// The answer to a login that succeeded: 200. `clientInfo` is what a provider has for the application, an
-/// empty object where it has nothing.
+/// The answer to a successful login: 200. `clientInfo` is the provider's data for the application; an empty
+/// object if there is none.
 struct LoginAnswer {
     var accessToken: String
     var expiresIn: Int64
@@ -63,7 +63,7 @@ struct LoginAnswer {
     }
 }
 
-/// The answer to a login that the provider has refused: 401, with what it has for the application.
+/// The answer to a login that the provider refused: 401, with the provider's data for the application.
 struct LoginRefusal {
     var clientInfo: Value?
 
@@ -79,12 +79,12 @@ struct LoginRefusal {
     }
 }
 
-/// The provider for development: whoever has the database's development token may do everything.
+/// The provider for development: a login with the database's development token may do everything.
 enum DevelopmentProvider {
-    /// The name of 5.x and the one of 4.x on the wire.
+    /// The names on the wire, in 5.x and in 4.x.
     static let names: Set<String> = ["development", "__playgroundProvider"]
-    /// What it is called where it is configured.
+    /// The name in configurations.
     static let name = "development"
-    /// One user: the token says nothing about who holds it.
+    /// One user for all logins: the token does not identify its holder.
     static let userID = "development"
 }

@@ -1,9 +1,9 @@
 import DittoSwift
 import Foundation
 
-/// Every code the command line raises itself; the raw value is stable and published.
+/// Every code that the command line itself raises; the raw value is stable and published.
 public enum MimeoErrorCode: String, Sendable, CaseIterable {
-    /// Flags that contradict each other, or a value that is none.
+    /// Flags contradict each other, or a value is invalid.
     case usage = "CLI-0101"
     /// The store cannot be opened.
     case storeUnusable = "CLI-0201"
@@ -11,23 +11,23 @@ public enum MimeoErrorCode: String, Sendable, CaseIterable {
     case storeLocked = "CLI-0202"
     /// The server cannot be reached, or failed.
     case serverUnreachable = "CLI-0301"
-    /// The server does not let us in.
+    /// The server refuses the login or the request.
     case notLoggedIn = "CLI-0302"
     /// A file cannot be read.
     case fileUnreadable = "CLI-0401"
-    /// A file's kind is not one that can be imported.
+    /// A file is of a kind that cannot be imported.
     case fileKindUnknown = "CLI-0402"
-    /// A file is not what its name says; the message has the place.
+    /// A file's content does not match its extension; the message has the place.
     case fileMalformed = "CLI-0403"
     /// Documents of a file could not be stored.
     case importFailed = "CLI-0404"
-    /// A dot command that does not exist, or with wrong arguments.
+    /// A dot command does not exist, or has wrong arguments.
     case dotCommandInvalid = "CLI-0501"
     /// The server did not acknowledge in time.
     case waitTimedOut = "CLI-0502"
 }
 
-/// What a command ends with. Holds no secret.
+/// The error that ends a command. It holds no secret.
 public struct MimeoError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The stable code.
     public let code: MimeoErrorCode
@@ -42,7 +42,7 @@ public struct MimeoError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// What the process exits with.
+    /// Exit code of the process.
     public var exitCode: Int32 {
         switch code {
         case .usage, .fileKindUnknown: 2
@@ -52,7 +52,7 @@ public struct MimeoError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The error for a store that did not open.
+    /// Translates the error of opening a store.
     init(opening error: any Error) {
         guard case DittoSwiftError.storeError(.persistenceDirectoryLocked) = error else {
             self.init(.storeUnusable, error.localizedDescription)

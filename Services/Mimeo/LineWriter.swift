@@ -2,7 +2,7 @@ import CRDT
 import Foundation
 import Synchronization
 
-/// Writes whole lines to a file descriptor, each at once. The lock keeps lines of different threads apart.
+/// Writes whole lines to a file descriptor, each unbuffered. The lock keeps lines of different threads apart.
 final class LineWriter: Sendable {
     static let standardOutput = LineWriter { FileHandle.standardOutput.write($0) }
     static let standardError = LineWriter { FileHandle.standardError.write($0) }
@@ -10,13 +10,13 @@ final class LineWriter: Sendable {
     private let sink: @Sendable (Data) -> Void
     private let isWriting = Mutex(())
 
-    /// - Parameter sink: takes lines with their line feeds; called once at a time.
+    /// - Parameter sink: gets lines with their line feeds; calls never overlap.
     init(_ sink: @escaping @Sendable (Data) -> Void) { self.sink = sink }
 
-    /// One line of JSON.
+    /// Writes a value as one line of JSON.
     func write(_ value: Value) { write(text: JSONText.print(value)) }
 
-    /// Text, and a line feed.
+    /// Writes a text and a line feed.
     func write(text: String) {
         let line = Data((text + "\n").utf8)
         isWriting.withLock { _ in sink(line) }

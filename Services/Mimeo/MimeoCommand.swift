@@ -4,8 +4,8 @@ import ServiceKit
 
 /// `mimeo`: the server in one process, and the command line.
 ///
-/// Exit codes: 0 done, 1 a statement or file was wrong, 2 the command line was, 3 the server cannot be
-/// reached or does not let us in, 4 the store is in use.
+/// Exit codes: 0 done, 1 wrong statement or file, 2 wrong command line, 3 server unreachable or login
+/// refused, 4 store in use by another process.
 public struct MimeoCommand: AsyncParsableCommand {
     /// Name, purpose and sub commands.
     public static let configuration = CommandConfiguration(
@@ -17,7 +17,7 @@ public struct MimeoCommand: AsyncParsableCommand {
     /// Empty, for the parser.
     public init() {}
 
-    /// What `main.swift` calls.
+    /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never {
         ServiceMain.bootstrapLog()
         do {

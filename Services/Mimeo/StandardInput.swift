@@ -1,6 +1,6 @@
 import Foundation
 
-/// The lines of standard input, read by a thread of its own, one ahead of whoever asks for them.
+/// The lines of standard input, read on its own thread, one line ahead of the consumer.
 final class StandardInput: Sendable {
     static let shared = StandardInput { readLine(strippingNewline: true) }
 
@@ -13,7 +13,7 @@ final class StandardInput: Sendable {
         self.stream = stream
         let taken = taken
         Thread.detachNewThread {
-            // Waits for the line before to be taken, so that a long input does not pile up in memory.
+            // Waits until the previous line is taken, so that a long input does not pile up in memory.
             taken.wait()
             while let line = read() {
                 input.yield(line)
@@ -23,7 +23,7 @@ final class StandardInput: Sendable {
         }
     }
 
-    /// The next line; nil at the end of the input. Not called by two tasks at once.
+    /// The next line; nil at the end of the input. Two tasks must not call this at once.
     func next() async -> String? {
         var iterator = stream.makeAsyncIterator()
         defer { taken.signal() }

@@ -12,7 +12,7 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case malformedRequest = "QUERY-0101"
     /// 400: EVICT is local to a small peer.
     case evictIsLocal = "QUERY-0102"
-    /// 400: what the statement would store is refused (a document too large, an id of the wrong type).
+    /// 400: the store refuses the statement's write (a document too large, an id of the wrong type).
     case refusedByStore = "QUERY-0103"
     /// 400: ALTER SYSTEM sets parameters of a small peer.
     case parametersAreLocal = "QUERY-0104"
@@ -22,17 +22,17 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case readNotGranted = "QUERY-0202"
     /// 403: no right to write a collection.
     case writeNotGranted = "QUERY-0203"
-    /// 408: the state asked for by X-DITTO-TXN-ID was not reached in time.
+    /// 408: the state that X-DITTO-TXN-ID asks for was not reached in time.
     case transactionNotReached = "QUERY-0301"
-    /// 409: other processes kept writing what the statement reads or writes; try again.
+    /// 409: other processes kept writing data that the statement reads or writes; try again.
     case conflict = "QUERY-0302"
     /// 503: too many statements wait.
     case overloaded = "QUERY-0303"
-    /// 503: the log or the projection takes nothing at the moment.
+    /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
 }
 
-/// What this service answers a request with that it does not execute.
+/// The error of a request that the service does not execute.
 public struct QueryError: Error, Equatable, Sendable {
     /// The stable code.
     public let code: QueryErrorCode
@@ -46,21 +46,21 @@ public struct QueryError: Error, Equatable, Sendable {
             switch code {
             case .malformedRequest: "the request is malformed: \(detail)"
             case .evictIsLocal:
-                "EVICT is local to a small peer; the server has no local copy to drop. Use DELETE"
+                "EVICT drops a small peer's local copy, and the server has none; use DELETE"
             case .refusedByStore: detail
             case .parametersAreLocal:
-                "ALTER SYSTEM sets parameters of a small peer; the server's are options of its services"
-            case .unknownDatabase: "there is no such database here"
-            case .readNotGranted: "no right to read \(detail)"
-            case .writeNotGranted: "no right to write \(detail)"
-            case .transactionNotReached: "the transaction was not reached in time"
+                "ALTER SYSTEM sets parameters of a small peer; the server's are flags of its services"
+            case .unknownDatabase: "the token's database does not exist on this server"
+            case .readNotGranted: "the token grants no right to read \(detail)"
+            case .writeNotGranted: "the token grants no right to write \(detail)"
+            case .transactionNotReached: "the state of X-DITTO-TXN-ID was not reached in time; try again"
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
-            case .unavailable: "the store takes nothing at the moment: \(detail)"
+            case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
             }
     }
 
-    /// Errors of the modules below as what a client is told.
+    /// Translates errors of the modules below into errors for the client.
     static func translated(_ error: any Error) -> any Error {
         switch error {
         case let error as CRDTError: QueryError(.refusedByStore, "\(error)")
@@ -99,6 +99,6 @@ extension QueryError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 503 says when to try again.
+    /// A 503 carries `Retry-After`.
     public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
 }

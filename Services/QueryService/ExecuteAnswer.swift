@@ -22,7 +22,7 @@ struct ExecuteAnswer: Sendable {
             mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
     }
 
-    /// The envelope for an error, with its status.
+    /// The envelope of an error, with its status.
     static func failure(_ error: any Error, _ logger: Logger) -> Response {
         var object = ObjectValue()
         let status: HTTPResponse.Status
@@ -42,7 +42,7 @@ struct ExecuteAnswer: Sendable {
             object["description"] = .string(reportable.publicMessage)
             if status.code >= 500 { logger.error("a statement failed", metadata: ["error": "\(error)"]) }
         }
-        // The one name that both this envelope and every other error answer of ours have.
+        // All other error answers have `message`, so this envelope has it too.
         object["message"] = object["description"]
         return envelope(
             status: status, headers: headers, transactionID: 0, queryType: "unknown", items: [],

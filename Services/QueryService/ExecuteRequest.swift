@@ -8,7 +8,7 @@ struct ExecuteRequest: Sendable {
     let statement: String
     let arguments: ObjectValue
 
-    /// Throws `malformedRequest` with what is wrong.
+    /// Parses the body. Throws `malformedRequest` with the reason.
     init(_ body: ByteBuffer) throws {
         let value: Value
         do {
@@ -17,24 +17,24 @@ struct ExecuteRequest: Sendable {
             throw QueryError(.malformedRequest, error.message)
         }
         guard case .object(let object) = value else {
-            throw QueryError(.malformedRequest, "the body is no object")
+            throw QueryError(.malformedRequest, "the body must be a JSON object")
         }
         guard case .string(let statement)? = object["statement"] else {
-            throw QueryError(.malformedRequest, "\"statement\" is missing or no string")
+            throw QueryError(.malformedRequest, "\"statement\" must be a string")
         }
         self.statement = statement
         switch object["args"] {
         case nil, .null?: arguments = ObjectValue()
         case .object(let arguments)?: self.arguments = arguments
-        default: throw QueryError(.malformedRequest, "\"args\" is no object")
+        default: throw QueryError(.malformedRequest, "\"args\" must be an object")
         }
     }
 
-    /// The offset of `X-DITTO-TXN-ID`: no answer from an older state.
+    /// The offset in `X-DITTO-TXN-ID`, the oldest state that may answer; nil without the header.
     static func transactionID(_ headers: HTTPFields) throws -> UInt64? {
         guard let name = HTTPField.Name("X-DITTO-TXN-ID"), let text = headers[name] else { return nil }
         guard let offset = UInt64(text) else {
-            throw QueryError(.malformedRequest, "X-DITTO-TXN-ID is no offset")
+            throw QueryError(.malformedRequest, "X-DITTO-TXN-ID must be an offset, a number from 0")
         }
         return offset
     }

@@ -2,11 +2,11 @@ import CRDT
 import DQL
 import Identity
 
-/// A snapshot as far as its reader's rights go: documents that may not be read are not there, whichever way a
+/// A snapshot limited to its reader's rights. Documents that the reader may not read do not appear, however a
 /// statement looks for them (scan, id, index, join, subquery, RETURNING).
 ///
-/// The rights are asked beside the statement's condition and stand in no text. A document that is not there
-/// for its reader may not be written by it either; one that is and may not be written refuses the statement.
+/// The rights are checked apart from the statement's condition and never become query text. A writer cannot
+/// write a document that it cannot read; a statement fails if it meets one that it may read but not write.
 struct GrantedDocuments: DocumentSource {
     let base: any DocumentSource
     let rules: CompiledRules
@@ -32,7 +32,7 @@ struct GrantedDocuments: DocumentSource {
     }
 }
 
-/// The same with the snapshot's indexes.
+/// `GrantedDocuments` with the snapshot's indexes.
 struct GrantedIndexes: IndexedSource {
     let base: any IndexedSource
     let documents: GrantedDocuments
@@ -99,7 +99,7 @@ struct GrantedIndexes: IndexedSource {
     }
 }
 
-/// A write transaction as far as its writer's rights go.
+/// A write transaction limited to its writer's rights.
 struct GrantedWriter: DocumentWriter {
     let base: any DocumentWriter
     let rights: CompiledGrant
@@ -124,7 +124,7 @@ struct GrantedWriter: DocumentWriter {
 
     var indexed: (any IndexedSource)? { readable.indexed }
 
-    /// Only who may write a document is told whether it is there.
+    /// Returns whether the document exists, but only if the writer may write it.
     func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
         try check(collection, id)
         return try base.exists(collection, id)
@@ -153,7 +153,7 @@ struct GrantedWriter: DocumentWriter {
 }
 
 extension CompiledGrant {
-    /// Whether a statement can be executed without asking about its documents one by one.
+    /// Returns whether the grant covers all documents of a statement, so that they need no check one by one.
     func coversWhole(_ statement: PreparedStatement) -> Bool {
         statement.collectionsRead.allSatisfy { read.allowsAll(of: $0) || $0.hasPrefix("system:") }
             && statement.collectionsWritten.allSatisfy { write.allowsAll(of: $0) }

@@ -2,11 +2,11 @@ import ArgumentParser
 import Logging
 import ServiceKit
 
-/// `query-service`: the service in a process of its own.
+/// `query-service`: the query-service in its own process.
 public struct QueryServiceCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "query-service", abstract: "Answers DQL over HTTP.")
+        commandName: "query-service", abstract: "Executes DQL statements over HTTP.")
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var projection: ProjectionOptions
@@ -40,6 +40,6 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         await log.close()
     }
 
-    /// What `main.swift` calls.
+    /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
 }

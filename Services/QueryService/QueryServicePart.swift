@@ -11,12 +11,12 @@ import Synchronization
 
 /// The query-service: DQL over HTTP on a projection of the log, embedded or in PostgreSQL.
 ///
-/// Reads see everything that was in the log when the request came. Writes become operations of the log; the
-/// answer comes after the projection has folded them, so a caller reads its own writes.
+/// Reads see every operation that was in the log when the request arrived. Writes become operations of the
+/// log. They are answered after the projection has folded them, so a caller reads its own writes.
 public final class QueryServicePart: ServicePart {
     /// `query-service`.
     public let name = "query-service"
-    /// The port of a query-service in a process of its own.
+    /// The port of a query-service in its own process.
     public static let defaultPort = 4003
 
     private let log: any OperationLog
@@ -24,25 +24,25 @@ public final class QueryServicePart: ServicePart {
     private let logger: Logger
     private let projections: OpenDatabases<Projection>
     private let stores: ProjectionStores
-    /// Why the last opening of a projection failed; nil after one that did not.
+    /// Error of the last opening of a projection; nil if it succeeded.
     private let openingFailure = Mutex<String?>(nil)
-    /// Projections whose log does not have what they have folded, or what comes next.
+    /// Projections whose log lacks the folded history or the next operation.
     private let lost: AsyncStream<Projection>
 
-    /// What a deployment, or a test, may bound otherwise.
+    /// Bounds that a deployment or a test may set.
     public struct Bounds: Sendable {
-        /// How long a request waits for the state it asks for.
+        /// Longest wait of a request for the state it asks for.
         public var transactionWait = Limits.transactionWait
-        /// How long a statement may run.
+        /// Deadline of a statement.
         public var statementTime = Limits.statementTime
-        /// Writes of one database that may wait for their turn.
+        /// Most writes of one database that wait.
         public var waitingWrites = Limits.waitingWrites
 
         /// The bounds of `Limits`.
         public init() {}
     }
 
-    /// - Parameter projection: where the projections are kept.
+    /// - Parameter projection: the storage of the projections.
     public init(
         log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace,
         bounds: Bounds = Bounds(), logger: Logger
@@ -80,25 +80,25 @@ public final class QueryServicePart: ServicePart {
         await stores.close()
     }
 
-    /// Failing while the log takes no writes, or a database cannot be opened or folded.
+    /// Failing while the log accepts no writes, or a database cannot be opened or folded.
     public func health() async -> HealthCheck {
         if let refusal = log.status.refusal {
-            return .failing("the log takes no writes: \(refusal.code.rawValue)")
+            return .failing("the log accepts no writes: \(refusal.code.rawValue)")
         }
         for projection in projections.all {
-            // One whose log went back is built anew as soon as somebody asks for it.
+            // A projection that has lost its history is rebuilt at the next request.
             guard await projection.store.failure != nil, await !projection.store.hasLostHistory else {
                 continue
             }
-            return .failing("a database cannot be folded; see the log")
+            return .failing("a database cannot be folded; see the service's log for the reason")
         }
         if openingFailure.withLock({ $0 }) != nil {
-            return .failing("a database's projection cannot be opened; see the log")
+            return .failing("a database's projection cannot be opened; see the service's log for the reason")
         }
         return .ok
     }
 
-    /// Every answer, failures too, has the envelope of `ExecuteAnswer`.
+    /// Executes a request. Every answer, errors too, has the envelope of `ExecuteAnswer`.
     private func answer(_ request: Request, isStrict: Bool) async -> Response {
         do {
             let identity = try await authenticator.identity(for: request)
@@ -112,8 +112,8 @@ public final class QueryServicePart: ServicePart {
                 return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
                     .response
             } catch  where Self.isOfLostHistory(error) {
-                // The log went back to an earlier state under this process, or was truncated ahead of it:
-                // nothing was written, and what was folded is built anew.
+                // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
+                // written, so the statement runs again on a rebuilt projection.
                 guard await projection.store.hasLostHistory else { throw error }
                 await retire(projection)
                 return try await self.projection(of: identity.databaseID)
@@ -124,7 +124,7 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    /// What a statement fails with, before it has written anything, when what is folded is of no use.
+    /// Returns whether a statement failed, before it wrote anything, because its projection is unusable.
     private static func isOfLostHistory(_ error: any Error) -> Bool {
         switch error {
         case let error as OperationLogError: [.corrupt, .truncated].contains(error.code)
@@ -133,11 +133,11 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    /// Closes a projection whose log does not have its history any more; the next statement opens another.
+    /// Closes a projection whose log no longer has its history; the next statement opens another one.
     private func retire(_ projection: Projection) async {
         await projections.close(projection.database, if: { $0 === projection }) { [logger] projection in
             logger.warning(
-                "the log does not have what is folded, or what comes next: the documents are built anew",
+                "the log lacks the projection's history or its next operation; the projection is rebuilt",
                 metadata: ["database": "\(projection.database)"])
             await projection.close()
         }

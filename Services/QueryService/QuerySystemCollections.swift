@@ -2,8 +2,8 @@ import CRDT
 import DQL
 import Identity
 
-/// What the `system:` collections of a database show over HTTP: nothing of which the rules
-/// allow no document.
+/// The `system:` collections of a database over HTTP. Collections without any document that the rules allow
+/// do not appear.
 struct QuerySystemCollections: SystemCollections {
     let names: [String]
     let rules: CompiledRules

@@ -13,9 +13,10 @@ import Synchronization
 /// A write goes: session -> `admit` (checks against the materialization) -> log (durable, acknowledged) ->
 /// materializer (folds, in log order) -> `LiveStream` -> every session at its own position.
 ///
-/// Actor isolation guards the sessions and `origins`; what sessions wait for is `feed`'s, so that one asks
-/// for more, and is told of more, without a turn here. `origins` says which session brought an operation,
-/// so that it is not sent back there; an entry lives from before the append until the fold.
+/// Actor isolation guards the sessions and `origins`. Waiting sessions belong to `feed`, so that they
+/// request and receive operations without a turn here. `origins` maps operations to the session that
+/// uploaded them, so that they are not sent back there; an entry lives from before the append until the
+/// fold.
 package actor DatabaseHub {
     package nonisolated let materializer: Materializer
     /// Clock and randomness.
@@ -62,8 +63,8 @@ package actor DatabaseHub {
     /// Whether it is being closed: sessions find another one.
     private var isRetired = false
 
-    /// Opens the database's materialization and follows its log. `whenLost` is called when the log was found
-    /// not to have what is folded here, or what comes next: this hub is of no use any more then.
+    /// Opens the database's materialization and follows its log. `whenLost` is called when the log is found
+    /// to lack the folded history or the next entries: this hub is unusable then.
     package static func open(
         _ database: String, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
@@ -138,7 +139,7 @@ package actor DatabaseHub {
         }
     }
 
-    /// Ends following; sessions must have ended before.
+    /// Stops following; all sessions must have ended before.
     package func close() async {
         follower?.cancel()
         folds.close()
@@ -154,7 +155,7 @@ package actor DatabaseHub {
         return true
     }
 
-    /// A number for a new session, nil when there are too many, or the hub is being closed.
+    /// A number for a new session; nil when there are too many, or the hub is being closed.
     package func enter() -> UInt64? {
         guard sessions < Limits.sessionsPerDatabase, !isRetired else { return nil }
         nextSession += 1
@@ -162,7 +163,7 @@ package actor DatabaseHub {
         return nextSession
     }
 
-    /// What a session that has entered shares with the others.
+    /// The state that an entered session shares with the others.
     package nonisolated func sharing(for session: UInt64) -> Sharing {
         queries.enter(session)
         return Sharing(
@@ -170,8 +171,7 @@ package actor DatabaseHub {
             encode: { [frames] selection, make in frames.frame(selection, make) })
     }
 
-    /// Tells sessions that wait how far the log has got which none of them was woken by. Returns how far
-    /// that is.
+    /// Tells waiting sessions the log's progress, as far as no event has told them. Returns the offset.
     @discardableResult
     package nonisolated func tellProgress() -> UInt64 { feed.tellProgress() }
 
@@ -206,11 +206,11 @@ package actor DatabaseHub {
     /// How each running session is ended.
     func endings() -> [@Sendable (SyncError) -> Void] { running.values.map(\.end) }
 
-    /// Keeps what has come of a peer's message for its next session; nil when it is complete. In memory, so
-    /// it is a matter of this instance and this run, and bounded: the oldest go first.
+    /// Keeps the received part of a peer's message for its next session; nil when it is complete. Held in
+    /// memory, so only for this instance and run, and bounded: the oldest are dropped first.
     ///
-    /// A session whose connection is long gone may learn of that after a newer one of the same peer has gone
-    /// on: its word on the message does not count any more.
+    /// A session with a lost connection may notice the loss after a newer session of the same peer has
+    /// continued: its call is ignored then.
     package func keep(_ partial: PartialMessage?, of peerKey: String?, by session: UInt64) {
         guard let peerKey, !peerKey.isEmpty else { return }
         let isPassed =
@@ -225,14 +225,13 @@ package actor DatabaseHub {
         while partials.reduce(0, { $0 + $1.message.count }) > Limits.partialBytes { partials.removeFirst() }
     }
 
-    /// What was kept for a peer.
+    /// The part kept for a peer.
     package func partial(of peerKey: String?) -> PartialMessage? {
         partials.first { utf8Equal($0.key, peerKey ?? "") }?.message
     }
 
-    /// Something that sessions' rights rest on has changed: `judge` says of each identity what becomes of
-    /// it. What is appended from here on is judged by the new grant; what may not be read any more is
-    /// hidden.
+    /// Applies a change of the grounds of sessions' rights: `judge` decides for each identity. Later
+    /// appends are checked by the new grant; documents that may not be read any more are hidden.
     package func changeRights(_ judge: @Sendable (Identity) -> RightsChange) {
         for session in running.values {
             let (rights, end) = (session.rights, session.end)
@@ -263,7 +262,7 @@ package actor DatabaseHub {
         }
     }
 
-    /// A session has ended.
+    /// Records that a session has ended.
     package func leave(_ session: UInt64) {
         entered.remove(session)
         running[session] = nil

@@ -1,25 +1,25 @@
 import Hummingbird
 import ServiceKit
 
-/// What the replicator answers over HTTP; in a session it speaks in `SyncError`s.
+/// The replicator's errors over HTTP; sessions use `SyncError`.
 ///
-/// - `REPL-0101`: the token is for a database that the log does not have, or an admin request is.
+/// - `REPL-0101`: the log does not have the database named by the token or admin request.
 /// - `REPL-0102`: this instance is draining; another one takes the session.
 /// - `REPL-0201` to `REPL-0205`: admin requests.
 public enum ReplicatorError: String, HTTPReportable {
     /// 404: no such database.
     case unknownDatabase = "REPL-0101"
-    /// 503: no session begins here any more.
+    /// 503: this instance accepts no sessions any more.
     case draining = "REPL-0102"
-    /// 404: no session of this number runs here.
+    /// 404: no session with this number runs here.
     case unknownSession = "REPL-0201"
-    /// 400: a number is none.
+    /// 400: a number in the request is malformed.
     case malformedRequest = "REPL-0202"
     /// 410: the operations asked for were removed.
     case truncatedAway = "REPL-0203"
-    /// 409: the database has no snapshot that operations could be removed behind.
+    /// 409: the database has no snapshot up to which operations could be removed.
     case noSnapshot = "REPL-0204"
-    /// 409: another process does the housekeeping of the database at the moment.
+    /// 409: another process is doing the housekeeping of the database.
     case busy = "REPL-0205"
 
     /// The status.
@@ -36,7 +36,7 @@ public enum ReplicatorError: String, HTTPReportable {
     /// The stable code.
     public var publicCode: String { rawValue }
 
-    /// For a person.
+    /// A text for a person.
     public var publicMessage: String {
         switch self {
         case .unknownDatabase: "there is no such database here"

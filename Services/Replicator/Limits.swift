@@ -7,20 +7,21 @@ public enum Limits {
     public static let liveBytes = 8 * 1_048_576
     /// About what a change in memory takes besides its bytes: three arrays' headers and rounding, its key.
     static let liveChangeBytes = 160
-    /// About how many bytes of operations a session takes at a time.
+    /// Approximate bytes of operations that a session takes at a time.
     public static let liveBatchBytes = 524_288
-    /// How many operations a session takes at a time.
+    /// Operations that a session takes at a time.
     public static let liveBatchOperations = 512
-    /// After so many operations that were nothing for it, a session that follows the live stream is told how
-    /// far the log has got; half of what the stream keeps, so that none falls out of it by waiting.
+    /// Irrelevant operations after which a session on the live stream is told the log's progress: half of
+    /// the stream's buffer, so that no waiting session falls out of it.
     public static let progressOperations: UInt64 = 4_096
-    /// How long it is not told at most: what it has to read again when its connection breaks stays short.
+    /// The longest time without such a message: it bounds the operations to read again after a lost
+    /// connection.
     public static let progressInterval = Duration.seconds(5)
-    /// Databases that are open without a session: opened at the start because they were folded here before,
-    /// the latest first, or left by their peers. An open one has some connections to its file. The others
-    /// are opened when their first peer comes.
+    /// Open databases without a session: opened at the start because they were folded here before, the
+    /// latest first, or left by their peers. Each has some connections to its file. Other databases are
+    /// opened when their first peer comes.
     public static let idleDatabases = 64
-    /// How long a database stays open behind its last session in any case: peers reconnect.
+    /// The least time that a database stays open after its last session: peers reconnect.
     public static let idlePatience = Duration.seconds(600)
     /// Folds that wait to be published, each of some megabytes at most; then folding waits.
     static let unpublishedFolds = 4
@@ -30,11 +31,11 @@ public enum Limits {
     /// How often queries are evaluated for one operation in the index, under its lock: some tens of
     /// milliseconds. The rest is left to the sessions that follow them.
     static let evaluationsPerOperation = 100_000
-    /// Encoded frames that are kept for the other receivers: those of some moments ago.
+    /// Encoded frames kept for other receivers: those of the last moments.
     public static let sharedFrames = 256
     /// Their bytes.
     public static let sharedFrameBytes = 8 * 1_048_576
-    /// Between two pings of a peer: most NATs and proxies forget an idle connection after 60 s or more.
+    /// Interval of pinging a peer: most NATs and proxies forget an idle connection after 60 s or more.
     public static let keepAlive = Duration.seconds(30)
     /// How long sessions may take to say goodbye when the instance drains.
     static let drainTimeout = Duration.seconds(4)
@@ -53,30 +54,31 @@ public enum Limits {
     static let listedBytes = 4 * 1_048_576
     /// Documents that are named of one operation in a list.
     static let listedDocuments = 100
-    /// Bytes of unfinished uploads that are kept for the next session of their peers.
+    /// Bytes of unfinished uploads kept for the next session of their peers.
     public static let partialBytes = 64 * 1_048_576
-    /// Sessions one database may have at once in this process.
+    /// Concurrent sessions of one database in this process.
     public static let sessionsPerDatabase = 20_000
-    /// The most encoded bytes a document may come to by uploads. Local writes stop at 5 MiB; concurrent
-    /// values that are kept may add up beyond, but a state has to fit into one message of a session, and
-    /// into one operation of the log.
+    /// The most encoded bytes of a document after an upload. Local writes stop at 5 MiB; concurrent values
+    /// that are kept may exceed it, but a state must fit into one message of a session, and into one
+    /// operation of the log.
     public static let documentBytes = 16 * 1_048_576 - 65_536
-    /// About how many bytes of full states one operation holds; one document alone may have more.
+    /// Approximate bytes of full states in one operation; a single document may have more.
     public static let stateOperationBytes = 8 * 1_048_576
-    /// How often a replicator tries to append an operation of its own beside others that do so at the same
+    /// How often a replicator retries to append an operation of its own while others append at the same
     /// time.
     public static let appendAttempts = 16
-    /// The most documents one page names that do not match; their receiver may ask for all of them at once.
+    /// The most unmatched documents named by one page; their receiver may request all of them at once.
     public static let pageCandidates = 256
-    /// The most documents one page of a catch-up visits, so that a snapshot is read in short transactions.
+    /// The most documents visited by one page of a catch-up, so that a snapshot is read in short
+    /// transactions.
     public static let pageDocuments = 2_000
-    /// About how many bytes of documents a page holds.
+    /// Approximate bytes of documents on a page.
     public static let pageBytes = 262_144
 
-    /// How old tombstones become before they are reaped: the thirty days of the original's server; a peer's
-    /// default is seven.
+    /// The age at which tombstones are reaped: the thirty days of the original's server; a peer's default
+    /// is seven.
     public static let tombstoneTimeToLive = Duration.seconds(30 * 86_400)
-    /// Between two searches for tombstones to reap: daily, as the original.
+    /// Interval of searching for tombstones to reap: daily, as the original.
     public static let reapingInterval = Duration.seconds(86_400)
     /// Collections that one uploaded operation may change: each new one is a table in every fold.
     static let collectionsPerOperation = 1_000
@@ -92,23 +94,23 @@ public enum Limits {
     /// About how many bytes of an upload are judged while those before are appended. A commit waits for the
     /// disk some milliseconds, however small it is; judging a part takes about as long.
     static let admittedBytes = 524_288
-    /// Documents that one reaping names: an operation of some hundred kilobytes.
+    /// Documents in one reaping: an operation of some hundred kilobytes.
     public static let reapedDocuments = 1_000
-    /// Operations behind the last snapshot that make a new one worth it: fewer would write documents more
-    /// often than operations.
+    /// Operations after the last snapshot that make a new one worthwhile: with fewer, documents would be
+    /// written more often than operations.
     public static let snapshotOperations: UInt64 = 100_000
-    /// Operations that stay behind a snapshot: some minutes of a busy database.
+    /// Operations that stay before a snapshot: some minutes of a busy database.
     public static let keptOperations: UInt64 = 10_000
-    /// Between two looks at what is due.
+    /// Interval of checking for due housekeeping.
     public static let housekeepingInterval = Duration.seconds(60)
     /// The least time that a lease for it lasts: many times what one step takes on a busy machine.
     static let shortestHousekeepingLease = Duration.seconds(10)
-    /// How long a peer may take to greet, in seconds: a slow link's first frame comes sooner.
+    /// The time for a peer's greeting, in seconds: the first frame of a slow link comes sooner.
     public static let greetingSeconds: Int64 = 30
     /// How long a peer waits for a database that is being opened, in seconds: another instance may have it
     /// open, and folding a whole log takes minutes.
     public static let openingSeconds: Int64 = 20
-    /// How often running sessions are judged where nothing was heard: so long may a session outlive the key
-    /// that signed its token.
+    /// Interval of checking running sessions without an event: a session may outlive the key of its token
+    /// that long.
     public static let rightsLook: Duration = .seconds(30)
 }

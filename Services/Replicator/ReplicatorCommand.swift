@@ -14,7 +14,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     @OptionGroup private var sessions: SessionFlags
     @OptionGroup private var admin: AdminOptions
 
-    /// Empty, for the parser.
+    /// An empty value for the parser.
     public init() {}
 
     /// Prints `url:`, then serves until it is told to stop.
@@ -44,6 +44,6 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         await log.close()
     }
 
-    /// What `main.swift` calls.
+    /// The entry point for `main.swift`.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
 }

@@ -9,8 +9,8 @@ import Transport
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
 ///
-/// Databases are opened when their first peer comes, and closed some time after their last. Sessions keep
-/// nothing here that matters: a peer goes on at any other instance with its cursor.
+/// Databases are opened when their first peer comes, and closed some time after their last session.
+/// Sessions keep no important state here: a peer continues at any other instance with its cursor.
 public final class ReplicatorPart: ServicePart {
     /// `replicator`.
     public let name = "replicator"
@@ -34,9 +34,9 @@ public final class ReplicatorPart: ServicePart {
     private let lost: AsyncStream<DatabaseHub>
 
     /// - Parameters:
-    ///   - folder: where the materializations are kept, a folder each.
-    ///   - admin: what opens `/admin/replicator/…`; nil serves none of it but the health.
-    ///   - rightsLook: how often running sessions are judged where nothing was heard.
+    ///   - folder: the folder of the materializations, a folder each.
+    ///   - admin: the credential for `/admin/replicator/…`; nil serves only the health there.
+    ///   - rightsLook: interval of checking running sessions without an event.
     public init(
         log: any OperationLog, authenticator: Authenticator, folder: String,
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
@@ -137,7 +137,7 @@ public final class ReplicatorPart: ServicePart {
 
     // MARK: Draining
 
-    /// Whether no session begins here any more.
+    /// True if no session begins here any more.
     public var isDraining: Bool { draining.withLock { $0 != .no } }
 
     /// How many sessions run here.
@@ -149,7 +149,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// The host stops: drains, and for good.
+    /// Drains for good, because the host stops.
     public func drain() async { await drain(.forGood) }
 
     /// Takes no session any more, and sends away those that run: each is told to connect again, some at a
@@ -208,7 +208,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Closes every database. The last sessions, whose connections are closed by now, end before.
+    /// Closes every database after its last sessions, whose connections are closed by now, have ended.
     public func stop() async {
         let deadline = ContinuousClock.now + Limits.drainTimeout
         while await sessionCount > 0, ContinuousClock.now < deadline {
@@ -217,8 +217,9 @@ public final class ReplicatorPart: ServicePart {
         for hub in await hubs.removeAll() { await hub.close() }
     }
 
-    /// Something that the rights of sessions rest on has changed, a key revoked or a grant: `judge` is asked
-    /// about the identity of every session of a database that runs here, and what it says holds at once.
+    /// Applies a change of the grounds of sessions' rights, a revoked key or a changed grant: `judge` is
+    /// called with the identity of every session of a database that runs here, and its result applies at
+    /// once.
     public func changeRights(
         in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
     ) async {
@@ -239,7 +240,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Failing while the log takes no writes, a database cannot be folded, or the instance drains.
+    /// Failing while the log refuses writes, a database cannot be folded, or the instance drains.
     public func health() async -> HealthCheck {
         if isDraining { return .failing("draining") }
         if let refusal = log.status.refusal {

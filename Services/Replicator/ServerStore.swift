@@ -6,7 +6,7 @@ import Replica
 import Sync
 import Transport
 
-/// The server's side of one session: what its actions do to hub, log and materialization.
+/// The server's side of one session: performs its actions on hub, log and materialization.
 package struct ServerStore: SessionStore {
     let hub: DatabaseHub
     let log: any OperationLog
@@ -27,7 +27,7 @@ package struct ServerStore: SessionStore {
         return (0..<8).map { UInt8(truncatingIfNeeded: mark >> UInt64(56 - 8 * $0)) }
     }
 
-    /// The store of one session, whose number `DatabaseHub.enter` gave.
+    /// The store of one session with a number from `DatabaseHub.enter`.
     package init(
         hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, rights: SessionRights,
         verify: @escaping @Sendable (String) async throws -> Identity?,
@@ -42,7 +42,7 @@ package struct ServerStore: SessionStore {
         self.verify = verify
     }
 
-    /// The store of a session whose rights stay as they are.
+    /// The store of a session with constant rights.
     package init(
         hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, identity: Identity
     ) {
@@ -100,7 +100,7 @@ package struct ServerStore: SessionStore {
         }
     }
 
-    /// See `SessionStore`: an idle session waits here for hours, and needs no task for it.
+    /// See `SessionStore`: an idle session waits here for hours without a task.
     package func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
         hub.follow(after: offset, for: session) { if let event = Self.event($0) { deliver(event) } }
         return true

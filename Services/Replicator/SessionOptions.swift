@@ -1,25 +1,25 @@
 import ArgumentParser
 
-/// How the replicator treats connections.
+/// Options for the replicator's connections.
 public struct SessionOptions: Sendable {
-    /// A ping after so long; a peer that says nothing for three times as long is gone.
+    /// Interval of pinging; a peer that is silent for three intervals is gone.
     public var keepAlive = Limits.keepAlive
-    /// How long a peer may take to greet, in whole seconds: until then it holds a session that is nobody's.
+    /// The time for a peer's greeting, in whole seconds: until then its session is anonymous.
     public var greetingSeconds = Limits.greetingSeconds
-    /// How long a peer waits for a database that is being opened before it is sent elsewhere, in whole
-    /// seconds.
+    /// How long a peer waits for a database that is being opened before it is sent to another instance, in
+    /// whole seconds.
     public var openingSeconds = Limits.openingSeconds
 
-    /// How many databases are open without a session.
+    /// The number of open databases without a session.
     public var idleDatabases = Limits.idleDatabases
-    /// How long one stays open behind its last session in any case.
+    /// The least time that a database stays open after its last session.
     public var idlePatience = Limits.idlePatience
 
     /// The defaults.
     public init() {}
 }
 
-/// The flags of it.
+/// The flags for these options.
 public struct SessionFlags: ParsableArguments, Sendable {
     /// In seconds.
     @Option(
@@ -28,10 +28,10 @@ public struct SessionFlags: ParsableArguments, Sendable {
             valueName: "seconds"))
     public var keepAliveSeconds: UInt32?
 
-    /// Empty, for the parser.
+    /// An empty value for the parser.
     public init() {}
 
-    /// The options that the flags come to.
+    /// The resulting options.
     public var options: SessionOptions {
         var options = SessionOptions()
         if let seconds = keepAliveSeconds { options.keepAlive = .seconds(max(1, Int64(seconds))) }

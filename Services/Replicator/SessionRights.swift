@@ -3,15 +3,14 @@ import Identity
 import Sync
 import Synchronization
 
-/// Who is at the other end of a session and what that may do: changes while the session runs, with a newer
-/// token or because a service says so.
+/// The identity at the other end of a session and its rights: they change while the session runs, by a
+/// newer token or by a service's decision.
 ///
-/// Invariants: database and peer key stay the same for the session's life, since actors are bound to the
-/// key. The session is told in the order of the changes. `state` guards the identity; it is never held
-/// across a wait.
+/// Invariants: database and peer key stay the same for the session's life, because actors are bound to the
+/// key. The session is told of changes in their order. `state` guards the identity; it is never held across
+/// a wait.
 package final class SessionRights: Sendable {
-    /// What an identity changes that takes the place of another: who it is now, and what may be read where
-    /// the grant is another one.
+    /// A change of identity: the new one, and the new read rights if the grant differs.
     package typealias Change = @Sendable (Identity, ReadAccess?) -> Void
 
     private struct State {
@@ -23,12 +22,12 @@ package final class SessionRights: Sendable {
 
     private let state: Mutex<State>
 
-    /// Rights that begin as those of `identity`.
+    /// Rights of `identity` to begin with.
     package init(_ identity: Identity) {
         state = Mutex(State(identity: identity, notBeforeSeconds: identity.issuedAtSeconds))
     }
 
-    /// The identity now: what every append is judged by.
+    /// The present identity: every append is checked by it.
     package var identity: Identity { state.withLock { $0.identity } }
 
     /// Calls `tell` with each change from now on, before the next one can come; it must be quick.
@@ -37,8 +36,8 @@ package final class SessionRights: Sendable {
     /// Tells nobody any more.
     func unfollow() { state.withLock { $0.tell = nil } }
 
-    /// Goes on under a newer token of the same peer. One that was issued before the present one, or before a
-    /// service's word, is not taken: it would undo that.
+    /// Continues under a newer token of the same peer. A token issued before the present one, or before a
+    /// service's decision, is refused, because it would undo that.
     package func replace(with newer: Identity) throws(SyncError) {
         let refusal = state.withLock { state -> String? in
             guard utf8Equal(newer.databaseID, state.identity.databaseID),
@@ -54,7 +53,7 @@ package final class SessionRights: Sendable {
         if let refusal { throw SyncError(.tokenRefused, refusal) }
     }
 
-    /// A service's word: another grant from now on.
+    /// Applies a service's decision: another grant from now on.
     package func change(to grant: Grant, atSeconds now: Int64) {
         state.withLock { state in
             state.notBeforeSeconds = max(state.notBeforeSeconds, now)
@@ -69,13 +68,13 @@ package final class SessionRights: Sendable {
     }
 }
 
-/// What a service has to say about the identity of a running session.
+/// A service's decision about the identity of a running session.
 public enum RightsChange: Sendable {
-    /// Nothing.
+    /// No change.
     case same
-    /// It may do this from now on. A peer that applies the grant of its token goes on keeping back what that
-    /// forbids, until it has a newer one.
+    /// The identity has this grant from now on. A peer that applies its token's grant keeps withholding
+    /// writes which that grant forbids, until it has a newer token.
     case grant(Grant)
-    /// It may do nothing any more: its session ends with `SYNC-0504` and this message.
+    /// The identity has lost all rights: its session ends with `SYNC-0504` and this message.
     case ended(String)
 }

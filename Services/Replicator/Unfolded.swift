@@ -167,15 +167,15 @@ extension UnfoldedDocument {
     }
 }
 
-/// How an upload is divided, and how far appending goes ahead of folding.
+/// The bounds of dividing an upload, and of appending ahead of folding.
 package struct AdmissionBounds: Sendable {
-    /// About how many bytes are judged while those before are appended.
+    /// Approximate bytes that are checked while earlier ones are appended.
     package var partBytes = Limits.admittedBytes
-    /// Folding gives way to uploads of several parts until so many bytes are not folded.
+    /// Bytes waiting to be folded up to which folding yields to uploads of several parts.
     package var aheadBytes = Limits.aheadBytes
-    /// Nothing is judged while more than so many are not.
+    /// Bytes waiting to be folded above which no upload is checked.
     package var unfoldedBytes = Limits.unfoldedBytes
 
-    /// A service's bounds.
+    /// The bounds of a service.
     package init() {}
 }

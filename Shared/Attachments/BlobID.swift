@@ -1,12 +1,12 @@
 import Foundation
 
-/// The name of a blob: the SHA-256 of its bytes in unpadded base64url, 43 characters. Valid by construction,
-/// so it is safe as a file name.
+/// The name of a blob: the SHA-256 of its bytes in unpadded base64url, 43 characters. Always valid, so it is
+/// safe as a file name.
 public struct BlobID: Sendable, Hashable, CustomStringConvertible {
     /// 43 characters.
     public let text: String
 
-    /// Reads an id strictly: one spelling for one digest.
+    /// Parses an id strictly: one spelling for one digest.
     /// - Throws: `BLOB-0101`.
     public init(_ text: some StringProtocol) throws(AttachmentError) {
         guard text.utf8.count == Limits.idCharacters, let digest = Self.decode(String(text)),
@@ -39,7 +39,7 @@ public struct BlobID: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func decode(_ text: String) -> [UInt8]? {
-        // The standard alphabet is not ours: '+' and '/' in the text fail the comparison with `encode`.
+        // Characters of the standard alphabet ('+' and '/') are refused by the comparison with `encode`.
         let standard = String(text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }) + "="
         guard let data = Data(base64Encoded: standard), data.count == Limits.digestBytes else { return nil }
         return [UInt8](data)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// An open blob. Readable for as long as it is held, even if the store removes the blob meanwhile.
-/// Any number of tasks may read: every read names its place. Blocks for the disk, a chunk at a time.
+/// An open blob. It stays readable while it is open, even if the store removes the blob meanwhile. Any
+/// number of tasks may read, since every read names its offset. Blocks on the disk, one chunk at a time.
 public final class BlobReader: Sendable {
     /// The blob's name.
     public let id: BlobID
@@ -15,14 +15,14 @@ public final class BlobReader: Sendable {
         length = try file.length
     }
 
-    /// Up to `count` bytes from `offset`; fewer only at the end.
+    /// Reads up to `count` bytes from `offset`; fewer only at the end.
     /// - Throws: `BLOB-0105` for an offset outside the blob, `BLOB-0201`.
     public func read(
         at offset: Int64, count: Int = Limits.readChunkBytes
     ) throws(AttachmentError) -> [UInt8] {
         guard offset >= 0, offset <= length, count >= 0 else {
             throw AttachmentError(
-                .rangeInvalid, "the attachment has \(length) bytes; there is nothing at \(offset)")
+                .rangeInvalid, "the attachment has \(length) bytes; offset \(offset) is outside")
         }
         return try file.read(
             at: offset, count: Int(min(Int64(min(count, Limits.readChunkBytes)), length - offset)))

@@ -3,22 +3,22 @@ import Synchronization
 
 /// A folder of blobs, each named after the SHA-256 of its bytes.
 ///
-/// Layout: `<folder>/<first two characters of the id>/<id>` and `<folder>/incoming/<number>` for what is
-/// arriving. Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder
-/// fsynced), and never changes; what lies in `incoming` when the store is opened is left over from a crash
-/// and is removed. One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming`
-/// are never used twice, by no opening and no process: what a store that was let go still has under way
-/// cannot meet what another one writes.
+/// Layout: `<folder>/<first two characters of the id>/<id>`, and `<folder>/incoming/<number>` for blobs that
+/// are arriving. Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder
+/// fsynced), and never changes. Files in `incoming` at the time of opening are left over from a crash and
+/// are removed. One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming` are
+/// never reused, by any store or process, so writes in flight of a closed store cannot collide with those of
+/// a new one.
 public final class BlobStore: Sendable {
     private let folder: String
     private let maximumBytes: Int64
-    /// Of this process, whichever store asks.
+    /// Shared by all stores of this process.
     private static let counter = Atomic<UInt64>(0)
 
-    /// Opens, or makes, a store.
+    /// Opens a store; creates the folder if it does not exist.
     /// - Parameters:
-    ///   - folder: made with mode 0700 if it is not there.
-    ///   - maximumBytes: largest blob that is accepted.
+    ///   - folder: created with mode 0700.
+    ///   - maximumBytes: the size of the largest accepted blob.
     /// - Throws: `BLOB-0201`.
     public init(folder: String, maximumBytes: Int64 = Limits.blobBytes) throws(AttachmentError) {
         self.folder = folder
@@ -34,7 +34,7 @@ public final class BlobStore: Sendable {
         }
     }
 
-    /// Begins to take a blob whose id is not known yet.
+    /// Starts to receive a blob whose id is not known yet.
     /// - Throws: `BLOB-0201`.
     public func writer() throws(AttachmentError) -> BlobWriter {
         let number = Self.counter.add(1, ordering: .relaxed).newValue
@@ -43,14 +43,14 @@ public final class BlobStore: Sendable {
             maximumBytes: maximumBytes)
     }
 
-    /// The length of a stored blob, or nil.
+    /// The id and length of a stored blob; nil when it is not stored.
     public func info(_ id: BlobID) throws(AttachmentError) -> BlobInfo? {
         guard File.exists(path(id)) else { return nil }
         return try BlobInfo(id: id, length: File(path: path(id), flags: O_RDONLY).length)
     }
 
     /// Opens a blob for reading.
-    /// - Throws: `BLOB-0102` when there is none, `BLOB-0201`.
+    /// - Throws: `BLOB-0102` when it is not stored, `BLOB-0201`.
     public func reader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
         guard File.exists(path(id)) else {
             throw AttachmentError.unknown
@@ -58,7 +58,7 @@ public final class BlobStore: Sendable {
         return try BlobReader(id: id, path: path(id))
     }
 
-    /// Reads a blob to its end and compares its digest with its name.
+    /// Reads a whole blob and compares its digest with its name.
     /// - Throws: `BLOB-0202` when they differ, `BLOB-0102`, `BLOB-0201`.
     public func verify(_ id: BlobID) throws(AttachmentError) {
         let reader = try reader(id)
@@ -75,7 +75,7 @@ public final class BlobStore: Sendable {
         }
     }
 
-    /// Makes a finished file a blob. Bytes that are there already are kept, not replaced.
+    /// Moves a complete file to its id. Keeps the old file when the blob is stored already.
     func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
         let target = self.path(id)
         if File.exists(target) {
@@ -98,7 +98,7 @@ public final class BlobStore: Sendable {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw AttachmentError(.storageFailed, "the folder \(path) cannot be made")
+            throw AttachmentError(.storageFailed, "the folder \(path) cannot be created")
         }
     }
 }

@@ -1,8 +1,8 @@
 import Crypto
 import Foundation
 
-/// Takes the bytes of one blob, in order, and stores them when `finish` is called; until then, and when the
-/// writer is dropped, nothing is stored. One task uses it. Blocks for the disk, a chunk at a time.
+/// Receives the bytes of one blob, in order, and stores them when `finish` is called. Nothing is stored
+/// before that, or if the writer is dropped. Used by one task. Blocks on the disk, one chunk at a time.
 public final class BlobWriter {
     private let store: BlobStore
     private let path: String
@@ -11,7 +11,7 @@ public final class BlobWriter {
     private var digest = BlobDigest()
     private var isFinished = false
 
-    /// Bytes taken so far.
+    /// The number of bytes received so far.
     public private(set) var length: Int64 = 0
 
     init(store: BlobStore, path: String, maximumBytes: Int64) throws(AttachmentError) {
@@ -25,12 +25,12 @@ public final class BlobWriter {
         if !isFinished { File.remove(path) }
     }
 
-    /// Takes a chunk.
-    /// - Throws: `BLOB-0103` when the blob grows over the limit, `BLOB-0201`; nothing is stored then.
+    /// Appends a chunk.
+    /// - Throws: `BLOB-0103` when the blob grows over the limit, `BLOB-0201`; then nothing is stored.
     public func write(_ chunk: some ContiguousBytes & Collection<UInt8>) throws(AttachmentError) {
         precondition(!isFinished, "a finished blob takes no more bytes")
         guard length + Int64(chunk.count) <= maximumBytes else {
-            throw AttachmentError(.tooLarge, "an attachment may have \(maximumBytes) bytes")
+            throw AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes")
         }
         digest.update(chunk)
         var failure: AttachmentError?
@@ -41,14 +41,14 @@ public final class BlobWriter {
         length += Int64(chunk.count)
     }
 
-    /// Stores the blob: durable when this returns.
-    /// - Parameter expected: what the sender says the bytes are.
-    /// - Throws: `BLOB-0104` when they are something else, `BLOB-0201`; nothing is stored then.
+    /// Stores the blob. It is durable when this returns.
+    /// - Parameter expected: the id that the sender announced.
+    /// - Throws: `BLOB-0104` when the bytes have another id, `BLOB-0201`; then nothing is stored.
     public func finish(expected: BlobID? = nil) throws(AttachmentError) -> BlobInfo {
         precondition(!isFinished, "a blob is finished once")
         let id = digest.id
         guard expected == nil || expected == id else {
-            throw AttachmentError(.digestMismatch, "the bytes are not those that were announced")
+            throw AttachmentError(.digestMismatch, "the bytes do not match the announced id")
         }
         try file.sync()
         try store.adopt(path, as: id)

@@ -6,23 +6,23 @@ public enum AttachmentErrorCode: String, Sendable, CaseIterable {
     case notFound = "BLOB-0102"
     /// The blob is larger than the store accepts.
     case tooLarge = "BLOB-0103"
-    /// The bytes that arrived are not those the sender announced.
+    /// The digest of the received bytes is not the announced id.
     case digestMismatch = "BLOB-0104"
-    /// The asked range lies outside the blob.
+    /// The requested range lies outside the blob.
     case rangeInvalid = "BLOB-0105"
-    /// The folder cannot be made, read or written.
+    /// The folder cannot be created, read or written.
     case storageFailed = "BLOB-0201"
-    /// A stored file no longer has the digest it is named after.
+    /// A stored file no longer has the digest that is its name.
     case corrupt = "BLOB-0202"
-    /// The disk is full. Nothing was stored; what is stored can be read.
+    /// The disk is full. Nothing was stored; stored blobs can still be read.
     case storageFull = "BLOB-0203"
 }
 
-/// What this module throws.
+/// An error of this module.
 public struct AttachmentError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The stable code.
     public let code: AttachmentErrorCode
-    /// For a person.
+    /// A message for a person.
     public let message: String
 
     /// An error of the given parts.
@@ -31,7 +31,7 @@ public struct AttachmentError: Error, Sendable, Equatable, CustomStringConvertib
         self.message = message
     }
 
-    /// There is no blob of an id: nothing else is said of it.
+    /// No blob has this id. The message says nothing else.
     public static let unknown = AttachmentError(.notFound, "no attachment has this id")
 
     /// Code and message.

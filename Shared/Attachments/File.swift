@@ -6,12 +6,12 @@
     import Darwin
 #endif
 
-/// The few system calls the store needs, with errors that name the call and the path.
-/// Owns its descriptor; one task uses it at a time.
+/// The few system calls that the store needs; errors name the call and the path. Owns its descriptor; used
+/// by one task at a time.
 struct File: ~Copyable {
     private let descriptor: Int32
 
-    /// - Parameter flags: of `open`.
+    /// - Parameter flags: the flags of `open`.
     init(path: String, flags: Int32, mode: mode_t = 0o600) throws(AttachmentError) {
         descriptor = open(path, flags | O_CLOEXEC, mode)
         guard descriptor >= 0 else { throw Self.failure("open", path) }
@@ -29,7 +29,7 @@ struct File: ~Copyable {
         }
     }
 
-    /// At most `count` bytes from `offset`; empty at the end.
+    /// Reads at most `count` bytes from `offset`; empty at the end.
     func read(at offset: Int64, count: Int) throws(AttachmentError) -> [UInt8] {
         var failed = false
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -67,7 +67,7 @@ struct File: ~Copyable {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Makes what has happened in a folder last.
+    /// Makes changes of a folder durable.
     static func syncFolder(_ path: String) throws(AttachmentError) {
         try File(path: path, flags: O_RDONLY | O_DIRECTORY).sync()
     }

@@ -1,10 +1,10 @@
-/// The module's numbers, with their reasons.
+/// The limits of the module: unit, value and reason.
 public enum Limits {
-    /// Largest blob when nothing else is configured.
+    /// The largest blob, unless configured otherwise.
     public static let blobBytes: Int64 = 5 * 1024 * 1024 * 1024
-    /// What is read from a file at once: large enough to keep a disk busy, small beside any memory.
+    /// The bytes read from a file at once: enough to keep a disk busy, little compared with any memory.
     public static let readChunkBytes = 256 * 1024
-    /// SHA-256.
+    /// The length of a SHA-256.
     public static let digestBytes = 32
     /// 32 bytes in base64url without padding.
     public static let idCharacters = 43

@@ -26,12 +26,12 @@ public enum CRDTErrorCode: String, Sendable, CaseIterable {
     case invalidPath = "CRDT-0402"
 }
 
-/// What went wrong with a value, an encoding or a change. Bad input only: broken internal state is a
+/// An error about a value, an encoding or a change. For bad input only: broken internal state is a
 /// precondition.
 public struct CRDTError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The stable code.
     public let code: CRDTErrorCode
-    /// For a person; never holds document content beyond a field's name.
+    /// A message for a person. It holds no document content except a field's name.
     public let message: String
 
     /// An error of this code.

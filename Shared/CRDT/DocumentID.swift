@@ -1,6 +1,6 @@
 /// A document's id in its one canonical form: deterministic CBOR (RFC 8949 section 4.2) of a string,
-/// integer, boolean, binary, array or object without floats and nulls. Equality and order are those of the
-/// bytes.
+/// integer, boolean, binary, array or object without floats and nulls. Ids are equal when their bytes are,
+/// and sort by their bytes.
 public struct DocumentID: Hashable, Sendable {
     /// The canonical bytes: the key in every store and on the wire.
     public let bytes: [UInt8]
@@ -16,7 +16,8 @@ public struct DocumentID: Hashable, Sendable {
         }
     }
 
-    /// From bytes that must be canonical already (a frame, a stored operation).
+    /// An id from bytes that must be canonical already (a frame, a stored operation). Throws
+    /// `invalidDocumentID` when they are not, and the errors of `init(_:)`.
     public init(canonical bytes: [UInt8]) throws(CRDTError) {
         guard !DocumentID.isPlain(bytes) else {
             self.bytes = bytes
@@ -29,7 +30,7 @@ public struct DocumentID: Hashable, Sendable {
         self = id
     }
 
-    /// From bytes that this process stored itself after checking them.
+    /// An id from bytes that this process checked before it stored them.
     public init(trusted bytes: [UInt8]) { self.bytes = bytes }
 
     /// The id as a value.
@@ -40,8 +41,8 @@ public struct DocumentID: Hashable, Sendable {
         return value
     }
 
-    /// Whether bytes are a canonical id of the commonest forms, an ASCII string or a small number: seen in
-    /// place, without making a value of them and bytes of that. Any other may still be one.
+    /// True if the bytes are a canonical id of one of the two commonest forms, an ASCII string or a small
+    /// number. Reads the bytes in place, without decoding. Other bytes may still be a canonical id.
     static func isPlain(_ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { raw in
             guard let first = raw.first else { return false }
@@ -70,12 +71,12 @@ public struct DocumentID: Hashable, Sendable {
 }
 
 extension DocumentID {
-    /// Hashes the bytes in one go; the synthesized version would feed them one by one.
+    /// Hashes all bytes in one call; the synthesized version would feed them one by one.
     public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
 extension DocumentID: Comparable {
-    /// By canonical bytes.
+    /// Order of the canonical bytes.
     public static func < (left: DocumentID, right: DocumentID) -> Bool {
         compareBytes(left.bytes, right.bytes) < 0
     }

@@ -1,6 +1,6 @@
 // XXH64 (public specification by Yann Collet): the chain hash of the log and the checksum of an operation.
-// It detects accidents (a restored file, a flipped bit); it is no defence against a forger, who would own
-// the log.
+// It detects accidents (a restored file, a flipped bit). It is no defence against a forger: a forger would
+// own the log.
 
 private let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
 private let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F

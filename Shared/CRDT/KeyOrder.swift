@@ -1,10 +1,10 @@
-/// The places of an object's pairs in the order of their keys' UTF-8 bytes. Of a few pairs, which nearly all
-/// objects have, the places are in one word: to sort them allocates nothing.
+/// The order of an object's pairs by the UTF-8 bytes of their keys. For a few pairs (nearly every object)
+/// the places fit in one word, so sorting them allocates nothing.
 struct KeyOrder {
-    /// Four bits a place, the first one lowest; used up to `few` pairs.
+    /// Four bits a place, the first one lowest. Used for at most `few` pairs.
     private var packed: UInt64 = 0
     private var places: [Int] = []
-    /// Whether the pairs are in order as they are.
+    /// True if the pairs are in canonical order already.
     let isIdentity: Bool
 
     private static let few = 16
@@ -21,7 +21,7 @@ struct KeyOrder {
             return
         }
         for place in 0..<entries.count {
-            // Inserted behind those that come before it.
+            // Insertion sort: the place goes after the keys that precede it.
             var free = place
             while free > 0,
                 utf8Precedes(entries[place].key, entries[Int(packed >> (4 * (free - 1)) & 15)].key)
@@ -34,7 +34,7 @@ struct KeyOrder {
         }
     }
 
-    /// The place of the pair that comes at `index`.
+    /// The place of the pair that is at `index` in the canonical order.
     subscript(index: Int) -> Int {
         if isIdentity { return index }
         return places.isEmpty ? Int(packed >> (4 * index) & 15) : places[index]

@@ -1,18 +1,19 @@
 /// The module's limits: name with unit, value, reason.
 public enum Limits {
-    /// How deep values and maps may nest, in levels. Recursive code stays far from any stack's end (512 KiB
-    /// threads).
+    /// How deep values and maps may nest, in levels. Keeps recursive code far from the end of the stack
+    /// (threads with 512 KiB).
     public static let nestingDepth = 128
-    /// The longest document id, in encoded bytes. Ids are keys of b-trees and travel in every notice.
+    /// The longest document id, in encoded bytes. Ids are keys of b-trees and travel in every notice of a
+    /// change.
     public static let documentIDBytes = 4_096
     /// The longest collection name, in UTF-8 bytes.
     public static let collectionNameBytes = 512
-    /// A document above this many encoded bytes earns a warning at a local write.
+    /// A local write that leaves a document of more than this many encoded bytes gets a warning.
     public static let documentSoftLimitBytes = 262_144
     /// A local write that makes a document exceed this many encoded bytes is refused.
     public static let documentHardLimitBytes = 5_242_880
-    /// The most encoded bytes one operation (one transaction) may have: it is held in memory whole on every
-    /// node.
+    /// The most encoded bytes of one operation (one transaction). Every node holds an operation in memory as
+    /// a whole.
     public static let operationBytes = 16 * 1_048_576
     /// How far ahead of the wall clock an admitted stamp may be, in milliseconds (rule 21).
     public static let clockFutureMilliseconds: UInt64 = 60_000

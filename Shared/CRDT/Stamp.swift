@@ -1,11 +1,11 @@
-/// One lifetime of one store: 64 random bits, registered with the log and bound to the peer key that
+/// One lifetime of one store: 64 random bits. The log registers an actor and binds it to the peer key that
 /// registered it.
 public struct ActorID: Hashable, Comparable, Sendable {
     /// The 64 bits, as drawn.
     public let rawValue: UInt64
     /// An actor of these bits.
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
-    /// Numeric order; on the wire and in encodings actors sort by their big-endian bytes, which is the same.
+    /// Numeric order. Encodings sort actors by their big-endian bytes, which is the same order.
     public static func < (left: ActorID, right: ActorID) -> Bool { left.rawValue < right.rawValue }
 }
 
@@ -20,8 +20,8 @@ extension ActorID: CustomStringConvertible {
 /// A hybrid logical timestamp: 48 bits of Unix milliseconds above 16 bits of counter, compared as one number.
 public typealias Timestamp = UInt64
 
-/// Who wrote and when: orders last-write-wins and is the dot of causal add-wins. Issued once, with one
-/// content.
+/// The author and time of a write. Orders last-write-wins, and is the dot of causal add-wins. A stamp is
+/// issued once, with one content.
 public struct Stamp: Hashable, Comparable, Sendable {
     /// The hybrid logical time.
     public let time: Timestamp

@@ -1,22 +1,22 @@
 // Strings by their UTF-8 bytes.
 //
 // Swift's own `==` and `<` treat canonically equivalent texts as equal ("é" in one or two code points).
-// Replicas must not: two keys that differ in bytes are two keys, on every machine and in every language
-// that reads our bytes.
+// Replicas must not: two keys with different bytes are two keys, on every machine and in every language that
+// reads our bytes.
 
-/// Whether two strings hold the same bytes.
+/// Returns whether two strings have the same bytes.
 public func utf8Equal(_ left: String, _ right: String) -> Bool {
     if isSameRepresentation(left, right) { return true }
     return left.utf8.count == right.utf8.count && compareUTF8(left, right) == 0
 }
 
-/// Whether the left string's bytes come before the right's.
+/// Returns whether the left string's bytes sort before the right's.
 public func utf8Precedes(_ left: String, _ right: String) -> Bool {
     compareUTF8(left, right) < 0
 }
 
-/// Whether two strings are the same short text or share their storage: then their bytes are the same. The
-/// reverse does not hold.
+/// True if two strings are the same short text or share their storage, so that their bytes are the same.
+/// False does not mean that they differ.
 @inline(__always)
 private func isSameRepresentation(_ left: String, _ right: String) -> Bool {
     typealias Bits = (UInt64, UInt64)
@@ -52,7 +52,7 @@ public func compareUTF8(_ left: String, _ right: String) -> Int {
 public func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let common = min(left.count, right.count)
     var place = 0
-    // Eight bytes at a time, read so that the first one counts most.
+    // Eight bytes at a time, read as big-endian so that the first byte counts most.
     while place + 8 <= common {
         let one = UInt64(bigEndian: left.loadUnaligned(fromByteOffset: place, as: UInt64.self))
         let two = UInt64(bigEndian: right.loadUnaligned(fromByteOffset: place, as: UInt64.self))

@@ -1,9 +1,9 @@
-/// A JSON-like value with its type kept: what a REGISTER holds, what a statement computes, what an argument
-/// binds.
+/// A JSON-like value that keeps its type: the content of a REGISTER, the result of an expression, an
+/// argument of a statement.
 ///
 /// Integers and doubles are different types (`1` and `1.0` survive every path as they are). Equality here is
 /// *identity of content*, used by merge and by tests: type-strict, strings and keys by UTF-8 bytes, doubles
-/// by bit pattern with one NaN. How the query language compares values is DQL's business.
+/// by bit pattern with one NaN. DQL defines how the query language compares values.
 public enum Value: Sendable {
     case null
     case bool(Bool)
@@ -62,11 +62,11 @@ extension Value {
     public var arrayValue: [Value]? { if case .array(let elements) = self { elements } else { nil } }
     /// The object inside, or nil for any other type.
     public var objectValue: ObjectValue? { if case .object(let object) = self { object } else { nil } }
-    /// The value under `key` when this is an object that has it.
+    /// The value under `key`; nil when this is no object or has no such key.
     public subscript(key: String) -> Value? { objectValue?[key] }
 }
 
-/// Key-value pairs in the order they were put in, keys unique by UTF-8 bytes.
+/// Key-value pairs in the order of insertion; keys are unique by their UTF-8 bytes.
 ///
 /// Rows keep the order of their projection; encodings sort. Equality ignores the order.
 public struct ObjectValue: Sendable {
@@ -79,7 +79,7 @@ public struct ObjectValue: Sendable {
     /// An empty object.
     public init() { entries = [] }
 
-    /// From pairs; a later duplicate of a key replaces the earlier value in its place.
+    /// An object of these pairs. A later duplicate of a key replaces the earlier value in its place.
     public init(_ pairs: some Sequence<Entry>) {
         let all = Array(pairs)
         guard Self.hasDuplicates(all) else {
@@ -99,16 +99,17 @@ public struct ObjectValue: Sendable {
         }
     }
 
-    /// From pairs whose keys the caller knows to be unique: a decoder that has checked their order, a
-    /// projection whose names were checked once.
+    /// An object of pairs with unique keys. The caller guarantees this: a decoder has checked the order of
+    /// the keys, a projection has checked its names once.
     public init(unique entries: [Entry]) { self.entries = entries }
 
     /// How many keys there are.
     public var count: Int { entries.count }
-    /// Whether there is no key.
+    /// True if there is no key.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// The value under a key; setting nil removes the pair, setting a value keeps the key's place or appends.
+    /// The value under a key. Setting nil removes the pair; setting a value keeps the key's place or
+    /// appends.
     public subscript(key: String) -> Value? {
         get { entries.first { utf8Equal($0.key, key) }?.value }
         set {
@@ -122,7 +123,7 @@ public struct ObjectValue: Sendable {
         }
     }
 
-    /// All pairs but that of a key.
+    /// All pairs except that of `key`.
     public func without(_ key: String) -> ObjectValue {
         guard entries.contains(where: { utf8Equal($0.key, key) }) else { return self }
         return ObjectValue(unique: entries.filter { !utf8Equal($0.key, key) })
@@ -134,7 +135,7 @@ public struct ObjectValue: Sendable {
         return order.isIdentity ? entries : (0..<count).map { entries[order[$0]] }
     }
 
-    /// Where the pairs stand in the canonical order.
+    /// The places of the pairs in the canonical order.
     var order: KeyOrder { KeyOrder(entries) }
 
     private static func hasDuplicates(_ pairs: [Entry]) -> Bool {
@@ -145,10 +146,10 @@ public struct ObjectValue: Sendable {
 }
 
 extension ObjectValue: Equatable {
-    /// Same keys with the same values, whatever their order.
+    /// Same keys with the same values, in any order.
     public static func == (left: ObjectValue, right: ObjectValue) -> Bool {
         guard left.count == right.count else { return false }
-        // Mostly two versions of one document, whose keys stand in the same order.
+        // Mostly these are two versions of one document, with their keys in the same order.
         if zip(left.entries, right.entries).allSatisfy({ utf8Equal($0.key, $1.key) }) {
             return zip(left.entries, right.entries).allSatisfy { $0.value == $1.value }
         }

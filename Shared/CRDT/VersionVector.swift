@@ -1,4 +1,4 @@
-/// Per actor the greatest timestamp merged: the causal context of a document, the base of a delta.
+/// The greatest timestamp merged, for each actor: the causal context of a document, the base of a delta.
 ///
 /// Invariants: actors ascend strictly. An absent actor covers nothing, not even timestamp zero.
 public struct VersionVector: Hashable, Sendable {
@@ -6,7 +6,7 @@ public struct VersionVector: Hashable, Sendable {
     public struct Entry: Hashable, Sendable {
         /// The actor.
         public let actor: ActorID
-        /// The greatest timestamp of that actor that is covered.
+        /// The greatest covered timestamp of that actor.
         public let time: Timestamp
 
         /// An entry for `actor` up to and including `time`.
@@ -22,48 +22,48 @@ public struct VersionVector: Hashable, Sendable {
     /// The vector that covers nothing.
     public init() { entries = [] }
 
-    /// From entries in any order; of two entries of one actor the greater time stays.
+    /// A vector of entries in any order. For an actor that has several, the greatest time counts.
     public init(_ entries: some Sequence<Entry>) {
         self.entries = []
         for entry in entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
     }
 
-    /// From entries that a decoder has found strictly ascending.
+    /// A vector of entries that a decoder has found strictly ascending.
     init(ascending entries: [Entry]) { self.entries = entries }
 
-    /// Whether it covers nothing.
+    /// True if it covers nothing.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// Whether it covers what a seed wrote (rule 7).
+    /// True if it covers the write of a seed (rule 7).
     public var holdsSeed: Bool { entries.contains { $0.time == 0 } }
 
     /// The entries of seeds.
     var seeds: VersionVector { VersionVector(ascending: entries.filter { $0.time == 0 }) }
 
-    /// The greatest timestamp of an actor, nil when none of its stamps is covered.
+    /// The greatest covered timestamp of an actor; nil when none of its stamps is covered.
     public subscript(actor: ActorID) -> Timestamp? {
         let place = position(of: actor)
         return place < entries.count && entries[place].actor == actor ? entries[place].time : nil
     }
 
-    /// Where an actor's entry is among `entries`, nil when there is none.
+    /// The index of an actor's entry in `entries`; nil when there is none.
     func place(of actor: ActorID) -> Int? {
         let place = position(of: actor)
         return place < entries.count && entries[place].actor == actor ? place : nil
     }
 
-    /// Whether the stamp is covered: its actor has an entry and it is not smaller.
+    /// Returns whether the stamp is covered: its actor has an entry with a time that is not smaller.
     public func covers(_ stamp: Stamp) -> Bool {
         guard let time = self[stamp.actor] else { return false }
         return time >= stamp.time
     }
 
-    /// Whether everything `other` covers is covered here.
+    /// Returns whether everything that `other` covers is covered here.
     public func covers(_ other: VersionVector) -> Bool {
         other.entries.allSatisfy { covers(Stamp(time: $0.time, actor: $0.actor)) }
     }
 
-    /// As `covers`, but for a stamp that comes with what is asked about.
+    /// As `covers`, but treats `stamp` as covered: it arrives together with `other`.
     func covers(_ other: VersionVector, besides stamp: Stamp?) -> Bool {
         other.entries.allSatisfy { entry in
             let needed = Stamp(time: entry.time, actor: entry.actor)
@@ -86,13 +86,14 @@ public struct VersionVector: Hashable, Sendable {
         }
     }
 
-    /// Joins another vector: per actor the greater time.
+    /// Joins another vector: the greater time of each actor.
     public mutating func formUnion(_ other: VersionVector) {
         guard !entries.isEmpty else {
             entries = other.entries
             return
         }
-        // A few go in one by one. Each moves what stands behind it, so many go in one walk.
+        // A few entries are inserted one by one. Each insertion moves the entries after it, so many entries
+        // are merged in one walk.
         guard other.entries.count > 16 else {
             for entry in other.entries { insert(Stamp(time: entry.time, actor: entry.actor)) }
             return

@@ -1,7 +1,8 @@
-/// What is wrong with a statement or its arguments: bad input only, broken internal state is a precondition.
+/// An error in a statement or its arguments. Only bad input gives one; broken internal state is a
+/// precondition.
 public struct DQLError: Error, Equatable, Sendable {
-    /// One reference wide: every call that can throw keeps room for the error on the stack, and the parser
-    /// recurses through many of them.
+    /// One reference wide: every call that can throw reserves stack for the error, and the parser recurses
+    /// through many of them.
     private let storage: Storage
 
     private indirect enum Storage: Equatable, Sendable {
@@ -16,7 +17,7 @@ public struct DQLError: Error, Equatable, Sendable {
         let suggestion: String?
     }
 
-    /// An error of this code.
+    /// An error with this code.
     public init(
         _ code: DQLErrorCode, _ message: String, position: SourcePosition? = nil, token: String? = nil,
         suggestion: String? = nil
@@ -33,13 +34,14 @@ public struct DQLError: Error, Equatable, Sendable {
 
     /// The stable code.
     public var code: DQLErrorCode { content.code }
-    /// For a person. Quotes names and tokens of the statement, never a document's content beyond its id.
+    /// The message, for a person. Quotes names and tokens of the statement, never a document's content
+    /// beyond its id.
     public var message: String { content.message }
-    /// Where in the statement, if it can be said.
+    /// The place in the statement, if it is known.
     public var position: SourcePosition? { content.position }
-    /// The offending token as written (cut when long).
+    /// The offending token as written (shortened if long).
     public var token: String? { content.token }
-    /// A word that is close to the offending one, or the supported spelling.
+    /// A word close to the offending one, or the supported spelling.
     public var suggestion: String? { content.suggestion }
 
     /// The line, from 1.
@@ -57,16 +59,16 @@ extension DQLError: CustomStringConvertible {
     }
 }
 
-/// Something about a statement that is probably not meant. It travels with the result and never changes it.
+/// A part of a statement that is probably not meant. It travels with the result and never changes it.
 public struct DQLWarning: Equatable, Sendable {
     /// The stable code.
     public let code: DQLWarningCode
-    /// For a person.
+    /// The message, for a person.
     public let message: String
-    /// Where in the statement, if it can be said.
+    /// The place in the statement, if it is known.
     public let position: SourcePosition?
 
-    /// A warning of this code.
+    /// A warning with this code.
     public init(_ code: DQLWarningCode, _ message: String, position: SourcePosition? = nil) {
         self.code = code
         self.message = message

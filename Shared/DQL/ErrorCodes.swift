@@ -1,7 +1,7 @@
-/// Every code this module raises; the raw value is stable and published.
+/// All error codes of this module; the raw value is stable and published.
 ///
-/// 01xx the text, 02xx names and shape, 03xx what this version cannot do yet, 04xx limits, 05xx arguments,
-/// 06xx execution, 07xx subscriptions.
+/// 01xx the text, 02xx names and shape, 03xx unsupported in this version, 04xx limits, 05xx arguments, 06xx
+/// execution, 07xx subscriptions.
 public enum DQLErrorCode: String, Sendable, CaseIterable {
     /// A character that begins no token.
     case invalidCharacter = "DQL-0101"
@@ -11,7 +11,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case invalidNumber = "DQL-0103"
     /// A `\u` escape that names no character.
     case invalidEscape = "DQL-0104"
-    /// A token that cannot stand where it stands.
+    /// A token in a place where it cannot stand.
     case syntax = "DQL-0105"
     /// A reserved word where a name is expected; back quotes make it a name.
     case reservedWord = "DQL-0106"
@@ -42,7 +42,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case wrongArguments = "DQL-0206"
     /// `x.*` where x is not the statement's source.
     case unknownSource = "DQL-0207"
-    /// A field where no document is in reach (DOCUMENTS, USE IDS).
+    /// A field where no document is in scope (DOCUMENTS, USE IDS).
     case fieldWithoutDocument = "DQL-0208"
     /// SET or UNSET of `_id`.
     case idModification = "DQL-0209"
@@ -66,19 +66,19 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case reservedCollection = "DQL-0218"
     /// `conflicts` of anything but a field.
     case notAField = "DQL-0219"
-    /// A pattern of SIMILAR TO or of a regular expression, written out, that is none.
+    /// An invalid pattern of SIMILAR TO or of a regular expression, written out in the statement.
     case invalidPattern = "DQL-0220"
-    /// An index without a usable name, or with a key that is `_id` or stands there twice.
+    /// An index without a usable name, or with a key that is `_id` or repeated.
     case invalidIndex = "DQL-0221"
-    /// Two sources of one name.
+    /// Two sources with one name.
     case duplicateSource = "DQL-0222"
-    /// A field that does not say of which of several sources it is.
+    /// A field without the name of its source, where there are several.
     case ambiguousField = "DQL-0223"
 
-    /// A clause or operator that is of SQL, or of a later version, and not of this language. (0301, a whole
-    /// statement, is no longer raised.)
+    /// A clause or operator of SQL or of a later version that this language does not have. (0301, for whole
+    /// statements, is no longer raised.)
     case unsupportedClause = "DQL-0302"
-    /// A write to a field of a declared type that cannot be written yet.
+    /// A write to a field of a declared type that is not supported yet.
     case unsupportedType = "DQL-0303"
 
     /// The statement is longer than `DQLLimits.statementBytes`.
@@ -90,7 +90,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     /// A clause with more than `DQLLimits.clauseTerms` terms, a statement with more than
     /// `DQLLimits.aggregates` aggregates.
     case tooManyTerms = "DQL-0404"
-    /// More than `DQLLimits.materializedRows` rows have to be held in memory at a time.
+    /// More than `DQLLimits.materializedRows` rows have to be held in memory at a time, or too many bytes of
+    /// rows.
     case tooManyRows = "DQL-0405"
     /// A subscription's condition that goes through more than `DQLLimits.subscriptionSteps` elements,
     /// or texts that count as much.
@@ -100,7 +101,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 
     /// A parameter without its argument.
     case missingArgument = "DQL-0501"
-    /// An argument (or literal) of a type or range that its place does not take.
+    /// An argument (or literal) with a type or range that its place does not accept.
     case invalidArgument = "DQL-0502"
 
     /// INSERT of an id that exists, with the FAIL policy.
@@ -111,15 +112,15 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case invalidDocument = "DQL-0603"
     /// A document id of a type that ids cannot have.
     case invalidDocumentID = "DQL-0604"
-    /// A statement that writes where only reading is possible.
+    /// A statement that writes, where only reading is possible.
     case readOnly = "DQL-0605"
     /// A stored document whose bytes cannot be read.
     case unreadableDocument = "DQL-0606"
     /// A value that a document cannot hold (nested too deep).
     case unstorableValue = "DQL-0607"
-    /// A `system:` collection that the place where the statement runs does not offer.
+    /// A `system:` collection that is not offered where the statement runs.
     case collectionNotOffered = "DQL-0608"
-    /// INCREMENT BY or RESTART WITH of something that is no number of the counter's type.
+    /// INCREMENT BY or RESTART WITH of a value that is not a number of the counter's type.
     case invalidAmount = "DQL-0609"
     /// The statement was cancelled.
     case cancelled = "DQL-0610"
@@ -127,13 +128,13 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case timeout = "DQL-0611"
     /// ALTER SYSTEM where only documents can be changed.
     case systemStatement = "DQL-0612"
-    /// CREATE INDEX with a name that the collection's indexes have already.
+    /// CREATE INDEX with a name that the collection's indexes already have.
     case indexExists = "DQL-0613"
     /// DROP INDEX of an index that does not exist.
     case unknownIndex = "DQL-0614"
-    /// CREATE INDEX or DROP INDEX where there are no indexes or only documents can be changed.
+    /// CREATE INDEX or DROP INDEX where there are no indexes, or where only documents can be changed.
     case indexStatement = "DQL-0615"
-    /// A join whose right side is reached neither by its id nor by an index.
+    /// A join that reaches its right side neither by id nor by an index.
     case joinWithoutIndex = "DQL-0616"
     /// A subquery used as a value that gave several rows.
     case severalRows = "DQL-0617"
@@ -144,13 +145,13 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unsupportedSubscription = "DQL-0701"
 }
 
-/// Every code a warning can have. A warning travels with the result and never changes it.
+/// All warning codes. A warning travels with the result and never changes it.
 public enum DQLWarningCode: String, Sendable, CaseIterable {
-    /// An argument that no parameter of the statement names.
+    /// An argument that is no parameter of the statement.
     case unusedArgument = "DQL-W101"
     /// A function called with a literal it never takes: the result is MISSING.
     case literalType = "DQL-W102"
-    /// Two projections of one name: the later one shows.
+    /// Two projections with one name: the later one shows.
     case duplicateName = "DQL-W103"
     /// A path that starts with the collection's name although an alias hides it.
     case hiddenName = "DQL-W104"
@@ -166,7 +167,7 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case countOfCondition = "DQL-W110"
     /// A comparison with null or MISSING is never true.
     case nullComparison = "DQL-W111"
-    /// An increment of a field that holds a REGISTER: the counter begins at zero beside it.
+    /// An increment of a field that holds a REGISTER: the counter starts at zero and ignores its value.
     case counterBesideRegister = "DQL-W112"
     /// A field compared with the text 'true' or 'false' rather than the boolean.
     case booleanAsText = "DQL-W113"

@@ -1,89 +1,91 @@
-/// The module's limits: name with unit, value, reason. Each has its own error code.
+/// The module's limits: name with unit, value, reason. The codes DQL-04xx report most of them.
 public enum DQLLimits {
-    /// The longest statement, in UTF-8 bytes. Values belong into arguments; a longer text is a mistake or an
+    /// The longest statement, in UTF-8 bytes. Values belong in arguments; a longer text is a mistake or an
     /// attack.
     public static let statementBytes = 1_048_576
     /// How deep expressions and type definitions may nest, in levels, counted on the tree: parser, analyzer,
     /// evaluator and printer are recursive and must fit a 512 KiB stack (optimized).
     public static let nestingDepth = 128
-    /// The most elements of an `IN (…)` list; a longer list belongs into an array argument.
+    /// The most elements of an `IN (…)` list; a longer list belongs in an array argument.
     public static let inListElements = 65_536
-    /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They
-    /// are compared with one another; a statement with more was not written by anyone.
+    /// The most projections, group keys, sort terms, assignments, or fields of one type definition. They are
+    /// compared with one another; nobody writes a statement with more.
     public static let clauseTerms = 4_096
-    /// The most warnings that one statement's analysis gives, and the most about its lists in IN. Each looks
-    /// for its place in the text, and nobody reads more.
+    /// The most warnings that one statement's analysis gives, and the most about its lists in IN. Each one
+    /// searches the text for its position, and nobody reads more.
     public static let warnings = 32
-    /// The most different aggregates of one statement: they are compared with one another, and each is kept
-    /// for each group.
+    /// The most different aggregates of one statement: they are compared with one another, and each is
+    /// stored per group.
     public static let aggregates = 1_024
-    /// The most directives that hints at one place may have. They are merged one by one.
+    /// The most directives in the hints at one place. They are merged one by one.
     public static let directives = 256
     /// The greatest edit distance, in characters, at which a keyword or name is offered as a suggestion.
     static let suggestionDistance = 2
-    /// From how many elements on `IN :array` is looked up in a set rather than compared one by one: below it,
+    /// The number of elements from which `IN :array` uses a set rather than comparing one by one: below it,
     /// building the set costs more than it saves.
     static let setLookupElements = 8
-    /// How many rows a top-k sort may hold beyond `LIMIT + OFFSET` before it prunes, as a factor: sorting
-    /// each time would cost more than the memory is worth.
+    /// The rows that a top-k sort may hold before it prunes, as a factor of `LIMIT + OFFSET`: pruning at
+    /// every row would cost more than the memory is worth.
     static let topRowsSlack = 2
-    /// The longest token an error quotes, in characters.
+    /// The longest token that an error quotes, in characters.
     static let quotedTokenCharacters = 40
     /// How many prepared statements a cache holds unless `dql_statement_cache_size` says otherwise.
     public static let cachedStatements = 4_096
-    /// The longest statement that a cache holds, in UTF-8 bytes. A longer one has values written into it and
-    /// will hardly come again.
+    /// The longest statement that a cache holds, in UTF-8 bytes. A longer one contains values and will
+    /// hardly come again.
     public static let cachedTextBytes = 65_536
-    /// How much text a cache holds in all, in UTF-8 bytes; the trees take a small multiple of it.
+    /// The most text that a cache holds in total, in UTF-8 bytes; the trees take a small multiple of it.
     public static let cacheTextBytes = 16_777_216
-    /// How many rows (or groups, distinct values, documents of an INSERT … SELECT) one statement may hold
-    /// in memory at a time. Sorting, DISTINCT and GROUP BY need them all; beyond it a LIMIT, an index or a
-    /// narrower condition is asked for.
+    /// The most rows (or groups, distinct values, documents of an INSERT … SELECT) that one statement may
+    /// hold in memory at a time. Sorting, DISTINCT and GROUP BY need them all. A statement that exceeds it
+    /// needs a LIMIT, an index or a narrower condition.
     public static let materializedRows = 1_000_000
-    /// About how many bytes of rows a sort holds in memory before it goes on on disk, where there is one.
+    /// The bytes of rows that a sort holds in memory, approximately, before it continues on disk if there is
+    /// one.
     public static let sortBytes = 67_108_864
-    /// How many bytes those may take, about: a million rows can be anything from 16 MB to 5 TB.
+    /// The most bytes that those rows may take, approximately: a million rows can be anything from 16 MB to
+    /// 5 TB.
     public static let materializedBytes = 268_435_456
-    /// How many steps (rows, elements, comparisons of a sort) there are between two questions whether the
-    /// statement was cancelled: asking reads a clock.
+    /// Steps (rows, elements, comparisons of a sort) between two checks for cancellation: a check reads a
+    /// clock.
     static let stepsBetweenChecks = 256
-    /// After how many steps a match of LIKE asks whether it is still wanted: a fraction of a millisecond.
+    /// Steps of a LIKE match between two checks for cancellation: a fraction of a millisecond.
     static let patternStepsBetweenChecks = 65_536
-    /// How often a LIKE may look at a byte of text and still count as a walk through it: what is between two
-    /// `%` and has a `_` in it is mostly shorter.
+    /// How often a LIKE may read a byte of text and still count as one pass through it: a part between two
+    /// `%` that contains a `_` is mostly shorter.
     static let uncountedPatternWork = 16
-    /// How many bytes of a value that is read or made count as one step: about as long as a row takes.
+    /// The bytes of a value, read or created, that count as one step: about as long as a row takes.
     static let stepBytes = 256
-    /// How many bytes one element or field of a value counts as, whatever is in it.
+    /// The bytes that one element or field of a value counts as, whatever its content.
     static let elementBytes = 16
-    /// Rows that are kept share allocations of up to so many bytes: who keeps one of them keeps so much.
+    /// The largest allocation shared by kept rows, in bytes: keeping one of them keeps the whole allocation.
     static let keptBlockBytes = 16_384
-    /// How many elements a subscription's condition may go through per document, the texts that it reads and
-    /// makes counted by `stepBytes`. Its author is somebody else: nested ANY over one array multiply, a few
-    /// letters make a long text, and nobody would cancel them.
+    /// The most elements that a subscription's condition may go through per document; texts that it reads
+    /// and makes count by `stepBytes`. Somebody else writes the condition: nested ANY over one array
+    /// multiply, a few letters make a long text, and nobody would cancel them.
     public static let subscriptionSteps = 1_000_000
-    /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: more was written by a program, for
-    /// which there is IN.
+    /// The longest pattern of `regexp_like` or SIMILAR TO, in characters: a longer one was written by a
+    /// program, which can use IN.
     public static let patternCharacters = 2_048
-    /// The most steps a pattern has with its repetitions written out. A character of a text costs at most
-    /// one visit of each.
+    /// The most instructions in a pattern with its repetitions written out. A character of a text costs at
+    /// most one visit of each.
     public static let patternInstructions = 2_048
     /// The greatest count in `{n,m}`, as in RE2: nested counts multiply.
     public static let patternRepetitions = 1_000
-    /// How deep a pattern's groups may nest, in levels: its parser and its builder are recursive.
+    /// How deep the groups of a pattern may nest, in levels: its parser and its builder are recursive.
     public static let patternGroups = 64
-    /// How many entries a matcher's table may have, of 4 bytes each; a full one is thrown away.
+    /// The most entries of a matcher's table, of 4 bytes each; a full table is thrown away.
     static let patternTableEntries = 65_536
-    /// How much a constant pattern may have built when it is prepared, in visited steps: a few dozen
-    /// microseconds, which the second text already repays.
+    /// How much of a constant pattern's table is built at preparation, in visited instructions: a few dozen
+    /// microseconds, which the second text already saves.
     static let patternWarmingSteps = 4_096
-    /// The longest string a function or `||` makes, in UTF-8 bytes: what a document can hold. A longer one
-    /// is MISSING.
+    /// The longest string that a function or `
+    ///
+    /// ` makes, in UTF-8 bytes: the most that a document can hold. A longer one is MISSING.
     public static let resultBytes = 5_242_880
     /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144
-    /// The most arguments of a call that takes any number: each may be a whole document, and a call is not
-    /// interrupted.
+    /// The most arguments of a variadic call: each may be a whole document, and a call is not interrupted.
     public static let callArguments = 1_024
     /// The most keys of one index: each makes every entry longer.
     public static let indexKeys = 16
@@ -91,28 +93,29 @@ public enum DQLLimits {
     public static let indexNameBytes = 255
     /// The most indexes that a collection may have: each is written with every document.
     public static let indexesOfCollection = 1_024
-    /// How many index scans one access is made of unless `#max_scans` says otherwise: each costs a pass over
-    /// its entries.
+    /// The most index scans in one access unless `#max_scans` says otherwise: each costs a pass over its
+    /// entries.
     static let indexScans = 5
-    /// How many ranges of an index one scan reads at most: each is a search of its own, and beyond it one
+    /// The most ranges of an index that one scan reads: each is a search of its own, and beyond this one
     /// range from the first to the last costs less than the list.
     static let indexRanges = 16_384
-    /// How many joins a statement may have unless `#max_joins` says otherwise: each multiplies the work.
+    /// The most joins of a statement unless `#max_joins` says otherwise: each multiplies the work.
     static let joins = 10
-    /// How many documents' numbers a union or intersection holds, of 8 bytes each. Beyond it the collection
-    /// is scanned.
+    /// The most document numbers that a union or intersection holds, of 8 bytes each. Beyond it the
+    /// collection is scanned.
     static let heldNumbers = 4_194_304
-    /// How long a text may be, in UTF-8 bytes, that no index cuts: an exact index answers for such.
+    /// The longest text, in UTF-8 bytes, that no index cuts: for such texts an index is exact.
     package static let uncutBytes = 128
-    /// How many bytes of encoded group keys a GROUP BY keeps to know them again without reading them as
-    /// values. Beyond it groups are found by their values, as all of them could be.
+    /// The most bytes of encoded group keys that a GROUP BY keeps, so that it recognizes groups without
+    /// decoding their keys. Beyond it, groups are found by their values, which works for all of them.
     static let groupKeyBytes = 16_777_216
-    /// How deep subqueries nest, in levels: the analyzer goes through many frames for each.
+    /// How deep subqueries may nest, in levels: the analyzer uses many frames for each.
     public static let subqueryDepth = 8
-    /// How many subqueries a statement has at most: each is run when the statement begins.
+    /// The most subqueries of a statement: each runs when the statement begins.
     public static let subqueries = 64
-    /// How many ranges or ids EXPLAIN shows of one scan; it says how many there are.
+    /// The most ranges or ids of one scan that EXPLAIN shows; it also shows their total.
     static let explainedValues = 16
-    /// How many equalities ADVISE puts before the last key of an index: more hardly make it find less.
+    /// The most equalities that ADVISE puts before the last key of an index: further ones hardly make it
+    /// find less.
     static let advisedEqualities = 3
 }

@@ -6,23 +6,23 @@ import Synchronization
 /// One open database on this device: its local store, its sync with others, its login.
 ///
 /// Opening is exclusive: one `Ditto`, of one process, per persistence directory. It stays open until
-/// `close()` is called or the last reference to it is gone; observers and subscriptions end with it.
+/// `close()` is called or the last reference to it is released. Observers and subscriptions end with it.
 public final class Ditto: Sendable {
-    /// The configuration it was opened with; secrets read `[REDACTED]`.
+    /// The configuration it was opened with; secrets are replaced by `[REDACTED]`.
     public let config: DittoConfig
-    /// Where the data is.
+    /// The directory of the data.
     public let absolutePersistenceDirectory: URL
     /// Reads and writes documents.
     public let store: DittoStore
-    /// Exchanges documents with others.
+    /// Syncs documents with others.
     public let sync: DittoSync
     /// Logs in; nil unless the configuration names a server.
     public let auth: DittoAuthenticator?
-    /// How much of the disk it takes.
+    /// Its disk usage.
     public let diskUsage: DiskUsage
-    /// What this small peer tells about itself.
+    /// This small peer's report about itself.
     public let smallPeerInfo: DittoSmallPeerInfo
-    /// Who this peer is, and who is there.
+    /// This peer and the peers around it.
     public let presence: DittoPresence
 
     private let engine: Engine
@@ -31,8 +31,8 @@ public final class Ditto: Sendable {
     private let transports: Mutex<DittoTransportConfig>
     private let report: SmallPeerReport
 
-    /// What others are to call this device: at most 24 bytes of UTF-8, the rest is cut off. The computer's
-    /// name until it is set. Others learn of a new name when sync is started again.
+    /// The name of this device for others: at most 24 bytes of UTF-8, the rest is cut off. The default is
+    /// the computer's name. Others learn a new name when sync is started again.
     public var deviceName: String {
         get { name.text }
         set {
@@ -41,7 +41,8 @@ public final class Ditto: Sendable {
         }
     }
 
-    /// Which ways to other peers it may take. See `DittoTransportConfig` for what this version takes of it.
+    /// The allowed transports to other peers. See `DittoTransportConfig` for the part that this version
+    /// uses.
     public var transportConfig: DittoTransportConfig {
         get { transports.withLock { $0 } }
         set { transports.withLock { $0 = newValue } }
@@ -55,16 +56,15 @@ public final class Ditto: Sendable {
     /// The SDK's version.
     public static var version: String { "0.1.0" }
 
-    /// What relative persistence directories are relative to: the current directory.
+    /// The base of relative persistence directories: the current directory.
     public static var defaultRootDirectory: URL {
         URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
     }
 
-    /// Opens the database, creating it if need be.
+    /// Opens the database; creates it if it does not exist.
     /// - Throws: `validationError(.invalidDittoConfig)`; `storeError(.persistenceDirectoryLocked)` after
-    ///   about a
-    ///   second; `storeError(.backendError)` for a damaged store or one of a newer version, which stays as
-    /// it is.
+    ///   about a second; `storeError(.backendError)` for a damaged store or one of a newer version, which is
+    ///   left unchanged.
     public class func open(config: DittoConfig = .default) async throws -> Ditto {
         do {
             return try await Engine.openingQueue.run { try openSync(config: config) }
@@ -73,7 +73,7 @@ public final class Ditto: Sendable {
         }
     }
 
-    /// As `open(config:)`, blocking the calling thread meanwhile.
+    /// As `open(config:)`, but blocks the calling thread.
     public class func openSync(config: DittoConfig = .default) throws -> Ditto {
         do {
             return try Ditto(config)
@@ -87,7 +87,7 @@ public final class Ditto: Sendable {
         let logger = Logger(label: "ditto") { SDKLogHandler(label: $0, files: logFiles) }
         let opened = try OpenedConfig(given, root: Self.defaultRootDirectory)
         if UUID(uuidString: given.databaseID) == nil {
-            logger.warning("the database id is no UUID", metadata: ["database": "\(given.databaseID)"])
+            logger.warning("the database id is not a UUID", metadata: ["database": "\(given.databaseID)"])
         }
         config = opened.redacted
         absolutePersistenceDirectory = URL(fileURLWithPath: opened.directory, isDirectory: true)
@@ -141,7 +141,7 @@ public final class Ditto: Sendable {
         }
         sync.owner.set(self)
         auth?.owner.set(self)
-        // Last: an opening that fails leaves no log behind.
+        // Last, so that a failed opening leaves no log.
         logFiles.open(in: opened.directory) {
             let parameters = settings.parameters
             return LogFiles.Policy(
@@ -150,7 +150,7 @@ public final class Ditto: Sendable {
     }
 
     deinit {
-        // Nothing of the instance is left to wait for, so it closes behind its back.
+        // Nobody can wait for the instance any more, so it closes in the background.
         presence.stopAll()
         let transfers = store.transfers.current
         transfers?.shutDown()
@@ -166,8 +166,8 @@ public final class Ditto: Sendable {
         }
     }
 
-    /// Ends sync, observers and subscriptions, and closes the store. Everything that is called afterwards
-    /// throws `storeError(.backendError)`. Returns when the directory can be opened again.
+    /// Ends sync, observers and subscriptions, and closes the store. Later calls throw
+    /// `storeError(.backendError)`. When this returns, the directory can be opened again.
     public func close() async {
         engine.observers.cancelAll()
         diskUsage.stopAll()
@@ -177,30 +177,30 @@ public final class Ditto: Sendable {
         await sync.shutDown()
         let (engine, logFiles) = (engine, logFiles)
         try? await Engine.openingQueue.run {
-            // Before the directory is free: then another process may write there.
+            // Before the directory is released: then another process may write there.
             logFiles.close()
             try engine.close()
         }
     }
 
-    /// There is no licence: any token is taken.
+    /// No licence is needed: any token is accepted.
     public func setOfflineOnlyLicenseToken(_ licenseToken: String) throws {}
 
-    /// There is no licence: always true.
+    /// No licence is needed: always true.
     public var isActivated: Bool { true }
 }
 
-/// What a device is called.
+/// The name of a device.
 final class DeviceName: Sendable {
     private let name = Mutex(DeviceName.fitting(DeviceName.ofComputer))
 
-    /// As much of the name as may be told.
+    /// The name, cut to the longest that may be sent.
     var text: String {
         get { name.withLock { $0 } }
         set { name.withLock { $0 = Self.fitting(newValue) } }
     }
 
-    /// As much of a name as may be told, in whole characters.
+    /// The longest part of a name that may be sent, in whole characters.
     static func fitting(_ name: String) -> String {
         var text = name
         while text.utf8.count > Limits.deviceNameBytes { text.removeLast() }

@@ -1,56 +1,56 @@
 /// The module's limits: name with unit, value, reason.
 enum Limits {
-    /// How long a login may take: it is one small request, and a dead network should not be waited for.
+    /// The timeout of a login: one small request, and nobody should wait long for a dead network.
     static let loginTimeoutSeconds: Int64 = 30
-    /// How long a connection for HTTP may take to be made.
+    /// The timeout of connecting for HTTP.
     static let connectTimeoutSeconds: Int64 = 10
-    /// The largest answer to a login: a token of at most 16 KiB and what a provider has for the application.
+    /// The largest answer to a login: a token of at most 16 KiB and the provider's information.
     static let loginAnswerBytes = 256 * 1_024
-    /// The pause before the expiration handler is asked again after a login that failed; doubles each time.
+    /// The pause before the expiration handler is called again after a failed login; doubles each time.
     static let firstLoginPause = Duration.milliseconds(500)
-    /// The longest of those pauses: a server that comes back is found within it.
+    /// The longest of these pauses: a server that returns is found within it.
     static let longestLoginPause = Duration.seconds(15)
-    /// A session is renewed when this part of its life is left …
+    /// A session is renewed when this fraction of its life is left …
     static let renewalFraction = 0.1
-    /// … but at least this long before its end (half its life, where that is shorter), so that a slow login
-    /// still comes in time.
+    /// … but at least this long before its end (half its life, if that is shorter), so that a slow login
+    /// still completes in time.
     static let renewalLead = Duration.seconds(60)
     /// The documents of an observer's result that are remembered to tell which changes matter to it, 8 bytes
-    /// each. Beyond that every change of its collection does.
+    /// each. With more, every change of its collection matters.
     static let observedDocuments = 20_000
-    /// The rows of an observer's result that are remembered one by one, 16 bytes each, to decode only what
-    /// was written since. Of a larger result every row is decoded each time it runs.
+    /// The rows of an observer's result that are remembered one by one, 16 bytes each, so that only rows
+    /// written since are decoded. With more, each run decodes every row.
     static let printedRows = 4_096
-    /// The changes remembered while an observer's query runs; when there are more it runs again.
+    /// The changes remembered while an observer's query runs; with more, the query runs again.
     static let openDocuments = 1_024
-    /// The changed documents that wait to be compared with the observers' conditions; beyond that all
+    /// The changed documents that wait to be compared with the observers' conditions. With more, all
     /// observers of their collections run, which costs less.
     static let routedDocuments = 4_096
-    /// What peers are told this device is called: longer names would not fit into an advertisement.
+    /// The longest device name that is sent to peers: a longer one would not fit into an advertisement.
     static let deviceNameBytes = 24
-    /// The application's own information about this small peer, as JSON: it travels with every report.
+    /// The application's metadata about this small peer, as JSON: it travels with every report.
     static let peerMetadataBytes = 128 * 1_024
-    /// The application's own information about this peer for other peers, as JSON: it travels with presence.
+    /// The application's metadata about this peer for other peers, as JSON: it travels with presence.
     static let presenceMetadataBytes = 4_096
     /// How deep either may be nested.
     static let peerMetadataDepth = 64
-    /// How long disk usage is left unwatched at least while an observer asks for it …
+    /// The shortest interval of looking at disk usage while an observer is registered …
     static let firstDiskUsagePause = Duration.seconds(1)
-    /// … and at most, when nothing changes: walking through a store costs little, but not nothing.
+    /// … and the longest, when nothing changes: walking through a store costs little, but not nothing.
     static let longestDiskUsagePause = Duration.seconds(30)
-    /// The refused commits that `system:data_sync_info` names; `DittoSync.refusedCommits` has all.
+    /// The number of refused commits in `system:data_sync_info`; `DittoSync.refusedCommits` has all.
     static let listedRefusals = 100
-    /// The pause before an attachment is asked for, or sent, again after that has failed; doubles each time.
+    /// The pause before a failed fetch or upload of an attachment is retried; doubles each time.
     static let firstTransferPause = Duration.milliseconds(500)
-    /// The longest of those pauses: an attachment that was sent by somebody meanwhile is found within it.
+    /// The longest of these pauses: an attachment that another peer uploads is found within it.
     static let longestTransferPause = Duration.seconds(30)
-    /// The longest that one attempt may take: the largest attachment over a slow line.
+    /// The longest single attempt: the largest attachment over a slow line.
     static let transferTimeoutHours: Int64 = 24
-    /// The bytes between two reports of progress at least; of large attachments a hundredth.
+    /// The fewest bytes between two reports of progress; for large attachments it is a hundredth of them.
     static let progressBytes: Int64 = 65_536
     /// The largest answer to an upload.
     static let uploadAnswerBytes = 16 * 1_024
-    /// Lines of the log that wait to be written to its file; more are dropped and counted: a disk that hangs
-    /// may not take the application's memory.
+    /// The log lines that wait to be written to a file; more are dropped and counted. A disk that hangs must
+    /// not consume the application's memory.
     static let waitingLogLines = 10_000
 }

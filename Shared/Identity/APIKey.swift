@@ -1,14 +1,14 @@
 import Crypto
 import Foundation
 
-/// A key for callers that do not log in: `mimeo_<id>_<secret>`. The id names the key's record; the secret is
-/// told once, when the key is made, and kept as its SHA-256 only.
+/// A key for callers that do not log in: `mimeo_<id>_<secret>`. The id names the key's record. The secret is
+/// shown once, when the key is created; only its SHA-256 is stored.
 ///
-/// The secret has 256 random bits, so its hash needs neither salt nor slowness.
+/// The secret has 256 random bits, so its hash needs neither a salt nor a slow algorithm.
 public struct APIKey: Sendable {
-    /// What every key begins with, so that scanners of repositories find one that was committed.
+    /// The beginning of every key, by which scanners of repositories find one that was committed.
     public static let prefix = "mimeo_"
-    /// Sixteen hexadecimal digits; no secret.
+    /// Sixteen hexadecimal digits; not secret.
     public let id: String
     private let secret: String
 
@@ -21,7 +21,7 @@ public struct APIKey: Sendable {
             (0..<Self.secretBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
     }
 
-    /// Reads a key; nil for a text that is none.
+    /// Parses a key; nil for any other text.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let idEnd = Self.prefix.utf8.count + 2 * Self.idBytes
@@ -37,13 +37,13 @@ public struct APIKey: Sendable {
         self.secret = secret
     }
 
-    /// Whether a bearer text is meant as an API key.
+    /// Returns whether a bearer text is meant to be an API key.
     public static func isOne(_ text: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 
     /// The key as its holder sends it. A secret.
     public var text: String { "\(Self.prefix)\(id)_\(secret)" }
 
-    /// What is kept of the secret: its SHA-256 in base64url.
+    /// The stored form of the secret: its SHA-256 in base64url.
     public var secretHash: String { Base64URL.encode(SHA256.hash(data: Data(secret.utf8))) }
 
     private static let idBytes = 8

@@ -5,22 +5,22 @@ import Foundation
 /// Access tokens: JWTs (RFC 7519) signed with ES256 by the database's key, and nothing else.
 ///
 /// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
-/// (peer key), `grant`, `jti` (token id), `meta`? (what peers are shown), `iat`, `nbf`?, `exp`. Times are
-/// whole seconds since 1970.
+/// (peer key), `grant`, `jti` (token id), `meta`? (shown to peers), `iat`, `nbf`?, `exp`. Times are whole
+/// seconds since 1970.
 public enum AccessToken {
-    /// The `iss` of every token: names the role, not an address, so a server may move.
+    /// The `iss` of every token. It names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
 
-    /// The longest token that anybody takes.
+    /// The longest accepted token, in bytes.
     public static let maximumBytes = Limits.tokenBytes
 
-    /// An id for a token that is to be issued: 128 random bits.
+    /// A new token id: 128 random bits.
     public static func newID() -> String {
         var generator = SystemRandomNumberGenerator()
         return Base64URL.encode((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
     }
 
-    /// Makes a token that is valid from `nowSeconds` on.
+    /// Issues a token that is valid from `nowSeconds` on.
     /// - Parameters:
     ///   - identity: its database must be the key's; anything else is a defect of the caller.
     ///   - nowSeconds: seconds since 1970.
@@ -35,10 +35,10 @@ public enum AccessToken {
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
     }
 
-    /// Checks everything that can be checked without asking anybody.
+    /// Verifies a token from its text and the keys alone, without asking any service.
     /// - Parameters:
     ///   - token: untrusted text.
-    ///   - keys: the keys that are believed.
+    ///   - keys: the trusted keys.
     ///   - databaseID: the database the caller is working on, when it knows one.
     ///   - nowSeconds: seconds since 1970.
     /// - Throws: `AUTH-0101` to `AUTH-0108`, `AUTH-0110`, `AUTH-0201`, `AUTH-0202`.
@@ -50,7 +50,7 @@ public enum AccessToken {
             token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds, compiling: compile)
     }
 
-    /// The same, with somebody who may have compiled the grant before.
+    /// As above; `compile` may return a grant that was compiled before.
     static func verify(
         _ token: String, keys: KeySet, databaseID: String?, nowSeconds: Int64,
         compiling compile: (Grant) throws(IdentityError) -> CompiledGrant
@@ -61,7 +61,7 @@ public enum AccessToken {
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes),
             key.key.isValidSignature(signature, for: Data(parts.signed.utf8))
         else { throw .refused(.tokenSignature) }
-        // Only from here on is the payload the auth-gateway's; nothing of it is looked at before.
+        // The signature is valid: only from here on may the payload be read.
         guard let claims = try? JSONDecoder().decode(Claims.self, from: Data(parts.payload)) else {
             throw .refused(.tokenMalformed)
         }
@@ -72,15 +72,15 @@ public enum AccessToken {
             signedBy: parts.keyID, metadata: claims.meta)
     }
 
-    /// The key a token names, from its header alone; nothing about it has been checked but the shape.
+    /// The id of a token's key, read from the header alone. Checks nothing but the shape of the token.
     /// - Throws: `AUTH-0101`, `AUTH-0102`, and `AUTH-0103` for an id that cannot be one of ours.
     public static func keyID(of token: String) throws(IdentityError) -> KeyID { try Parts(token).keyID }
 
-    /// A token taken apart: its shape is right and its header is one of ours, nothing else is known of it.
+    /// The parts of a token whose shape is right and whose header is one of ours. Nothing else is verified.
     private struct Parts {
         let keyID: KeyID
         let payload: [UInt8]
-        /// What the signature is of: header and payload as they stand.
+        /// The signed text: header and payload as sent.
         let signed: Substring
         let signature: Substring
 
@@ -100,8 +100,8 @@ public enum AccessToken {
         }
     }
 
-    /// Which documents a token says that its holder may write, for the holder itself: nothing is verified.
-    /// Nil where it may write everything, or the token cannot be read.
+    /// The documents that a token lets its holder write, for the holder's own use: nothing is verified. Nil
+    /// when it may write everything, or when the token cannot be read.
     public static func claimedWriteRules(of token: String) -> (@Sendable (DocumentKey) -> Bool)? {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard token.utf8.count <= Limits.tokenBytes, parts.count == 3,
@@ -121,7 +121,7 @@ public enum AccessToken {
             throw .refused(.tokenDatabase)
         }
         let skew = Limits.clockSkew.components.seconds
-        // No skew for the end: the holder renews long before it, and revocation waits for it.
+        // No skew for the end: the holder renews long before, and revocation relies on the end.
         guard nowSeconds < claims.exp else { throw .refused(.tokenExpired) }
         guard claims.iat <= nowSeconds + skew, (claims.nbf ?? claims.iat) <= nowSeconds + skew else {
             throw .refused(.tokenNotYetValid)
@@ -129,7 +129,7 @@ public enum AccessToken {
         guard !claims.sub.isEmpty else { throw .refused(.tokenMalformed) }
     }
 
-    /// Separate from `issue` so that tests can forge what no honest issuer makes.
+    /// Separate from `issue` so that tests can forge tokens that no honest issuer makes.
     static func sign(_ claims: Claims, keyID: String?, algorithm: String, with key: DatabaseSigningKey)
         -> String
     {
@@ -141,7 +141,7 @@ public enum AccessToken {
         return sealed(header: Array(headerJSON), payload: Array(claimsJSON), with: key)
     }
 
-    /// Header and payload, whatever they are, and the key's signature: fuzzers sign what they make up.
+    /// Any header and payload with the key's valid signature, for fuzzers.
     package static func sealed(header: [UInt8], payload: [UInt8], with key: DatabaseSigningKey) -> String {
         let signed = "\(Base64URL.encode(header)).\(Base64URL.encode(payload))"
         guard let signature = try? key.privateKey.signature(for: Data(signed.utf8)) else {
@@ -158,7 +158,7 @@ public enum AccessToken {
     }
 }
 
-/// The claims as they stand in the token.
+/// The claims as encoded in the token.
 struct Claims: Codable, Sendable {
     var iss: String
     var sub: String

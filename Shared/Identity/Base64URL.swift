@@ -1,9 +1,9 @@
 import Foundation
 
-/// Base64 with the URL alphabet and without padding (RFC 4648 section 5), read strictly: one text for one
-/// sequence of bytes, so that a token or an id has no second spelling.
+/// Base64 with the URL alphabet and without padding (RFC 4648 section 5), decoded strictly: each sequence of
+/// bytes has one text, so a token or an id has no second spelling.
 public enum Base64URL {
-    /// The text for some bytes.
+    /// Encodes bytes.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let standard = Data(bytes).base64EncodedData()
         let text = standard.lazy.filter { $0 != padding }.map { byte in
@@ -13,7 +13,7 @@ public enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of a text, or nil when it is not canonical: a foreign character, padding, or stray low
+    /// Decodes a text; nil when it is not canonical: a character outside the alphabet, padding, or stray low
     /// bits.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var standard: [UInt8] = []
@@ -24,7 +24,8 @@ public enum Base64URL {
             last = value
             standard.append(value == 62 ? UInt8(ascii: "+") : value == 63 ? UInt8(ascii: "/") : byte)
         }
-        // Of the last character, a text of two or three beyond the fours uses its upper bits only.
+        // With two or three characters after the last group of four, only the upper bits of the last one
+        // count.
         switch standard.count % 4 {
         case 1: return nil
         case 2: guard last & 0b1111 == 0 else { return nil }
@@ -37,7 +38,7 @@ public enum Base64URL {
 
     private static let padding = UInt8(ascii: "=")
 
-    /// The six bits that a character of the alphabet stands for.
+    /// The six bits of a character of the alphabet; nil for any other character.
     private static func sextet(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte - UInt8(ascii: "A")

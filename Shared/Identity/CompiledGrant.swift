@@ -1,18 +1,18 @@
 import CRDT
 import DQL
 
-/// A grant made ready to be asked about documents: its queries are read once, when a token is accepted, and
-/// asked for each document.
+/// A grant prepared for checking documents. Its queries are parsed once, when a token is accepted, and then
+/// evaluated for each document.
 public struct CompiledGrant: Sendable {
-    /// What it was made of.
+    /// The grant it was compiled from.
     public let grant: Grant
-    /// What may be read.
+    /// The readable documents.
     public let read: CompiledRules
-    /// What may be written.
+    /// The writable documents.
     public let write: CompiledRules
 
-    /// - Throws: `AUTH-0201` for a query that is none over `_id` alone, `AUTH-0202` when there are more than
-    ///   `Limits.queriesPerGrant` on a side, or their language is unknown.
+    /// - Throws: `AUTH-0201` for a query that does not use `_id` alone, `AUTH-0202` for more than
+    ///   `Limits.queriesPerGrant` queries on a side or an unknown query language.
     public init(_ grant: Grant) throws(IdentityError) {
         guard grant.queryLanguage == 0 || grant.queryLanguage == 1 else {
             throw IdentityError(.grantMalformed, "qlVersion is 0 or 1, not \(grant.queryLanguage)")
@@ -31,30 +31,31 @@ public struct CompiledGrant: Sendable {
         write = CompiledRules(everything: everything)
     }
 
-    /// Of a grant that cannot be enforced: it allows nothing.
+    /// A grant that cannot be enforced: it allows nothing.
     init(refusing grant: Grant) {
         self.grant = grant
         read = CompiledRules(everything: false)
         write = CompiledRules(everything: false)
     }
 
-    /// Neither reads nor writes.
+    /// Allows no reading and no writing.
     public static let nothing = CompiledGrant(everything: false)
-    /// Reads and writes every document.
+    /// Allows reading and writing every document.
     public static let everything = CompiledGrant(everything: true)
 }
 
 extension CompiledGrant: Hashable {
-    /// By what they were made of.
+    /// Equal when the grants are.
     public static func == (left: CompiledGrant, right: CompiledGrant) -> Bool { left.grant == right.grant }
 
-    /// Hashes what it was made of.
+    /// Hashes the grant.
     public func hash(into hasher: inout Hasher) { hasher.combine(grant) }
 }
 
-/// One side of a grant, ready to be asked.
+/// One side of a grant, prepared for checking documents.
 ///
-/// A condition that cannot be evaluated on an id (it goes through too much of it) does not hold for it.
+/// A condition that cannot be evaluated on an id (because it would take too many steps) does not hold for
+/// it.
 public struct CompiledRules: Sendable {
     private enum Rule: Sendable {
         case whole
@@ -62,7 +63,7 @@ public struct CompiledRules: Sendable {
     }
 
     private let everything: Bool
-    /// By the bytes of the collection's name: canonically equal names are two collections.
+    /// Keyed by the bytes of the collection's name: canonically equal names are different collections.
     private let byCollection: [[UInt8]: Rule]
 
     init(everything: Bool) {
@@ -87,7 +88,7 @@ public struct CompiledRules: Sendable {
                 } catch {
                     throw IdentityError(
                         .grantNotEnforceable,
-                        "a \(side) query for collection '\(collection)' is none over _id alone: \(error)")
+                        "a \(side) query for collection '\(collection)' must use _id alone: \(error)")
                 }
             }
             guard !conditions.isEmpty else { continue }
@@ -101,18 +102,18 @@ public struct CompiledRules: Sendable {
         everything ? .whole : byCollection[Array(collection.utf8)]
     }
 
-    /// Whether something at all is allowed.
+    /// True if any document is allowed.
     public var allowsAnything: Bool { everything || !byCollection.isEmpty }
 
-    /// Whether there may be documents of a collection that are allowed.
+    /// Returns whether any document of a collection may be allowed.
     public func allowsAny(of collection: String) -> Bool { rule(for: collection) != nil }
 
-    /// Whether every document of a collection is allowed.
+    /// Returns whether every document of a collection is allowed.
     public func allowsAll(of collection: String) -> Bool {
         if case .whole? = rule(for: collection) { true } else { false }
     }
 
-    /// Whether a document is allowed.
+    /// Returns whether a document is allowed.
     public func allows(_ collection: String, _ id: DocumentID) -> Bool {
         switch rule(for: collection) {
         case nil: false
@@ -121,10 +122,11 @@ public struct CompiledRules: Sendable {
         }
     }
 
-    /// Whether a document is allowed.
+    /// Returns whether a document is allowed.
     public func allows(_ key: DocumentKey) -> Bool { allows(key.collection, key.id) }
 
-    /// A number that stands for all that is allowed: other rules, another number.
+    /// A fingerprint of these rules: different rules have different fingerprints (except for hash
+    /// collisions).
     public var mark: UInt64 {
         if everything { return 1 }
         var bytes: [UInt8] = []
@@ -138,8 +140,9 @@ public struct CompiledRules: Sendable {
         return hash64(bytes)
     }
 
-    /// A number that stands for what is allowed of a collection: other conditions, another number. 0 is
-    /// nothing, 1 everything; the same in every process and version that reads the language alike.
+    /// A fingerprint of the rules for one collection: different conditions have different fingerprints. 0
+    /// means nothing, 1 everything. The same in every process and version that parses the language in the
+    /// same way.
     public func mark(of collection: String) -> UInt64 {
         switch rule(for: collection) {
         case nil: return 0

@@ -3,15 +3,14 @@ import Foundation
 
 /// A database's private P-256 key: signs the access tokens of that database and of no other.
 ///
-/// Its id, `<database>.<number>`, names the database, so a key found by id also says whose tokens it may
-/// sign.
+/// Its id is `<database>.<number>`, so the id of a key also says which database's tokens it may sign.
 public struct DatabaseSigningKey: Sendable {
     /// `<database>.<number>`; the number counts the database's keys from 1.
     public let keyID: KeyID
     let privateKey: P256.Signing.PrivateKey
 
     /// A new random key.
-    /// - Throws: `AUTH-0304` for an id that is no database id.
+    /// - Throws: `AUTH-0304` for an invalid database id.
     public init(databaseID: String, number: Int) throws(IdentityError) {
         keyID = try KeyID(databaseID: databaseID, number: number)
         privateKey = P256.Signing.PrivateKey()
@@ -19,7 +18,7 @@ public struct DatabaseSigningKey: Sendable {
 
     /// A stored key.
     /// - Parameter pem: PKCS#8 or SEC 1, as `pem` gives it.
-    /// - Throws: `AUTH-0301` when the text is no P-256 private key.
+    /// - Throws: `AUTH-0301` when the text is not a P-256 private key.
     public init(keyID: KeyID, pem: String) throws(IdentityError) {
         self.keyID = keyID
         do {
@@ -33,13 +32,13 @@ public struct DatabaseSigningKey: Sendable {
     /// The private key as PKCS#8 PEM. A secret.
     public var pem: String { privateKey.pemRepresentation }
 
-    /// What verifies this key's signatures.
+    /// The public key that verifies this key's signatures.
     public var publicKey: DatabasePublicKey { DatabasePublicKey(keyID: keyID, key: privateKey.publicKey) }
 }
 
 /// The public half of a database's signing key.
 public struct DatabasePublicKey: Sendable, Hashable {
-    /// The same as the signing key's.
+    /// The id of the signing key.
     public let keyID: KeyID
     let key: P256.Signing.PublicKey
 
@@ -49,22 +48,22 @@ public struct DatabasePublicKey: Sendable, Hashable {
     }
 
     /// - Parameter text: the compressed point in base64url, as `compressedPoint` gives it.
-    /// - Throws: `AUTH-0303` when it is none.
+    /// - Throws: `AUTH-0303` for any other text.
     public init(keyID: KeyID, compressedPoint text: String) throws(IdentityError) {
         guard let bytes = Base64URL.decode(text),
             let key = try? P256.Signing.PublicKey(compressedRepresentation: bytes)
-        else { throw IdentityError(.keySetInvalid, "the key \(keyID) is no P-256 point") }
+        else { throw IdentityError(.keySetInvalid, "the key \(keyID) is not a P-256 point") }
         self.init(keyID: keyID, key: key)
     }
 
     /// The compressed point in base64url.
     public var compressedPoint: String { Base64URL.encode(key.compressedRepresentation) }
 
-    /// Equal when id and point are.
+    /// Equal when id and point are equal.
     public static func == (left: DatabasePublicKey, right: DatabasePublicKey) -> Bool {
         left.keyID == right.keyID && left.key.rawRepresentation == right.key.rawRepresentation
     }
 
-    /// Hashes the id: no set holds many keys of one id.
+    /// Hashes only the id: hardly any two keys in a set share one.
     public func hash(into hasher: inout Hasher) { hasher.combine(keyID) }
 }

@@ -1,7 +1,7 @@
-/// Every code this module raises. A code never changes its meaning and is never used again for another one.
+/// Every code this module raises. A code never changes its meaning and is never reused.
 ///
-/// The codes 0101 to 0112 differ so that an operator can tell them apart; the message that goes with them is
-/// the same for all, because a person who forges tokens reads messages too.
+/// The codes of refused tokens (0101 to 0112) differ so that an operator can tell them apart. The message
+/// does not: it must not tell a forger which check failed.
 public enum IdentityErrorCode: String, Sendable, CaseIterable {
     /// The text is not three base64url parts of JSON with the claims we require.
     case tokenMalformed = "AUTH-0101"
@@ -9,27 +9,27 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case tokenAlgorithm = "AUTH-0102"
     /// No key of the key set has the header's `kid`.
     case tokenKeyUnknown = "AUTH-0103"
-    /// The signature is not the named key's.
+    /// The signature was not made by the named key.
     case tokenSignature = "AUTH-0104"
     /// `exp` has passed.
     case tokenExpired = "AUTH-0105"
     /// `nbf` or `iat` lies in the future.
     case tokenNotYetValid = "AUTH-0106"
-    /// The key belongs to another database than the `db` claim names, or the caller asked for another one.
+    /// The key belongs to another database than the `db` claim names, or the caller expected another one.
     case tokenDatabase = "AUTH-0107"
     /// `iss` is not our auth-gateway.
     case tokenIssuer = "AUTH-0108"
-    /// There is no token where one is needed.
+    /// A request that needs a token has none.
     case tokenMissing = "AUTH-0109"
     /// The text is longer than `Limits.tokenBytes`.
     case tokenTooLarge = "AUTH-0110"
-    /// There is no such API key, or its secret is another.
+    /// No API key has this id, or its secret is different.
     case apiKeyRefused = "AUTH-0111"
     /// The user, the peer or the token was revoked.
     case revoked = "AUTH-0112"
-    /// The grant holds a permission query that this version cannot enforce, so it is refused as a whole.
+    /// The grant holds a permission query that this version cannot enforce. It is refused as a whole.
     case grantNotEnforceable = "AUTH-0201"
-    /// The grant is not of the documented shape.
+    /// The grant does not have the documented shape.
     case grantMalformed = "AUTH-0202"
     /// The identity may not do what it asked for.
     case notPermitted = "AUTH-0203"
@@ -41,17 +41,17 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case keySetInvalid = "AUTH-0303"
     /// A certificate signing request cannot be read, or is not signed by the peer key of the token.
     case requestRefused = "AUTH-0305"
-    /// A peer's certificate is none, or not of this database's authority.
+    /// A peer's certificate cannot be read, or was not issued by this database's authority.
     case certificateRefused = "AUTH-0306"
-    /// A database id is not 1 to 128 of `[A-Za-z0-9_-]`.
+    /// A database id must be 1 to 128 characters of `[A-Za-z0-9_-]`.
     case databaseIDInvalid = "AUTH-0304"
 }
 
-/// What this module throws. Never holds a token, a key or a secret.
+/// An error of this module. It never holds a token, a key or a secret.
 public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The stable code.
     public let code: IdentityErrorCode
-    /// For a person; safe to send to whoever caused it.
+    /// A message for a person; safe to send to the caller.
     public let message: String
 
     /// - Parameters:
@@ -65,43 +65,43 @@ public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// A token that was refused, whatever the reason: the message does not say which check failed.
+    /// A refused token. The message does not say which check failed.
     static func refused(_ code: IdentityErrorCode) -> IdentityError {
         IdentityError(code, "the access token was not accepted; log in again")
     }
 
-    /// The database that the token is of is not there any more.
+    /// The token's database no longer exists.
     public static var databaseGone: IdentityError { refused(.tokenDatabase) }
-    /// The key that signed the token counts no more.
+    /// The key that signed the token was retired.
     public static var keyRetired: IdentityError { refused(.tokenKeyUnknown) }
-    /// The token's time is over.
+    /// The token has expired.
     public static var expired: IdentityError { refused(.tokenExpired) }
-    /// The token's user, its peer or itself was revoked.
+    /// The token, its user or its peer was revoked.
     public static var revoked: IdentityError { refused(.revoked) }
-    /// A certificate signing request that proves nothing.
+    /// A certificate signing request that is malformed or does not prove the peer key.
     static var requestRefused: IdentityError {
         IdentityError(
-            .requestRefused, "a certificate takes a PKCS#10 request in PEM, signed by the token's peer key")
+            .requestRefused, "send a PKCS#10 request in PEM, signed by the peer key that the token names")
     }
-    /// A certificate that is not believed, whatever the reason.
+    /// A refused certificate. The message does not say which check failed.
     static var certificateRefused: IdentityError {
         IdentityError(.certificateRefused, "the peer's certificate was not accepted")
     }
-    /// No such API key, or another secret: which of the two is not said.
+    /// No such API key, or a wrong secret. The message does not say which.
     public static var apiKeyRefused: IdentityError {
         IdentityError(.apiKeyRefused, "the API key was not accepted")
     }
-    /// An API key whose time is over.
+    /// An expired API key.
     public static var apiKeyExpired: IdentityError {
         IdentityError(.tokenExpired, "the API key has expired")
     }
 
-    /// No token where one is needed.
+    /// A missing token.
     public static var missingToken: IdentityError {
         IdentityError(.tokenMissing, "this request needs an access token (Authorization: Bearer …)")
     }
 
-    /// What the identity asked for is outside its grant.
+    /// A request outside the identity's grant.
     /// - Parameter what: completes "this identity may not …".
     public static func notPermitted(_ what: String) -> IdentityError {
         IdentityError(.notPermitted, "this identity may not \(what)")

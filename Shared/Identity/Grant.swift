@@ -1,21 +1,21 @@
 import CRDT
 
-/// What an identity may read and write: the permissions object of a login answer, a webhook and an API key.
+/// The permissions of an identity: the object in a login answer, a webhook's verdict and an API key.
 ///
 /// `{"read": {"everything": Bool, "queriesByCollection": {"cars": ["true"]}}, "write": {…}, "remoteQuery":
-/// Bool, "qlVersion": 0|1}`; every member may be missing, and what is missing grants nothing.
+/// Bool, "qlVersion": 0|1}`. Every member is optional; a missing one grants nothing.
 ///
 /// A query is a condition over `_id` alone, in the legacy language (`qlVersion` 0) or in DQL (1); `true` is
-/// the whole collection. A grant with any other query is refused as a whole (`requireEnforceable()`): half a
-/// right is worse than none. `CompiledGrant` is what is asked about documents.
+/// the whole collection. A grant with any other query is refused as a whole (`requireEnforceable()`),
+/// because enforcing only a part of it could grant too much. `CompiledGrant` checks documents.
 public struct Grant: Sendable, Hashable {
-    /// What may be read.
+    /// The readable documents.
     public var read: AccessRules
-    /// What may be written.
+    /// The writable documents.
     public var write: AccessRules
-    /// Whether other peers may be queried through the server.
+    /// True if other peers may be queried through the server.
     public var remoteQuery: Bool
-    /// Language of the queries: 0 the legacy one, 1 DQL.
+    /// The language of the queries: 0 the legacy one, 1 DQL.
     public var queryLanguage: Int
 
     /// A grant of the given rules.
@@ -29,24 +29,23 @@ public struct Grant: Sendable, Hashable {
         self.queryLanguage = queryLanguage
     }
 
-    /// Reads and writes every document.
+    /// Allows reading and writing every document.
     public static let everything = Grant(read: .everything, write: .everything, remoteQuery: true)
-    /// Reads every document and writes none.
+    /// Allows reading every document and writing none.
     public static let readOnly = Grant(read: .everything)
-    /// Neither reads nor writes.
+    /// Allows no reading and no writing.
     public static let nothing = Grant()
 
-    /// Whether every document of a collection may be read.
+    /// Returns whether every document of a collection may be read.
     public func allowsReading(collection: String) -> Bool { read.allows(collection: collection) }
 
-    /// Whether every document of a collection may be written.
+    /// Returns whether every document of a collection may be written.
     public func allowsWriting(collection: String) -> Bool { write.allows(collection: collection) }
 
-    /// Whether something at all may be read: what a session or an attachment needs before documents are
-    /// looked at.
+    /// True if any document may be read. Sessions and attachments check this before they check documents.
     public var allowsReadingAnything: Bool { read.allowsAnything }
 
-    /// Whether something at all may be written.
+    /// True if any document may be written.
     public var allowsWritingAnything: Bool { write.allowsAnything }
 
     /// - Throws: as `CompiledGrant`.
@@ -57,7 +56,7 @@ public struct Grant: Sendable, Hashable {
 public struct AccessRules: Sendable, Hashable {
     /// All documents of all collections.
     public var everything: Bool
-    /// Per collection, queries over `_id` that are ORed together; `true` is the whole collection.
+    /// For each collection, queries over `_id` that are ORed together; `true` is the whole collection.
     public var queriesByCollection: [String: [String]]
 
     /// Rules of the given parts.
@@ -70,10 +69,10 @@ public struct AccessRules: Sendable, Hashable {
     public static let everything = AccessRules(everything: true)
     /// No document at all.
     public static let nothing = AccessRules()
-    /// The query that stands for a whole collection.
+    /// The query that means the whole collection.
     static let wholeCollection = "true"
 
-    /// By the bytes of names and queries: canonically equal names are two collections.
+    /// Compares the bytes of names and queries: canonically equal names are different collections.
     public static func == (left: AccessRules, right: AccessRules) -> Bool {
         left.everything == right.everything
             && left.queriesByCollection.count == right.queriesByCollection.count
@@ -85,7 +84,8 @@ public struct AccessRules: Sendable, Hashable {
     }
 
     func allows(collection: String) -> Bool {
-        // Names are equal by their bytes, not canonically: a dictionary lookup would join two collections.
+        // Names are compared by their bytes: a dictionary lookup would treat canonically equal ones as the
+        // same.
         everything
             || queriesByCollection.contains { name, queries in
                 utf8Equal(name, collection) && queries.contains(Self.wholeCollection)

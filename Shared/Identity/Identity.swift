@@ -1,34 +1,34 @@
-/// Who is at the other end, for one database, until a given time. What a verified access token says, or the
-/// record of an API key.
+/// The identity of a remote party, for one database, until a given time: the content of a verified access
+/// token or of an API key's record.
 public struct Identity: Sendable, Hashable {
-    /// The provider's name for the user; of an API key the key's.
+    /// The provider's name for the user; for an API key, the key's name.
     public let userID: String
     /// The one database this identity is for.
     public let databaseID: String
     /// The public key of the peer that logged in (`pk…`), when it sent one.
     public let peerKey: String?
-    /// What may be read and written, ready to be asked about documents.
+    /// The readable and writable documents, prepared for checking.
     public let rights: CompiledGrant
-    /// Seconds since 1970 (UTC) from which on the identity is no longer valid.
+    /// Seconds since 1970 (UTC); from then on the identity is no longer valid.
     public let expiresAtSeconds: Int64
     /// Seconds since 1970 when the token was issued.
     public let issuedAtSeconds: Int64
-    /// What the token is revoked by; of an API key its public part.
+    /// The id by which the token can be revoked; for an API key, its public part.
     public let tokenID: String?
     /// The key that signed the token; nil for an identity that comes from no token.
     public let signedBy: KeyID?
-    /// What the provider shows of the user to every peer: JSON text of an object.
+    /// The user's metadata that the provider shows to every peer: JSON text of an object.
     public let metadata: String?
 
-    /// Whose the operations are that it writes: its peer key, or where it has none the user, or the API key.
-    /// (No peer key begins like these.)
+    /// The author of the identity's operations: its peer key; without one the user, or the API key. (No peer
+    /// key begins like these.)
     public var author: String {
         if let peerKey { return peerKey }
         if signedBy == nil, let tokenID { return "api-key:\(tokenID)" }
         return "user:\(userID)"
     }
 
-    /// What may be read and written.
+    /// The permissions.
     public var grant: Grant { rights.grant }
 
     /// An identity of the given parts. A grant that cannot be enforced grants nothing.
@@ -44,7 +44,7 @@ public struct Identity: Sendable, Hashable {
             metadata: metadata)
     }
 
-    /// An identity whose grant was compiled before.
+    /// An identity whose grant is already compiled.
     public init(
         userID: String, databaseID: String, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
@@ -60,7 +60,7 @@ public struct Identity: Sendable, Hashable {
         self.tokenID = tokenID
     }
 
-    /// The same with another grant.
+    /// The same identity with another grant.
     public func with(_ grant: Grant) -> Identity {
         Identity(
             userID: userID, databaseID: databaseID, peerKey: peerKey, grant: grant,
@@ -71,7 +71,7 @@ public struct Identity: Sendable, Hashable {
 
 /// The rule for database ids, which are also folder names and parts of key ids.
 public enum DatabaseID {
-    /// - Throws: `AUTH-0304` unless the text is 1 to 128 of `[A-Za-z0-9_-]`.
+    /// - Throws: `AUTH-0304` unless the text is 1 to 128 characters of `[A-Za-z0-9_-]`.
     public static func validate(_ text: String) throws(IdentityError) {
         guard isValid(text) else {
             throw IdentityError(
@@ -80,7 +80,7 @@ public enum DatabaseID {
         }
     }
 
-    /// Whether the text is 1 to 128 of `[A-Za-z0-9_-]`.
+    /// Returns whether the text is 1 to 128 characters of `[A-Za-z0-9_-]`.
     public static func isValid(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.count <= Limits.databaseIDBytes
             && text.utf8.allSatisfy { byte in

@@ -1,11 +1,11 @@
-/// The id of a signing key: `<database>.<number>`. A database id has no dot, so there is one way to read it.
+/// The id of a signing key: `<database>.<number>`. A database id has no dot, so the id is unambiguous.
 public struct KeyID: Sendable, Hashable, CustomStringConvertible {
     /// The database whose tokens the key signs.
     public let databaseID: String
     /// Counts the database's keys from 1.
     public let number: Int
 
-    /// - Throws: `AUTH-0304` for an id that is no database id, `AUTH-0301` for a number below 1.
+    /// - Throws: `AUTH-0304` for an invalid database id, `AUTH-0301` for a number below 1.
     public init(databaseID: String, number: Int) throws(IdentityError) {
         try DatabaseID.validate(databaseID)
         guard number >= 1 else { throw IdentityError(.signingKeyInvalid, "key numbers count from 1") }
@@ -13,7 +13,7 @@ public struct KeyID: Sendable, Hashable, CustomStringConvertible {
         self.number = number
     }
 
-    /// Reads `<database>.<number>`; nil for anything else, and for a number with a sign or a leading zero.
+    /// Parses `<database>.<number>`; nil for anything else, and for a number with a sign or a leading zero.
     public init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, DatabaseID.isValid(parts[0]), let number = Int(parts[1]), number >= 1,

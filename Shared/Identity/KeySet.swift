@@ -11,13 +11,13 @@ public struct KeySet: Sendable, Equatable {
         for key in keys { self.keys[key.keyID] = key }
     }
 
-    /// The key of an id.
+    /// The key with this id; nil when there is none.
     public subscript(_ id: KeyID) -> DatabasePublicKey? { keys[id] }
 
     /// How many keys there are.
     public var count: Int { keys.count }
 
-    /// Adds a key, or replaces the one of the same id.
+    /// Adds a key; replaces a key with the same id.
     public mutating func insert(_ key: DatabasePublicKey) { keys[key.keyID] = key }
 
     /// The JSON text of the set, keys in the order of their ids.
@@ -39,9 +39,9 @@ public struct KeySet: Sendable, Equatable {
         return [UInt8]((try? encoder.encode(set)) ?? Data(#"{"keys":[]}"#.utf8))
     }
 
-    /// Reads a key set. Keys of other types or with ids that are not ours are passed over, as RFC 7517 asks.
-    /// - Throws: `AUTH-0303` when the text is no key set, a key of ours is no P-256 point, or there are too
-    ///   many.
+    /// Parses a key set. Skips keys of other types and keys whose ids are not ours, as RFC 7517 asks.
+    /// - Throws: `AUTH-0303` when the text is not a key set, when a key of ours is not a P-256 point, or
+    ///   when there are too many keys.
     public init(json: some Sequence<UInt8>) throws(IdentityError) {
         guard let set = try? JSONDecoder().decode(JWKS.self, from: Data(json)) else {
             throw IdentityError(.keySetInvalid, "the key set is not a JWKS document")

@@ -1,32 +1,32 @@
-/// The module's numbers, with their reasons.
+/// The limits of the module: unit, value and reason.
 public enum Limits {
-    /// A grant with some hundred queries fits; the limit keeps what an unauthenticated caller can make us
-    /// parse far below the 80 KiB a header may have.
+    /// The longest token. A grant with some hundred queries fits. An unauthenticated caller can make us
+    /// parse no more than this, far below the 80 KiB that a header may have.
     public static let tokenBytes = 16 * 1024
-    /// How far the clocks of two servers may differ before a token of one is refused by the other.
+    /// The allowed difference between the clocks of two servers, before one refuses the other's tokens.
     public static let clockSkew: Duration = .seconds(60)
-    /// Verified tokens kept, so that a peer's hundredth request costs a lookup and not a signature check.
-    /// About 1 KiB each.
+    /// The number of verified tokens kept, so that a peer's hundredth request costs a lookup instead of a
+    /// signature check. About 1 KiB each.
     public static let verifiedTokens = 4096
-    /// Compiled grants kept, so that the tokens of one role share them. A token of `tokenBytes` bounds each.
+    /// The number of compiled grants kept, so that tokens of one role share one. `tokenBytes` bounds each.
     static let compiledGrants = 256
-    /// Keys one key set may hold: a key and its predecessor for thousands of databases.
+    /// The number of keys in a key set: a key and its predecessor for thousands of databases.
     public static let keysPerSet = 16_384
-    /// Permission queries a grant may hold on one side.
+    /// The number of permission queries on one side of a grant.
     public static let queriesPerGrant = 1024
-    /// Length of a database id; it is also a folder name.
+    /// The length of a database id; it is also a folder name.
     public static let databaseIDBytes = 128
-    /// How long a peer's certificate lasts at most: so long do two peers authenticate each other without a
-    /// server.
+    /// The longest life of a peer's certificate, which is also the time that two peers can authenticate each
+    /// other without a server.
     public static let certificateLife: Duration = .seconds(7 * 24 * 60 * 60)
-    /// How long an authority's certificate lasts; rotation comes first.
+    /// The life of an authority's certificate. The key is rotated earlier.
     static let authorityLife: Duration = .seconds(10 * 365 * 24 * 60 * 60)
-    /// `pk` and a compressed point in base64url are 46.
+    /// The longest peer key. `pk` and a compressed point in base64url take 46 bytes.
     static let peerKeyBytes = 64
-    /// What a peer is asked to sign: nobody is asked the same twice.
+    /// The random bytes that a peer is asked to sign: enough that no challenge ever repeats.
     static let challengeBytes = 32
     /// The two numbers of a P-256 signature.
     static let challengeAnswerBytes = 64
-    /// A certificate with a grant of hundreds of queries, or a request for one.
+    /// The largest certificate or request: room for a grant with hundreds of queries.
     public static let certificateBytes = 32 * 1024
 }

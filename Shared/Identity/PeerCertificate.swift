@@ -3,25 +3,26 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// The certificate by which a peer says who it is to other peers: X.509 v3 of the peer's own key, signed by
-/// the database's key as its certificate authority, with the identity in an extension.
+/// The certificate by which a peer proves its identity to other peers: X.509 v3 for the peer's own key,
+/// signed by the database's key as certificate authority, with the identity in an extension.
 ///
-/// Two peers that hold one each need nobody else to authenticate each other (mutual TLS 1.3), until one of
-/// them expires.
+/// Two peers with such certificates authenticate each other (mutual TLS 1.3) without a third party, until
+/// one of them expires.
 public struct PeerCertificate: Sendable {
-    /// Where the identity stands: JSON, in an arc that is nobody's (experimental). Not critical, so that a
-    /// TLS library that does not know it takes the certificate; we take none without it.
+    /// The extension with the identity: JSON, under an experimental arc that belongs to nobody. Not
+    /// critical, so that a TLS library that does not know it accepts the certificate. We refuse a
+    /// certificate without it.
     static let identityOID: ASN1ObjectIdentifier = [1, 3, 6, 1, 3, 4049, 1]
 
-    /// How long one lasts at most.
+    /// The longest life of a certificate.
     public static let life = Limits.certificateLife
 
     /// The certificate in DER.
     public let der: [UInt8]
-    /// Who it is of.
+    /// The identity it certifies.
     public let identity: Identity
 
-    /// What stands in the extension.
+    /// The content of the extension.
     private struct Content: Codable {
         var sub: String
         var db: String
@@ -30,12 +31,11 @@ public struct PeerCertificate: Sendable {
         var meta: String?
     }
 
-    /// Issues one for who sends a certificate signing request that its own peer key signed.
+    /// Issues a certificate for a signing request that the requester's own peer key has signed.
     /// - Parameters:
-    ///   - identity: who asks, with the peer key that its token names.
+    ///   - identity: the requester, with the peer key that its token names.
     ///   - request: untrusted: PKCS#10 in PEM.
-    /// - Throws: `AUTH-0305` for a request that is none, or not signed by the
-    ///   token's peer key.
+    /// - Throws: `AUTH-0305` for a malformed request, or one that the token's peer key has not signed.
     public static func issue(
         to identity: Identity, request text: String, with authority: DatabaseSigningKey, nowSeconds: Int64
     ) throws(IdentityError) -> PeerCertificate {
@@ -75,10 +75,10 @@ public struct PeerCertificate: Sendable {
         }
     }
 
-    /// Checks a certificate that a peer shows: signature, time, database, key and identity.
+    /// Verifies a certificate that a peer presents: signature, time, database, key and identity.
     /// - Parameters:
     ///   - der: untrusted.
-    ///   - authorities: the keys that are believed, of one database.
+    ///   - authorities: the trusted keys of one database.
     /// - Throws: `AUTH-0306`, `AUTH-0105`, `AUTH-0106`, `AUTH-0201`, `AUTH-0202`.
     public static func verify(
         _ der: [UInt8], authorities: KeySet, databaseID: String, nowSeconds: Int64
@@ -90,7 +90,7 @@ public struct PeerCertificate: Sendable {
             certificate.signatureAlgorithm == .ecdsaWithSHA256,
             Certificate.PublicKey(authority.key).isValidSignature(certificate.signature, for: certificate)
         else { throw .certificateRefused }
-        // From here on it is the authority's word.
+        // The signature is valid: from here on the content comes from the authority.
         let now = date(nowSeconds)
         guard now < certificate.notValidAfter else { throw .refused(.tokenExpired) }
         guard now >= certificate.notValidBefore else { throw .refused(.tokenNotYetValid) }
@@ -113,12 +113,12 @@ public struct PeerCertificate: Sendable {
     /// The certificate in PEM.
     public var pem: String { PEMDocument(type: "CERTIFICATE", derBytes: der).pemString }
 
-    /// The bytes of a certificate in PEM; none of a text that is none.
+    /// The bytes of a certificate in PEM; empty for any other text.
     public static func der(pem: String) -> [UInt8] {
         (try? PEMDocument(pemString: pem))?.derBytes ?? []
     }
 
-    /// The key of a request, which its own signature proves to be in the hands of who asks.
+    /// The public key of a request. The request's own signature proves that the requester holds it.
     private static func provenKey(of text: String) throws(IdentityError) -> P256.Signing.PublicKey {
         guard text.utf8.count <= Limits.certificateBytes,
             let request = try? CertificateSigningRequest(pemEncoded: text),
@@ -134,9 +134,9 @@ public struct PeerCertificate: Sendable {
 
 /// A database's key as a certificate authority.
 public enum CertificateAuthority {
-    /// The self-signed certificate that peers trust, in PEM. Made anew each time: what counts is its key and
-    /// its name, which are the same.
-    /// - Parameter createdAtSeconds: when the key was made.
+    /// The self-signed certificate that peers trust, in PEM. Created again on each call: only its key and
+    /// its name matter, and they stay the same.
+    /// - Parameter createdAtSeconds: the time when the key was created.
     public static func certificate(of key: DatabaseSigningKey, createdAtSeconds: Int64) -> String {
         do {
             let start = Date(
@@ -159,14 +159,14 @@ public enum CertificateAuthority {
         }
     }
 
-    /// The authority's name: the key's id, so that a certificate says which of a database's keys signed it.
+    /// The authority's name is the key's id, so a certificate says which of a database's keys signed it.
     static func name(of keyID: KeyID) throws -> DistinguishedName {
         try DistinguishedName { CommonName(keyID.description) }
     }
 }
 
 extension PeerKey {
-    /// A certificate signing request (PKCS#10, PEM) that proves to hold this key.
+    /// A certificate signing request (PKCS#10, PEM) that proves possession of this key.
     public func signingRequest() -> String {
         do {
             let request = try CertificateSigningRequest(
@@ -182,7 +182,7 @@ extension PeerKey {
 }
 
 extension DistinguishedName {
-    /// The one common name of a name that has nothing else.
+    /// The common name, if the name consists of exactly one; else nil.
     fileprivate var commonName: String? {
         guard count == 1, let part = first, part.count == 1, let attribute = part.first,
             attribute.type == .RDNAttributeType.commonName

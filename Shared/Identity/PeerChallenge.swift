@@ -1,24 +1,24 @@
 import Crypto
 import Foundation
 
-/// What a server asks a peer to sign when a session begins, so that a token that names a peer key is of use
-/// to nobody but the key's holder (decision 0027).
+/// A challenge that a server asks a peer to sign when a session begins. It makes a token that names a peer
+/// key useless to anybody but the holder of that key (decision 0027).
 ///
-/// It is good for one connection: whoever made it keeps it no longer than that, so that an answer to another
-/// one, heard anywhere, proves nothing.
+/// A challenge is good for one connection and kept no longer. So an answer to another challenge, recorded
+/// anywhere, proves nothing.
 public struct PeerChallenge: Sendable, Equatable {
-    /// What is signed begins so: an answer is no signature of anything else that a peer key signs.
+    /// The beginning of the signed text, which separates it from anything else that a peer key signs.
     private static let purpose = "mimeo peer proof 1\n"
     /// 32 random bytes.
     private let nonce: [UInt8]
 
-    /// A new one.
+    /// A new challenge.
     public init() {
         var generator = SystemRandomNumberGenerator()
         nonce = (0..<Limits.challengeBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
-    /// One that was received; nil for a text that is none.
+    /// A received challenge; nil for a malformed text.
     public init?(_ text: String) {
         guard text.utf8.count <= 2 * Limits.challengeBytes, let bytes = Base64URL.decode(text),
             bytes.count == Limits.challengeBytes
@@ -26,11 +26,11 @@ public struct PeerChallenge: Sendable, Equatable {
         nonce = Array(bytes)
     }
 
-    /// As it travels: 43 characters of base64url.
+    /// The text on the wire: 43 characters of base64url.
     public var text: String { Base64URL.encode(nonce) }
 
-    /// The answer of a key's holder: 64 bytes, the two numbers of an ECDSA signature (P-256, SHA-256).
-    /// - Parameter token: the access token that the session begins under; for another it proves nothing.
+    /// The answer of the key's holder: 64 bytes, the two numbers of an ECDSA signature (P-256, SHA-256).
+    /// - Parameter token: the access token of the session. The answer proves nothing for another token.
     public func answer(with key: PeerKey, databaseID: String, token: String) -> [UInt8] {
         let signed = signedBytes(databaseID: databaseID, token: token)
         guard let signature = try? key.privateKey.signature(for: signed) else {
@@ -39,7 +39,7 @@ public struct PeerChallenge: Sendable, Equatable {
         return Array(signature.rawRepresentation)
     }
 
-    /// Whether an answer is that of the peer key's holder.
+    /// Returns whether the holder of the peer key gave this answer.
     /// - Parameters:
     ///   - answer: untrusted.
     ///   - peerKey: `pk…`, as the token names it.

@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 
-/// A peer's key pair, made once and kept with its store. Its public half is the peer's name everywhere.
+/// A peer's key pair, created once and stored with its store. Its public half is the peer's name everywhere.
 public struct PeerKey: Sendable {
     let privateKey: P256.Signing.PrivateKey
 
@@ -9,7 +9,7 @@ public struct PeerKey: Sendable {
     public init() { privateKey = P256.Signing.PrivateKey() }
 
     /// A stored key.
-    /// - Throws: `AUTH-0302` when the text is no P-256 private key in PEM.
+    /// - Throws: `AUTH-0302` when the text is not a P-256 private key in PEM.
     public init(pem: String) throws(IdentityError) {
         do {
             privateKey = try P256.Signing.PrivateKey(pemRepresentation: pem)
@@ -19,7 +19,7 @@ public struct PeerKey: Sendable {
     }
 
     /// A shared key as an application configures it: PKCS#8 DER in base64.
-    /// - Throws: `AUTH-0302` when the text is none.
+    /// - Throws: `AUTH-0302` for any other text.
     public init(base64DER text: String) throws(IdentityError) {
         guard let der = Data(base64Encoded: text),
             let key = try? P256.Signing.PrivateKey(derRepresentation: der)
@@ -51,7 +51,7 @@ public struct PeerKey: Sendable {
             let key = try? P256.Signing.PublicKey(compressedRepresentation: point)
         else {
             throw IdentityError(
-                .peerKeyInvalid, "a peer key is 'pk' and a compressed P-256 point in base64url")
+                .peerKeyInvalid, "a peer key must be 'pk' and a compressed P-256 point in base64url")
         }
         return key
     }

@@ -1,12 +1,12 @@
-/// Verifies access tokens against a replaceable key set and remembers the ones it has accepted.
+/// Verifies access tokens against a replaceable key set, and remembers the accepted ones.
 ///
-/// Invariants: a remembered token was accepted under a key that is still in the key set; the memory holds at
-/// most `Limits.verifiedTokens` tokens. A value type without clock or lock: whoever shares it guards it.
+/// Invariants: every remembered token was accepted under a key that is still in the key set; the memory
+/// holds at most `Limits.verifiedTokens` tokens. A value type without clock or lock: the owner guards it.
 public struct TokenVerifier: Sendable {
-    /// The keys that are believed. Replacing them forgets the tokens whose keys have gone.
+    /// The trusted keys. Replacing them forgets the tokens of keys that are no longer in the set.
     public private(set) var keys: KeySet
     private var accepted: [String: Accepted] = [:]
-    /// The grants of accepted tokens, compiled: few roles have many tokens.
+    /// The compiled grants of accepted tokens. Many tokens share few roles.
     private var grants: [Grant: CompiledGrant] = [:]
     private let capacity: Int
 
@@ -17,13 +17,13 @@ public struct TokenVerifier: Sendable {
 
     /// - Parameters:
     ///   - keys: the keys to start with.
-    ///   - capacity: how many accepted tokens are remembered.
+    ///   - capacity: the number of accepted tokens to remember.
     public init(keys: KeySet = KeySet(), capacity: Int = Limits.verifiedTokens) {
         self.keys = keys
         self.capacity = capacity
     }
 
-    /// Believes other keys from now on.
+    /// Trusts these keys instead of the present ones.
     public mutating func replaceKeys(_ new: KeySet) {
         let old = keys
         keys = new
@@ -32,7 +32,7 @@ public struct TokenVerifier: Sendable {
         }
     }
 
-    /// The identity of a token.
+    /// Verifies a token and returns its identity.
     /// - Parameters:
     ///   - token: untrusted text.
     ///   - databaseID: the database the caller is working on, when it knows one.
@@ -57,14 +57,15 @@ public struct TokenVerifier: Sendable {
         return identity
     }
 
-    /// Whether the set has the key a token names; nil when the token names none that could be ours.
+    /// Returns whether the set has the key that a token names; nil when the token names none that could be
+    /// ours.
     public func knowsKey(of token: String) -> Bool? {
         if accepted[token] != nil { return true }
         guard let keyID = try? AccessToken.keyID(of: token) else { return nil }
         return keys[keyID] != nil
     }
 
-    /// How many tokens are remembered.
+    /// The number of remembered tokens.
     public var rememberedCount: Int { accepted.count }
 
     private mutating func remembered(
@@ -87,8 +88,8 @@ public struct TokenVerifier: Sendable {
         accepted[token] = Accepted(identity: identity, keyID: keyID)
     }
 
-    /// Of a memory that is full half goes at once, in no particular order: one sweep per thousands of logins,
-    /// and no order to keep.
+    /// Drops half of a full memory at once, in no particular order: one sweep for thousands of logins, and
+    /// no order to maintain.
     private static func makeRoom<Key, Value>(in memory: inout [Key: Value], for capacity: Int) {
         guard memory.count >= capacity else { return }
         for key in memory.keys.prefix((capacity + 1) / 2) { memory[key] = nil }

@@ -2,13 +2,13 @@ import CRDT
 
 /// An operation as the log sees it: a header, and bytes that it never looks into.
 public struct OperationRecord: Hashable, Sendable {
-    /// Who wrote it.
+    /// The actor that wrote it.
     public let actor: ActorID
     /// Its place among the actor's operations, from 1, without gaps.
     public let sequence: UInt64
-    /// When, by the author's hybrid clock. The bound on the future (rule 21) is the caller's to check.
+    /// The time by the author's hybrid clock. The caller checks the bound on the future (rule 21).
     public let timestamp: Timestamp
-    /// The encoded operation, whose header says the same.
+    /// The encoded operation; its header has the same actor, sequence and timestamp.
     public let bytes: [UInt8]
 
     /// A record of an encoded operation.
@@ -20,13 +20,13 @@ public struct OperationRecord: Hashable, Sendable {
     }
 }
 
-/// What an operation changes or a statement read, as 64 bits: a document, or a collection as a whole. Two
-/// that collide make a needless conflict, never a missed one.
+/// Identifies a document, or a collection as a whole, that an operation changes or a statement read, in 64
+/// bits. A collision makes a needless conflict, never a missed one.
 public struct Touch: Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt64
 
-    /// A touch of these bits, as a driver stored them.
+    /// A touch with stored bits.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// A document.
@@ -39,8 +39,8 @@ public struct Touch: Hashable, Sendable {
         Touch(rawValue: hash(of: name, seed: 2))
     }
 
-    /// What tables are to hash by: the bits are a checksum already, so they are mixed with the table's own
-    /// seed and no more. The standard library's way costs as much as all the rest of a look-up.
+    /// Hashes for tables: the bits are a checksum already, so they are only mixed with the table's seed.
+    /// The standard library's hashing costs as much as all the rest of a lookup.
     public func _rawHashValue(seed: Int) -> Int {
         let mixed = (rawValue ^ UInt64(truncatingIfNeeded: seed)) &* 0x9E37_79B9_7F4A_7C15
         return Int(truncatingIfNeeded: mixed ^ (mixed >> 32))
@@ -51,12 +51,12 @@ public struct Touch: Hashable, Sendable {
         return name.withUTF8 { hash64(UnsafeRawBufferPointer($0), seed: seed) }
     }
 
-    /// What was moved to another actor, by its origin (decision 0009).
+    /// An operation that was moved to another actor, by its origin (decision 0009).
     public static func origin(_ identity: UInt64) -> Touch {
         Touch(rawValue: withUnsafeBytes(of: identity.littleEndian) { hash64($0, seed: 3) })
     }
 
-    /// What an operation changes: its documents, and their collections.
+    /// All touches of an operation: its documents and their collections.
     public static func all(of operation: Operation) -> [Touch] {
         var last: String?
         var touches: [Touch] = []
@@ -74,11 +74,11 @@ public struct Touch: Hashable, Sendable {
     }
 }
 
-/// What must not have changed for an operation to be appended (rule 22).
+/// A condition for an append: things that must not have changed since they were read (rule 22).
 public struct AppendCondition: Hashable, Sendable {
     /// The offset up to which the author had read.
     public let readAt: UInt64
-    /// What the author read there.
+    /// The documents and collections that the author read there.
     public let reads: [Touch]
 
     /// A condition: nothing in `reads` was touched after `readAt`.
@@ -92,18 +92,18 @@ public struct AppendCondition: Hashable, Sendable {
 public struct AppendRequest: Hashable, Sendable {
     /// The operation.
     public let record: OperationRecord
-    /// The peer key the actor belongs to: registered with its first operation, checked at every later one.
-    /// At most `LogLimits.authorKeyBytes`; may be empty where peers have no keys.
+    /// The peer key that the actor belongs to: registered with its first operation, checked at every later
+    /// one. At most `LogLimits.authorKeyBytes`; may be empty where peers have no keys.
     public let authorKey: String
-    /// What the operation changes, for the conditions of others: `Touch.all(of:)` of it, for a driver may ask
-    /// the operation itself. At most `LogLimits.touches`.
+    /// Everything the operation changes, for the conditions of others. Must equal `Touch.all(of:)`, because
+    /// a driver may compute it from the operation itself. At most `LogLimits.touches`.
     public let touches: [Touch]
-    /// What must not have changed; nil appends whatever has.
+    /// The condition for the append; nil appends unconditionally.
     public let condition: AppendCondition?
-    /// The lease that the operation is written under; nil for an actor that is nobody's but its author's.
+    /// The lease that the operation is written under; nil for an actor that only its author uses.
     public let lease: ActorLease?
-    /// The log's term (`OperationLog.term`) that the operation was judged in and is to be appended in; nil
-    /// appends in any.
+    /// The log's term (`OperationLog.term`) in which the operation was checked and must be appended; nil
+    /// accepts any.
     public let term: UInt64?
 
     /// A request to append an operation of this author.
@@ -141,35 +141,36 @@ public struct AppendRequest: Hashable, Sendable {
     }
 }
 
-/// What became of one operation of an append.
+/// The outcome for one operation of an append.
 public enum AppendOutcome: Hashable, Sendable {
     /// Durable at this offset.
     case appended(offset: UInt64)
     /// Durable since earlier: the log has this actor's operations through that sequence.
     case duplicate(through: UInt64)
-    /// Not stored, because operations before it are missing; the next the log takes of this actor.
+    /// Not stored, because earlier operations are missing; `expected` is the next sequence that the log
+    /// takes.
     case gap(expected: UInt64)
     /// Not stored, and never will be as it is.
     case conflict(AppendConflict)
 }
 
-/// Why an operation contradicts what the log has.
+/// The reason why an operation contradicts the log.
 public enum AppendConflict: Hashable, Sendable {
     /// The actor is registered to another author key.
     case foreignActor
-    /// The actor's last operation in the log has this sequence but another content: two stores write as one
-    /// actor (rule 9), and the later one must take a new one.
+    /// The actor's last operation in the log has this sequence but other content: two stores write as one
+    /// actor (rule 9), and the later one must take a new actor.
     case differentContent(sequence: UInt64)
-    /// Something that the operation's condition names was touched at this offset, after it was read: the
-    /// statement behind it has to run again.
+    /// Something in the operation's condition was touched at this offset, after it was read: the statement
+    /// that made the operation has to run again.
     case condition(offset: UInt64)
-    /// The operation's lease is not its holder's any more.
+    /// The holder has lost the operation's lease.
     case leaseLost
-    /// The term that the operation was judged in is over: it has to be judged again.
+    /// The term in which the operation was checked is over: check it again.
     case termOver
 }
 
-/// The end of what the log has of one actor.
+/// The end of one actor's operations in the log.
 public struct FrontierEntry: Hashable, Sendable {
     /// The last sequence; everything up to it was appended.
     public let sequence: UInt64

@@ -1,7 +1,7 @@
 import CRDT
 
-/// Takes entries as a driver reads them, and lets none pass that does not follow its predecessor. Every
-/// driver reads through this.
+/// Takes entries as a driver reads them and refuses any that does not follow its predecessor. Every driver
+/// reads through this.
 package struct ChainReading {
     private let database: String
     private let limit: ReadLimit
@@ -9,10 +9,10 @@ package struct ChainReading {
     private var bytes = 0
     private var isFull = false
     private var entries: [LogEntry] = []
-    /// The offset of the entry that has to come next.
+    /// The offset of the entry that must come next.
     package private(set) var expected: UInt64
 
-    /// A reading that begins behind `offset`, where the chain hash is `hash`.
+    /// A reading that begins after `offset`, where the chain hash is `hash`.
     package init(database: String, after offset: UInt64, hash: UInt64, limit: ReadLimit) {
         self.database = database
         self.limit = limit
@@ -41,7 +41,7 @@ package struct ChainReading {
         return !isFull
     }
 
-    /// What was taken; it has to reach `through` unless the limit in bytes came first.
+    /// The entries taken; they must reach `through` unless the byte limit came first.
     /// - Throws: `LOG-0401` when an entry is missing at the end.
     package func finish(through: UInt64) throws(OperationLogError) -> [LogEntry] {
         guard isFull || expected > through else { throw missing }

@@ -2,23 +2,23 @@ import CRDT
 
 /// An operation in the log.
 public struct LogEntry: Hashable, Sendable {
-    /// Its place, from 1.
+    /// Its offset, from 1.
     public let offset: UInt64
     /// The chain hash up to and including it.
     public let hash: UInt64
     /// The operation as it was appended.
     public let record: OperationRecord
 
-    /// Who wrote it.
+    /// The actor that wrote it.
     public var actor: ActorID { record.actor }
-    /// Its place among the actor's operations.
+    /// Its number among the actor's operations.
     public var sequence: UInt64 { record.sequence }
-    /// When, by the author's hybrid clock.
+    /// The time by the author's hybrid clock.
     public var timestamp: Timestamp { record.timestamp }
     /// The encoded operation.
     public var bytes: [UInt8] { record.bytes }
 
-    /// An entry as a driver read and verified it.
+    /// An entry that a driver has read and verified.
     public init(offset: UInt64, hash: UInt64, record: OperationRecord) {
         self.offset = offset
         self.hash = hash
@@ -26,7 +26,7 @@ public struct LogEntry: Hashable, Sendable {
     }
 }
 
-/// How much one read may return.
+/// The bounds of one read.
 public struct ReadLimit: Hashable, Sendable {
     /// The greatest number of entries, at least 1.
     public var operations: Int
@@ -40,22 +40,22 @@ public struct ReadLimit: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// The limit that suits a reader without wishes.
+    /// The limit for a reader without special needs.
     public static let standard = ReadLimit()
 }
 
-/// How a log's writer stands.
+/// The load and health of a log's writer.
 public struct LogStatus: Sendable {
     /// Operations admitted and not yet committed.
     public let queuedOperations: Int
     /// Their bytes.
     public let queuedBytes: Int
-    /// Append calls suspended until there is room.
+    /// Append calls that are suspended until there is room.
     public let waitingAppends: Int
-    /// Why the writer takes nothing any more (poisoned or closed); nil while it does.
+    /// The reason why the writer refuses appends (poisoned or closed); nil while it accepts them.
     public let refusal: OperationLogError?
 
-    /// A standing of these figures.
+    /// A status with these figures.
     public init(
         queuedOperations: Int, queuedBytes: Int, waitingAppends: Int, refusal: OperationLogError?
     ) {

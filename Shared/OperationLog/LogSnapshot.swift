@@ -3,18 +3,18 @@ import Logging
 
 /// A stored fold of one database's log at an offset, in chunks that this module never looks into.
 ///
-/// `checksum` chains over the position, every chunk and their number, so that a snapshot of which anything is
-/// missing or damaged is found out at the latest at its end.
+/// `checksum` chains over the position, every chunk and their number, so a missing or damaged part is found
+/// at the latest at the end.
 public struct LogSnapshot: Hashable, Sendable {
     /// Its identity in the log; later ones have greater numbers.
     public let number: UInt64
-    /// The place that it is the fold of.
+    /// The position that it is the fold of.
     public let position: LogPosition
-    /// How many chunks it has.
+    /// The number of chunks.
     public let chunks: Int
-    /// Their bytes.
+    /// The sum of the chunks' sizes.
     public let bytes: Int
-    /// The checksum behind the last chunk.
+    /// The checksum after the last chunk.
     public let checksum: UInt64
 
     /// A snapshot as a driver has stored it.
@@ -27,11 +27,11 @@ public struct LogSnapshot: Hashable, Sendable {
     }
 }
 
-/// A snapshot that is being written. Nobody sees it before it is finished.
+/// A snapshot that is being written, and invisible until it is finished.
 public struct SnapshotDraft: Hashable, Sendable {
-    /// The number that it will have.
+    /// The number of the finished snapshot.
     public let number: UInt64
-    /// The place that it will be the fold of.
+    /// The position that it becomes the fold of.
     public let position: LogPosition
 
     /// A draft as a driver has begun it.
@@ -43,24 +43,25 @@ public struct SnapshotDraft: Hashable, Sendable {
 
 /// The checksums of a snapshot.
 package enum SnapshotSum {
-    /// Before the first chunk.
+    /// The sum before the first chunk.
     package static func start(_ position: LogPosition) -> UInt64 {
         ChainHash.next(after: position.hash, digest: position.offset)
     }
 
-    /// Behind another chunk, of which `hash` is `chunk(_:)`.
+    /// The sum after another chunk, whose hash is `chunk(_:)` of its bytes.
     package static func next(after sum: UInt64, chunk hash: UInt64) -> UInt64 {
         ChainHash.next(after: sum, digest: hash)
     }
 
-    /// Of one chunk alone.
+    /// The hash of one chunk alone.
     package static func chunk(_ bytes: [UInt8]) -> UInt64 { hash64(bytes, seed: 0) }
 }
 
 extension OperationLog {
-    /// Reads a snapshot chunk by chunk, verified. What the closure was handed counts only when this returns.
-    /// - Throws: `LOG-0106` when a newer snapshot has taken its place meanwhile, `LOG-0402` when it is
-    ///   damaged, and what the closure throws.
+    /// Reads a snapshot chunk by chunk, verified. Chunks handed to the closure count only when this
+    /// returns.
+    /// - Throws: `LOG-0106` when a newer snapshot has replaced it meanwhile, `LOG-0402` when it is damaged,
+    ///   and the closure's errors.
     public func readSnapshot(
         _ snapshot: LogSnapshot, of database: String, _ body: (_ chunk: [UInt8]) async throws -> Void
     ) async throws {
@@ -75,19 +76,19 @@ extension OperationLog {
         }
     }
 
-    /// Begins a fold with the database's snapshot. The whole of it is verified before anything is loaded: a
-    /// fold must not begin with what turns out damaged.
+    /// Begins a fold with the database's snapshot. The whole snapshot is verified before anything is
+    /// loaded, so that no fold begins with damaged data.
     ///
-    /// A newer snapshot may take the place of the one that is being read. What was loaded counts for nothing
-    /// then, and all begins anew with the newer one.
+    /// A newer snapshot may replace the one that is being read. The loaded part is void then, and loading
+    /// starts again with the newer one.
     /// - Parameters:
-    ///   - begin: makes an empty place; `isAgain` says that the one before is to be dropped, half loaded.
-    ///   - verifying: is called at every chunk that is read before anything is loaded.
+    ///   - begin: makes an empty place; `isAgain` says to drop the previous one, which is half loaded.
+    ///   - verifying: called for every chunk read before anything is loaded.
     ///   - load: takes the next chunk.
-    ///   - position: where a place that has taken every chunk stands.
-    /// - Returns: the place; nil when there is no snapshot, or only a damaged one beside a log that is whole.
-    /// - Throws: `LOG-0402` for a damaged snapshot that entries were removed for, `LOG-0106` when newer ones
-    ///   came at every attempt, and what the closures throw.
+    ///   - position: the position of a place that has taken every chunk.
+    /// - Returns: the place; nil when there is no snapshot, or only a damaged one while the log is whole.
+    /// - Throws: `LOG-0402` for a damaged snapshot whose entries were removed, `LOG-0106` when newer ones
+    ///   came at every attempt, and the closures' errors.
     public func beginWithSnapshot<Place>(
         of database: String, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
         verifying: () async throws -> Void = {},
@@ -107,11 +108,11 @@ extension OperationLog {
                 try await readSnapshot(snapshot, of: database) { try await load(&place, $0) }
                 guard position(place) == snapshot.position else {
                     throw OperationLogError(
-                        .corruptSnapshot, "the snapshot is not of the place it is kept for",
+                        .corruptSnapshot, "the snapshot is of another position than its record says",
                         database: database, offset: snapshot.position.offset)
                 }
                 logger.info(
-                    "a fold begins with the log's snapshot",
+                    "starting a fold from the log's snapshot",
                     metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
                 return place
             } catch let error as OperationLogError where error.code == .noSnapshot {
@@ -120,7 +121,7 @@ extension OperationLog {
         }
     }
 
-    /// The snapshot, read to its end once.
+    /// The snapshot, read to its end and verified once.
     private func verifiedSnapshot(
         of database: String, _ logger: Logger, _ pulse: () async throws -> Void
     ) async throws -> LogSnapshot? {
@@ -131,7 +132,7 @@ extension OperationLog {
         } catch let error as OperationLogError where error.code == .corruptSnapshot {
             guard try await truncation(of: database).offset == 0 else { throw error }
             logger.error(
-                "the snapshot is damaged; the log is folded from its beginning",
+                "the snapshot is damaged; folding the log from its beginning instead",
                 metadata: ["database": "\(database)"])
             return nil
         }
@@ -146,7 +147,7 @@ extension OperationLogError {
 
     package static func noSnapshot(_ database: String, _ number: UInt64) -> OperationLogError {
         OperationLogError(
-            .noSnapshot, "snapshot \(number) is not there, or not any more", database: database)
+            .noSnapshot, "there is no snapshot \(number), or it was replaced", database: database)
     }
 
     package static func truncated(_ database: String, _ through: UInt64, snapshot: UInt64?)

@@ -9,34 +9,35 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case invalidRequest = "LOG-0103"
     /// The offset lies beyond the head: it was given out by another log, or before a restore.
     case offsetBeyondHead = "LOG-0104"
-    /// The entries behind this offset were removed; `offset` is the snapshot's to begin with instead.
+    /// The entries after this offset were removed; `offset` is that of the snapshot to begin with instead.
     case truncated = "LOG-0105"
-    /// The snapshot or draft is not there (any more): another one has taken its place, or there was none.
+    /// The snapshot or draft does not exist: another one has replaced it, or there never was one.
     case noSnapshot = "LOG-0106"
 
     /// The log's file cannot be opened or created; the message has the system's reason.
     case cannotOpen = "LOG-0201"
-    /// The file is something else than an operation log. It was left unchanged.
+    /// The file is not an operation log. It was left unchanged.
     case notAnOperationLog = "LOG-0202"
     /// The file was written by a newer version. It was left unchanged.
     case newerFormat = "LOG-0203"
 
-    /// The storage is full. Nothing was stored; appends succeed again once there is space. Reads go on.
+    /// The storage is full. Nothing was stored; appends succeed again once there is space. Reads continue.
     case storageFull = "LOG-0301"
-    /// Another process kept the write lock for longer than the time-out. Nothing was stored.
+    /// Another process kept the write lock for longer than the timeout. Nothing was stored.
     case busy = "LOG-0302"
-    /// A write or commit failed in a way that leaves its durability unknown. The writer is poisoned now.
+    /// A write or commit failed in a way that leaves its durability unknown. The writer is poisoned.
     case commitFailed = "LOG-0303"
-    /// An earlier commit failed; nothing is taken until the log is opened again. Reads go on.
+    /// An earlier commit failed; appends are refused until the log is opened again. Reads continue.
     case poisoned = "LOG-0304"
-    /// Too many appends wait already. Nothing was stored; try later.
+    /// Too many appends are waiting. Nothing was stored; try later.
     case overloaded = "LOG-0305"
     /// The log was closed. Nothing was stored.
     case closed = "LOG-0306"
     /// The storage refused a statement for another reason. Nothing was stored.
     case storageFailed = "LOG-0307"
-    /// The server was lost while a change was under way: it may be stored or not, and what the log shows
-    /// once it answers again is durable. The writer goes on; whoever appends again learns from the frontier.
+    /// The connection was lost during a change, which may or may not be stored; an entry that the log shows
+    /// once the server answers again is durable. The writer stays usable, and the frontier tells the next
+    /// appender.
     case outcomeUnknown = "LOG-0308"
     /// The server cannot be reached. Nothing was stored; try later.
     case unreachable = "LOG-0309"
@@ -48,11 +49,11 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case corruptSnapshot = "LOG-0402"
 }
 
-/// What went wrong in the operation log. Outcomes of single operations are no errors, see `AppendOutcome`.
+/// An error of the operation log. Outcomes of single operations are not errors, see `AppendOutcome`.
 public struct OperationLogError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The stable code.
     public let code: OperationLogErrorCode
-    /// For a person; holds no operation's content.
+    /// A text for a person, without any operation's content.
     public let message: String
     /// The database concerned, where there is one.
     public let database: String?

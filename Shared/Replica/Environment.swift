@@ -1,15 +1,15 @@
 import CRDT
 
-/// What a store needs from outside: time and randomness, injected so that a simulation can hand in its own.
+/// The outside services of a store: time and randomness, injected so that a simulation can supply its own.
 public struct Environment: Sendable {
     /// Unix time in milliseconds; may jump either way.
     public let wallMilliseconds: @Sendable () -> UInt64
     /// 64 random bits.
     public let random: @Sendable () -> UInt64
-    /// Lets the calling thread wait (only while waiting for the directory's lock).
+    /// Blocks the calling thread (only while waiting for the directory's lock).
     public let pause: @Sendable (Duration) -> Void
 
-    /// An environment of these sources.
+    /// An environment with these sources.
     public init(
         wallMilliseconds: @escaping @Sendable () -> UInt64, random: @escaping @Sendable () -> UInt64,
         pause: @escaping @Sendable (Duration) -> Void

@@ -1,13 +1,13 @@
 import CRDT
 
-/// How large a local write may make a document.
+/// The bounds on a document's size in local writes.
 public struct DocumentLimits: Sendable {
-    /// Above this many encoded bytes a write earns a warning.
+    /// Encoded bytes above which a write gets a warning.
     public var softBytes: Int
-    /// A write that makes a document exceed this many encoded bytes is refused.
+    /// Encoded bytes above which a write that enlarges the document is refused.
     public var hardBytes: Int
 
-    /// Limits; by default those of the language.
+    /// Limits; by default the language's.
     public init(
         softBytes: Int = CRDT.Limits.documentSoftLimitBytes,
         hardBytes: Int = CRDT.Limits.documentHardLimitBytes
@@ -25,69 +25,68 @@ public enum ReplicaLimits {
     public static let lockAttempts = 5
     /// The pause between two tries.
     public static let lockPause = Duration.milliseconds(200)
-    /// Concurrent readers of one store: each is a connection with a page cache of its own, made when it is
-    /// needed first. Enough that twenty transactions that read, kept open by an application, leave room for
-    /// statements and observers.
+    /// Concurrent readers of one store: each is a connection with its own page cache, created at its first
+    /// use. Enough that twenty read transactions kept open by an application leave room for statements and
+    /// observers.
     public static let readers = 32
-    /// How much of the file a reader maps into memory, in bytes; it reads what lies beyond. Takes addresses,
-    /// not memory: the kernel holds those pages anyway, and lets go of them as it likes. Not where addresses
-    /// are few.
+    /// Bytes of the file that a reader maps into memory; it reads the rest. This takes addresses, not
+    /// memory: the kernel caches those pages anyway, and drops them as it likes. Zero where addresses are
+    /// few.
     public static let mappedBytes = Int.bitWidth == 64 ? 1 << 30 : 0
     /// How long a statement waits for SQLite's file lock, in seconds (a checkpoint by another connection).
     public static let busyTimeoutSeconds = 60.0
-    /// Writes that the server refused and that are kept for the application to read, the newest ones.
+    /// Refused writes kept for the application to read, the newest ones.
     public static let refusedWrites = 256
-    /// Refused commits whose numbers are kept beyond that, some twenty bytes each.
+    /// Numbers of refused commits kept beyond that, some twenty bytes each.
     public static let refusedCommits = 65_536
-    /// Their encoded bytes in all; one alone may have more.
+    /// Encoded bytes of all refused writes kept; a single one may have more.
     public static let refusedBytes = 64 * 1_048_576
-    /// From so many bytes of inserted documents on an own operation refers to them (`StoredOperation`). Less
-    /// is written whole: a commit writes some pages anyway, and what is changed soon after would be written
-    /// then.
+    /// Bytes of inserted documents from which an own operation refers to them instead of copying them
+    /// (`StoredOperation`). Smaller operations are written whole: a commit writes some pages anyway, and
+    /// documents that change soon after would have to be copied then.
     public static let referredBytes = 16_384
-    /// Bytes of an operation that is told with its commit, so that nobody reads it again to upload it.
+    /// Bytes up to which an operation is handed out with its commit, so that it is not read again for the
+    /// upload.
     static let toldOperationBytes = 4_096
-    /// Earlier actors of which the store remembers how far they were acknowledged, so that a server that was
-    /// restored is noticed; each costs a few bytes of every greeting.
+    /// Earlier actors whose acknowledged sequence the store remembers, so that it notices a restored
+    /// server; each costs a few bytes of every greeting.
     public static let retiredActors = 64
-    /// Fewer timestamps than this a store leaves out when it is opened: a millisecond has twice as many, and
-    /// so far may a stamp be ahead of what the log has (decision 0009).
+    /// The store skips fewer timestamps than this when it is opened. A millisecond has twice as many, and a
+    /// stamp may be that far ahead of the log (decision 0009).
     static let skippedTimestamps: UInt64 = 32_768
-    /// Operations per actor whose checksums a materialization keeps: how far back a store that forked learns
-    /// exactly where. About 100 KB for an actor that has written so many.
+    /// Operations per actor whose checksums a materialization keeps: a forked store learns its exact fork
+    /// point that far back. About 100 KB for an actor with so many operations.
     public static let historyOperations: UInt64 = 4_096
-    /// Documents a repair asks for before the store looks again at what it has.
+    /// Documents that a repair requests before the store checks again which ones it has.
     public static let repairDocuments = 16_384
-    /// Documents on one page of what a store holds.
+    /// Documents on one page of a store's holdings.
     public static let heldDocuments = 1_024
-    /// About how many bytes of vectors such a page has.
+    /// Approximate bytes of vectors on such a page.
     public static let heldBytes = 262_144
-    /// The latest time a stamp from elsewhere may bear, in Unix milliseconds: half of what 48 bits hold (the
-    /// year 6429). A clock that followed a stamp at their very end could never draw another.
+    /// The latest time of a stamp from elsewhere, in Unix milliseconds: half of the range of 48 bits (the
+    /// year 6429). A clock that followed a stamp at the end of the range could never draw another.
     public static let stampMilliseconds: UInt64 = 1 << 47
     /// Requests that `system:request_history` remembers unless `dql_request_history_size` says otherwise.
     public static let rememberedRequests = 4_096
-    /// How many more it may hold before it drops those beyond: dropping one at a time would move all the
-    /// others.
+    /// Requests kept above that number before the excess is dropped: dropping one at a time would move all
+    /// the others.
     static let requestSlack = 256
-    /// How much of a statement's text it remembers, in UTF-8 bytes.
+    /// UTF-8 bytes kept of a statement's text.
     static let rememberedStatementBytes = 1_024
-    /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
-    /// have more.
+    /// Approximate bytes of a snapshot's chunk: some milliseconds of writing. A single document may have
+    /// more.
     public static let snapshotChunkBytes = 262_144
     /// Bytes of states, before and after, that one fold hands on, unless one operation alone has more: a
-    /// thousand small changes of one large document are gigabytes.
+    /// thousand small changes of one large document would be gigabytes.
     public static let foldedBytes = 24 * 1_048_576
-    /// Tombstones that one read looks at while it searches for those to reap: some milliseconds.
+    /// Tombstones that one read examines in search of those to reap: some milliseconds.
     public static let visitedTombstones = 10_000
-    /// The most bytes one part of an index key has; longer ones are cut (`KeyWriter`). Four such parts still
-    /// fit a page of SQLite's; a text that differs from another one only after so much is found by reading
-    /// it.
+    /// The most bytes of one part of an index key; longer parts are cut (`KeyWriter`). Four such parts
+    /// still fit a SQLite page; texts that differ only after so many bytes are told apart by reading them.
     public static let indexPartBytes = 512
-    /// How many documents one step of building an index reads; between two steps other writers get their
-    /// turn.
+    /// Documents read by one step of building an index; other writers get their turn between two steps.
     public static let indexBuildDocuments = 1_000
-    /// How many bytes of documents such a step reads at most, beside the first one: about as long as a commit
+    /// Bytes of documents read by such a step at most, beside the first document: about as long as a commit
     /// takes.
     public static let indexBuildBytes = 1_048_576
 }

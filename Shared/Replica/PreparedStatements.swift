@@ -2,16 +2,16 @@ import CRDT
 import DQL
 import Synchronization
 
-/// The prepared statements of one owner, for any thread.
+/// The prepared statements of one owner. Thread-safe.
 public final class PreparedStatements: Sendable {
     private let cache: Mutex<StatementCache>
 
-    /// Holds at most so many.
+    /// A cache of at most `capacity` statements.
     public init(capacity: Int = DQLLimits.cachedStatements) {
         cache = Mutex(StatementCache(capacity: capacity))
     }
 
-    /// The statement of a text; compiled, outside of the lock, when it is not held.
+    /// The prepared statement of a text; compiled outside of the lock if it is not cached.
     public func prepare(_ text: String) throws(DQLError) -> PreparedStatement {
         if let known = cache.withLock({ $0.lookup(text) }) { return known }
         let statement = try PreparedStatement(text)
@@ -19,7 +19,7 @@ public final class PreparedStatements: Sendable {
         return statement
     }
 
-    /// Changes how many are held.
+    /// Changes the number of cached statements.
     public func resize(to capacity: Int) { cache.withLock { $0.resize(to: capacity) } }
 
     /// The rows of `system:shared_statements`.

@@ -7,19 +7,18 @@ import WriteAhead
 
 /// A database's documents and this store's own operations in one SQLite file.
 ///
-/// The same type serves a peer (local writes become operations; what the server sends is merged), and a
+/// The same type serves a peer (local writes become operations; data from the server is merged), and a
 /// replicator or query-service (a *materialization*: the fold of the shared log, disposable).
 ///
 /// Invariants:
 /// - One process, one `Replica` per directory (`DirectoryLock`).
 /// - Documents, operations, cursors and the store's state change together, in SQLite transactions.
 /// - On a peer every commit is synced to disk (`synchronous = FULL`) before `write` returns, so nothing
-///   leaves the store
-///   before it is durable (rule 8). A materialization uses NORMAL: it can be rebuilt.
+///   leaves the store before it is durable (rule 8). A materialization uses NORMAL: it can be rebuilt.
 /// - `state` is guarded by `shared`, and changed only inside the pool's writer access, which serializes
 ///   writers.
 public final class Replica: Sendable {
-    /// What a store is for; decides how it syncs to disk and who numbers its commits.
+    /// The purpose of a store; decides how it syncs to disk and who numbers its commits.
     public enum Role: Sendable {
         /// A small peer's own store.
         case peer
@@ -27,30 +26,30 @@ public final class Replica: Sendable {
         case materialization
     }
 
-    /// What a commit changed, told to whoever listens after it is durable.
+    /// The changes of a commit, reported to listeners after it is durable.
     public struct Commit: Sendable {
         /// The commit's number.
         public let number: UInt64
         /// The documents that changed, in order; evicted ones included.
         public let documents: [DocumentKey]
-        /// The actor of the operation it holds; nil when it came from elsewhere or only evicted.
+        /// The actor of the commit's operation; nil if it came from elsewhere or only evicted.
         public let actor: ActorID?
-        /// Evicted documents that a live subscription matches: to be fetched again.
+        /// Evicted documents that match a live subscription and must be fetched again.
         public let wanted: [DocumentKey]
-        /// Whether it is this store's own, though nothing of it is uploaded now: it is withheld.
+        /// True if the commit is the store's own but withheld: nothing of it is uploaded now.
         public var isWithheld = false
-        /// Its operation, if that is little: what `ownOperations` would read.
+        /// The commit's operation if it is small: equal to the result of `ownOperations`.
         public var operation: OwnOperation?
     }
 
-    /// What a write returned, and the commit that holds it.
+    /// The result of a write, and its commit.
     public struct WriteResult<Value> {
         /// The closure's result.
         public let value: Value
-        /// The number of the commit: its own, or the latest one when nothing changed.
+        /// The number of the write's commit, or of the latest one when nothing changed.
         public let commit: UInt64
-        /// The operation it became, made anew each time it is asked for; nil when nothing changed or only
-        /// evictions happened.
+        /// The operation of the write, created at each access; nil when nothing changed or documents were
+        /// only evicted.
         public var operation: Operation? { written?.operation }
 
         let written: WrittenOperation?
@@ -58,11 +57,11 @@ public final class Replica: Sendable {
 
     /// The store's directory.
     public let directory: String
-    /// What the store is for.
+    /// The purpose of the store.
     public let role: Role
-    /// Writes; what reads is `readers`.
+    /// The writing connection; `readers` has the reading ones.
     let pool: DatabasePool
-    /// Of a store whose commits are synced.
+    /// Set for a store whose commits are synced.
     private let writeAhead: WriteAheadLog?
     private let readers: Readers
     let environment: Environment
@@ -79,7 +78,7 @@ public final class Replica: Sendable {
         /// Nil until the first `setLiveQueries`.
         var liveQueries: [SubscriptionQuery]?
         var withheld = WithheldCollections()
-        /// Milliseconds that the server's clock is ahead of this one's (rule 21); 0 outside a session.
+        /// Milliseconds by which the server's clock is ahead of this one (rule 21); 0 outside a session.
         var clockCorrection: Int64 = 0
     }
 
@@ -102,7 +101,7 @@ public final class Replica: Sendable {
         var reading = configuration
         reading.readonly = true
         reading.prepareDatabase { database in
-            // Pages are read where the kernel has them: a copy of each is a third of a scan.
+            // Reads pages from the kernel's cache: copying each would be a third of a scan.
             try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
         }
         readers = Readers(path: path, configuration: reading, cache: indexCache)
@@ -131,7 +130,7 @@ public final class Replica: Sendable {
         }
     }
 
-    /// Closes the store and frees its directory; later calls throw `closed`. Waits for accesses under way.
+    /// Closes the store and frees its directory; later calls throw `closed`. Waits for running accesses.
     public func close() throws {
         let wasClosed = shared.withLock { shared in
             defer { shared.isClosed = true }
@@ -140,7 +139,7 @@ public final class Replica: Sendable {
         }
         guard !wasClosed else { return }
         defer { lock.release() }
-        // GRDB closes the writer before the readers; but only a writer that closes last removes the
+        // GRDB closes the writer before the readers, but only a writer that closes last removes the
         // write-ahead log.
         readers.close()
         pool.releaseMemory()
@@ -158,8 +157,8 @@ public final class Replica: Sendable {
     }
 
     /// Runs a local write transaction; a thrown error rolls it back. The closure may run twice (see
-    /// `WriteTransaction`), so it must have no effect but through the transaction. Returns after the commit
-    /// is durable.
+    /// `WriteTransaction`), so it must have no effect outside the transaction. Returns after the commit is
+    /// durable.
     public func write<Value>(
         limits: DocumentLimits = DocumentLimits(), _ body: (WriteTransaction) throws -> Value
     ) throws -> WriteResult<Value> {
@@ -179,7 +178,7 @@ public final class Replica: Sendable {
     public var actor: ActorID { shared.withLock { $0.state.actor } }
 
     /// Calls a closure after every commit, in the order of commits, while the next writer waits: it must be
-    /// quick and must not call back into the store. Returns what `removeListener` takes.
+    /// quick and must not call the store. Returns a token for `removeListener`.
     public func addListener(_ listener: @escaping @Sendable (Commit) -> Void) -> Int {
         shared.withLock { shared in
             shared.nextListener += 1
@@ -188,24 +187,24 @@ public final class Replica: Sendable {
         }
     }
 
-    /// Ends what `addListener` began. A call under way may still end after this returns.
+    /// Removes a listener. A running call may still end after this returns.
     public func removeListener(_ listener: Int) {
         _ = shared.withLock { $0.listeners.removeValue(forKey: listener) }
     }
 
-    /// Tells the store which subscriptions are live: a document that is evicted while one of them matches
-    /// it is wanted back at once (rule 10).
+    /// Tells the store the live subscriptions: a document that is evicted while one of them matches it is
+    /// requested again at once (rule 10).
     public func setLiveQueries(_ queries: [SubscriptionQuery]) {
         shared.withLock { $0.liveQueries = queries }
     }
 
-    /// Lets local writes bear the server's time instead of this computer's: `milliseconds` is how far the
-    /// server's clock is ahead, 0 to end it (rule 21).
+    /// Makes local writes bear the server's time instead of this computer's. `milliseconds` is the server
+    /// clock's lead, 0 to end the correction (rule 21).
     public func correctClock(byMilliseconds milliseconds: Int64) {
         shared.withLock { $0.clockCorrection = milliseconds }
     }
 
-    /// An environment whose wall clock is the server's, as far as it is known.
+    /// An environment whose wall clock is corrected to the server's, if that is known.
     func corrected(_ environment: Environment) -> Environment {
         let correction = shared.withLock { $0.clockCorrection }
         guard correction != 0 else { return environment }
@@ -217,8 +216,8 @@ public final class Replica: Sendable {
             }, random: environment.random, pause: environment.pause)
     }
 
-    /// Whether a cursor of this subscription still means something: not once it was cancelled, since an
-    /// eviction may have dropped what the cursor stands for.
+    /// Returns whether a subscription's cursor is still valid: not after the subscription was cancelled,
+    /// because an eviction may have dropped documents that the cursor covers.
     func keepsCursor(of key: [UInt8]) -> Bool {
         shared.withLock { $0.liveQueries?.contains { $0.canonicalKey == key } ?? true }
     }
@@ -229,14 +228,14 @@ public final class Replica: Sendable {
     /// The keys of the live subscriptions.
     var liveKeys: [[UInt8]] { liveQueries.map(\.canonicalKey) }
 
-    /// What is withheld from the server.
+    /// The collections withheld from the server.
     var withheld: WithheldCollections { shared.withLock { $0.withheld } }
 
     func updateWithheld(_ change: (inout WithheldCollections) -> Void) {
         shared.withLock { change(&$0.withheld) }
     }
 
-    /// The names of the collections that live subscriptions ask for.
+    /// The names of the collections in live subscriptions.
     var subscribedCollections: [[UInt8]] {
         shared.withLock { shared in
             var names: [[UInt8]] = []
@@ -248,7 +247,7 @@ public final class Replica: Sendable {
         }
     }
 
-    /// Whether a live subscription asks for documents of a collection.
+    /// Returns whether a live subscription includes a collection.
     func isSubscribed(_ collection: String) -> Bool {
         shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }
     }
@@ -257,8 +256,8 @@ public final class Replica: Sendable {
         if shared.withLock({ $0.isClosed }) { throw ReplicaError(.closed, "the store is closed") }
     }
 
-    /// Runs `body` in one immediate transaction on the writer, saving the changed state with it, and tells
-    /// the listeners what it says it changed.
+    /// Runs `body` in one immediate transaction on the writer, saves the changed state with it, and tells
+    /// the listeners of the returned commit.
     func committing<Result>(
         _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
     ) throws -> Result {
@@ -285,12 +284,13 @@ public final class Replica: Sendable {
         }
     }
 
-    /// Runs a closure on the connection that writes. Every write goes through here: `readers` has to know.
+    /// Runs a closure on the writing connection. Every write goes through here, because `readers` must know
+    /// of it.
     func writing<Result>(_ body: (Database) throws -> Result) throws -> Result {
         try readers.writing { try pool.writeWithoutTransaction(body) }
     }
 
-    /// A snapshot of its own, which may last.
+    /// A snapshot on a connection of its own, which may last.
     func makeSnapshot() throws -> DatabaseSnapshot { try pool.makeSnapshot() }
 
     private func changing<Value>(
@@ -370,19 +370,20 @@ public final class Replica: Sendable {
             return state
         }
         if state.file.born == 0, state.file.isAt(file) {
-            // A store of the first format, which did not note when its file was made.
+            // A store of the first format, which did not record its file's time of birth.
             state.file = file
             try state.save(database)
         }
         if state.file != file {
             state.file = file
             try state.renewActor(environment, database)
-            logger.notice("the store was copied or restored: it writes as a new actor from now on")
+            logger.notice("the store was copied or restored: it uses a new actor from now on")
             try state.save(database)
         }
-        // A store that was put back in place writes as the actor that it was, and goes on from where it was;
-        // where its clock only counts (the wall's is behind) it would draw the stamps of its other history
-        // again. Less than the millisecond by which a store may be ahead of what it has seen.
+        // A store restored in place keeps its actor and continues from its restored state. If its clock
+        // only counts (because the wall clock is earlier), it would draw the stamps of its other history
+        // again, so it skips some. The skip is less than the millisecond by which a store may be ahead of
+        // the timestamps it has seen.
         if role == .peer { state.clock.skip(environment.random() % ReplicaLimits.skippedTimestamps) }
         return state
     }

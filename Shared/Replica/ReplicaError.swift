@@ -8,29 +8,29 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case directoryUnusable = "STORE-0102"
     /// The store file was written by a newer version; it was not changed.
     case newerFormat = "STORE-0103"
-    /// The file is no store of ours, or damaged.
+    /// The file is not a store of ours, or is damaged.
     case damaged = "STORE-0104"
     /// The replica was closed.
     case closed = "STORE-0105"
     /// A local write makes a document exceed the hard size limit.
     case documentTooLarge = "STORE-0201"
-    /// A transaction changes more than one operation may hold.
+    /// A transaction changes more than fits one operation.
     case transactionTooLarge = "STORE-0202"
     /// A collection name is empty or too long.
     case invalidCollection = "STORE-0203"
     /// The disk is full or failing; the transaction was rolled back.
     case storageFailed = "STORE-0204"
-    /// An operation read from the log does not fit what came before it.
+    /// An operation read from the log does not fit the ones before it.
     case brokenLog = "STORE-0301"
-    /// A stamp from elsewhere is later than any clock may follow (`ReplicaLimits.stampMilliseconds`).
+    /// A stamp from elsewhere is later than clocks may follow (`ReplicaLimits.stampMilliseconds`).
     case clockTooFarAhead = "STORE-0302"
 }
 
-/// What went wrong with a store. The store stays usable after every code but `damaged` and `closed`.
+/// An error of a store. The store stays usable after every code but `damaged` and `closed`.
 public struct ReplicaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The stable code.
     public let code: ReplicaErrorCode
-    /// For a person.
+    /// A text for a person.
     public let message: String
 
     /// An error of this code.
@@ -44,7 +44,7 @@ public struct ReplicaError: Error, Equatable, Sendable, CustomStringConvertible 
 }
 
 extension ReplicaError {
-    /// The error that SQLite's own stands for; any other error passes through.
+    /// Translates SQLite's errors; any other error passes through.
     static func translated(_ error: any Error) -> any Error {
         guard let failure = error as? DatabaseError else { return error }
         let detail = failure.message ?? "SQLite result code \(failure.resultCode.rawValue)"
@@ -58,7 +58,7 @@ extension ReplicaError {
         }
     }
 
-    /// As above, while a store is being opened: a file that cannot be opened is the directory's fault.
+    /// The same while a store is being opened: a file that cannot be opened means an unusable directory.
     static func opening(_ error: any Error, path: String) -> any Error {
         guard let failure = error as? DatabaseError,
             [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_IOERR].contains(failure.resultCode)

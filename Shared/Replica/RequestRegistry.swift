@@ -2,10 +2,11 @@ import CRDT
 import DQL
 import Synchronization
 
-/// The statements that run, and those that ran: what `system:active_requests` and `system:request_history`
-/// show, and how a running one is cancelled. For any thread.
+/// The running and the finished statements: the rows of `system:active_requests` and
+/// `system:request_history`, and a way to cancel running ones. Thread-safe.
 ///
-/// Invariant: the history holds at most `historySize` requests, the latest; a request is in one of both.
+/// Invariant: the history holds at most the latest `historySize` requests (plus some slack); a request is
+/// either active or in the history.
 public final class RequestRegistry: Sendable {
     /// One running statement.
     public final class Request: Sendable {
@@ -25,16 +26,16 @@ public final class RequestRegistry: Sendable {
             self.start = start
         }
 
-        /// Ends the statement at its next question whether to go on.
+        /// Ends the statement at its next check for interruption.
         public func cancel() { cancelled.store(true, ordering: .relaxed) }
 
-        /// Whether somebody cancelled it.
+        /// True after `cancel`.
         public var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
     }
 
-    /// How a statement ended.
+    /// The end of a statement.
     public enum End: Sendable {
-        /// It gave so many rows, or changed so many documents.
+        /// It returned so many rows, or changed so many documents.
         case completed(Int)
         /// It failed with a code.
         case failed(String)
@@ -50,13 +51,13 @@ public final class RequestRegistry: Sendable {
 
     private let state: Mutex<State>
 
-    /// A registry that remembers so many requests.
+    /// A registry that remembers up to `historySize` requests.
     public init(historySize: Int = ReplicaLimits.rememberedRequests) {
         state = Mutex(State(historySize: historySize))
     }
 
-    /// A statement begins. `milliseconds` is the time since 1970, `nanoseconds` that of any clock that does
-    /// not jump.
+    /// Registers a statement that begins. `milliseconds` is the time since 1970, `nanoseconds` the time of
+    /// any clock that does not jump.
     public func begin(
         _ text: String, _ kind: StatementKind, milliseconds: UInt64, nanoseconds: UInt64
     ) -> Request {
@@ -69,7 +70,7 @@ public final class RequestRegistry: Sendable {
         }
     }
 
-    /// A statement ended. Returns how long it took, in nanoseconds.
+    /// Registers the end of a statement. Returns its duration in nanoseconds.
     @discardableResult
     public func end(_ request: Request, _ end: End, nanoseconds: UInt64) -> UInt64 {
         let elapsed = nanoseconds >= request.start ? nanoseconds - request.start : 0
@@ -77,7 +78,7 @@ public final class RequestRegistry: Sendable {
             state.active[request.id] = nil
             guard state.historySize > 0 else { return }
             state.history.append((id: request.id, row: Self.row(request, end, elapsed)))
-            // In one go, so that forgetting costs little each time.
+            // Several at once, so that the cost per request is small.
             if state.history.count >= state.historySize + ReplicaLimits.requestSlack {
                 state.history.removeFirst(state.history.count - state.historySize)
             }
@@ -85,7 +86,7 @@ public final class RequestRegistry: Sendable {
         return elapsed
     }
 
-    /// Cancels a running statement; false when none has this id.
+    /// Cancels a running statement; false if none has this id.
     @discardableResult
     public func cancel(_ id: Int64) -> Bool {
         guard let request = state.withLock({ $0.active[id] }) else { return false }
@@ -93,10 +94,10 @@ public final class RequestRegistry: Sendable {
         return true
     }
 
-    /// Forgets requests that ended.
+    /// Removes finished requests from the history.
     public func forget(_ ids: Set<Int64>) { state.withLock { $0.history.removeAll { ids.contains($0.id) } } }
 
-    /// Changes how many requests are remembered.
+    /// Changes the number of requests remembered.
     public func resize(to size: Int) {
         state.withLock { state in
             state.historySize = max(0, size)

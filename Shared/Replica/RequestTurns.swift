@@ -2,11 +2,11 @@ import DQL
 import Dispatch
 import Synchronization
 
-/// Lets only so many statements run at a time (`dql_concurrent_request_limit`); the others wait for their
-/// turn in the order in which they came. For any thread.
+/// Bounds the number of statements that run at a time (`dql_concurrent_request_limit`); the others wait in
+/// order of arrival. Thread-safe.
 ///
-/// Invariants: a statement that waits is let in or sent away once; `running` is how many were let in and have
-/// not left; nobody waits while there is room.
+/// Invariants: a waiting statement is admitted or refused once; `running` counts the admitted ones that
+/// have not ended; nobody waits while there is room.
 public final class RequestTurns: Sendable {
     private typealias Waiting = (number: Int, continuation: CheckedContinuation<Void, any Error>)
 
@@ -21,16 +21,16 @@ public final class RequestTurns: Sendable {
 
     private let state: Mutex<State>
 
-    /// Turns for so many at a time; 0 is any number.
+    /// Turns for `limit` statements at a time; 0 is any number.
     public init(limit: Int = 0) { state = Mutex(State(limit: limit)) }
 
-    /// Changes how many may run at a time.
+    /// Changes the number of statements that may run at a time.
     public func resize(to limit: Int) {
         admit { $0.limit = limit }
     }
 
-    /// Runs a statement when it is its turn. Throws `tooManyRequests` when that takes longer than `wait`, and
-    /// `cancelled` when its task is cancelled before.
+    /// Runs a statement when it is its turn. Throws `tooManyRequests` when that takes longer than `wait`,
+    /// and `cancelled` when its task is cancelled before.
     public func run<Result>(
         within wait: Duration, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -69,7 +69,7 @@ public final class RequestTurns: Sendable {
 
     private static let cancelled = DQLError(.cancelled, "Query failed: the request was cancelled")
 
-    /// Changes something and lets those in for whom there is room then.
+    /// Changes the state and admits the waiters that then fit.
     private func admit(_ change: (inout State) -> Void) {
         let admitted = state.withLock { state -> [Waiting] in
             change(&state)
@@ -83,7 +83,7 @@ public final class RequestTurns: Sendable {
         for one in admitted { one.continuation.resume() }
     }
 
-    /// Does nothing when it was let in or sent away before.
+    /// A no-op if it was admitted or refused before.
     private func sendAway(_ number: Int, _ error: DQLError) {
         let one = state.withLock { state in
             state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }

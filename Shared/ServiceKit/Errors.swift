@@ -2,41 +2,41 @@ import Hummingbird
 
 /// Every code this module raises.
 public enum ServiceErrorCode: String, Sendable, CaseIterable {
-    /// `--listen` is no `HOST:PORT`.
+    /// `--listen` is not a `HOST:PORT`.
     case listenInvalid = "SRV-0101"
     /// A log or projection URL is neither `sqlite:PATH` nor `postgres://…`.
     case storageURLInvalid = "SRV-0102"
-    /// The configuration file cannot be read, is no JSON object of texts, or has an unknown name.
+    /// The configuration file cannot be read, is not a JSON object of strings, or has an unknown name.
     case configurationInvalid = "SRV-0104"
-    /// `--issuer` is no `http(s)://HOST[:PORT]`, or is missing where it is needed.
+    /// `--issuer` is not an `http(s)://HOST[:PORT]`, or is missing where it is needed.
     case issuerInvalid = "SRV-0105"
-    /// The certificate or its key cannot be read, do not belong together, or only one of the two is named.
+    /// The certificate or its key cannot be read, the two do not belong together, or only one is named.
     case certificateUnusable = "SRV-0106"
-    /// Another process listens on the address.
+    /// Another process is listening on the address.
     case addressInUse = "SRV-0201"
-    /// The address cannot be listened on: unknown, or not allowed.
+    /// The process cannot listen on the address: the host is unknown, or not allowed.
     case addressUnavailable = "SRV-0202"
-    /// The data folder cannot be made or written.
+    /// The data folder cannot be created or written.
     case dataFolderUnusable = "SRV-0203"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
     /// 404: nothing is served at the path.
     case notFound = "SRV-0404"
-    /// 405: the path does not take the method; `Allow` says which it takes.
+    /// 405: the path does not accept the method; `Allow` lists the ones it accepts.
     case methodNotAllowed = "SRV-0405"
     /// 413: the body is larger than the route allows.
     case bodyTooLarge = "SRV-0413"
     /// 400: the request is malformed for its route.
     case badRequest = "SRV-0400"
-    /// 426: the path speaks WebSocket only, and the upgrade must be the first request of its connection.
+    /// 426: the path speaks only WebSocket, and the upgrade must be the first request of its connection.
     case upgradeRequired = "SRV-0426"
     /// 500: a defect or a failing disk; the log has the reason.
     case internalFailure = "SRV-0500"
-    /// 503: the issuer of access tokens cannot be asked for its keys.
+    /// 503: the keys of the issuer of access tokens cannot be fetched.
     case issuerUnreachable = "SRV-0601"
 }
 
-/// What this module throws. Holds no secret; `message` may be sent to whoever caused it.
+/// The error of this module. It holds no secret; `message` may be sent to the client that caused it.
 public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The stable code.
     public let code: ServiceErrorCode
@@ -52,7 +52,7 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// What a process that ends with this error exits with: 2 for its flags, 1 for everything else.
+    /// Exit code of a process that ends with this error: 2 for wrong flags, 1 for everything else.
     public var exitCode: Int32 {
         switch code {
         case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid,
@@ -82,6 +82,6 @@ extension ServiceError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 503 says when to try again.
+    /// A 503 carries `Retry-After`.
     public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
 }

@@ -1,42 +1,41 @@
-/// The module's numbers, with their reasons.
+/// The module's limits, with their reasons.
 public enum Limits {
     /// A connection that sends nothing, or stops in the middle of a request, is closed after this long.
     public static let idleConnection: Duration = .seconds(75)
-    /// How long requests and WebSockets may take to end once the process was asked to stop.
+    /// Time that requests and WebSockets have to end after the process was asked to stop.
     public static let shutdownGrace: Duration = .seconds(10)
-    /// Between two looks at whether the certificate was renewed.
+    /// Shortest time between two checks for a renewed certificate.
     static let certificateLook: Duration = .seconds(1)
-    /// The fewest characters of an admin credential: 32 bytes as base64url have 43.
+    /// Shortest admin credential: 32 bytes as base64url have 43 characters.
     static let adminCredentialCharacters = 32
-    /// How long a WebSocket peer may take to answer "going away".
+    /// Time that a WebSocket peer has to answer "going away".
     public static let webSocketGoodbye: Duration = .seconds(2)
-    /// Largest frame a WebSocket may carry: a sync frame of 1 MiB and a little for what wraps it.
+    /// Largest frame of a WebSocket: a sync frame of 1 MiB and some bytes around it.
     public static let webSocketFrameBytes = 1024 * 1024 + 4096
-    /// A body that is read whole when its route says nothing else: a large statement with its arguments.
+    /// Largest body that is read whole, unless its route says otherwise: a large statement with arguments.
     public static let requestBodyBytes = 2 * 1024 * 1024
-    /// Least time between two fetches of the issuer's keys, so that forged key ids do not become its load.
+    /// Shortest time between two fetches of the issuer's keys: forged key ids must not cause load there.
     public static let keyRefreshInterval: Duration = .seconds(2)
     /// Longest wait after repeated failures to fetch the keys.
     public static let keyRefreshBackoff: Duration = .seconds(30)
-    /// How long the issuer may take to answer; the requests that need its keys wait for it.
+    /// Timeout of a fetch from the issuer; the requests that need its keys wait for it.
     public static let keyFetchTimeout: Duration = .seconds(3)
-    /// Largest key set: some hundred bytes a key.
+    /// Largest key set; a key takes a few hundred bytes.
     public static let keySetBytes = 4 * 1024 * 1024
-    /// Label combinations one metric may have; further ones share a series marked `overflow`.
+    /// Most label combinations of one metric; further ones share a series marked `overflow`.
     public static let seriesPerMetric = 1000
-    /// First wait after a materialization could not fold its log: a full disk is seldom free at once.
+    /// First wait before a failed fold of the log is retried: a full disk is seldom free at once.
     static let foldRetry: Duration = .seconds(1)
-    /// Longest wait between two attempts, and so how long a cured disk may go unnoticed.
+    /// Longest wait between two retries, so the longest time that a repaired disk goes unnoticed.
     static let foldRetryLongest: Duration = .seconds(30)
-    /// The configuration file holds a handful of names.
+    /// Largest configuration file; it holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
-    /// Instances of one service that may run on one data folder; each looks for a free place among so many.
+    /// Most instances of one service on one data folder; each takes the first free of so many folders.
     public static let instancesOnOneFolder = 16
-    /// Actors that services of one purpose share in a database: more processes than write one at a time.
+    /// Actors per database and purpose: more than the processes that write one database at a time.
     public static let actorSlots = 64
-    /// How long a service's actor stays its own without a sign of life: a process that was killed leaves a
-    /// slot taken for so long.
+    /// Lifetime of a service's lease of an actor unless renewed. A killed process blocks a slot for so long.
     public static let actorLease: Duration = .seconds(60)
-    /// How often a write of the system database is tried against those of other gateways: people write it.
+    /// Attempts at a write of the system database when other gateways write too; few do, since people do it.
     static let systemWriteAttempts = 16
 }

@@ -4,66 +4,67 @@ public enum Limits {
     static let refusalsAtOnce = 4_096
     /// The protocol version this build speaks.
     public static let protocolVersion: UInt64 = 3
-    /// The oldest protocol version it still understands; with one that speaks it nothing newer is said.
+    /// The oldest protocol version it still understands; newer messages are not sent to a side that speaks
+    /// it.
     public static let oldestProtocolVersion: UInt64 = 2
     /// The most bytes one frame may have. Larger messages travel in chunks, so that one document blocks a
     /// link briefly.
     public static let frameBytes = 1_048_576
     /// The payload of one chunk; leaves room for the frame around it.
     public static let chunkBytes = 786_432
-    /// The fewest bytes of a chunk that is not the last: many small ones cost more than they bring.
+    /// The fewest bytes of a chunk that is not the last: many small ones cost more than they save.
     public static let leastChunkBytes = 4_096
-    /// The most bytes a message put together from chunks may have: an operation, or a document of the hard
-    /// limit.
+    /// The most bytes of a message assembled from chunks: an operation, or a document of the hard limit.
     public static let messageBytes = 20 * 1_048_576
-    /// How many bytes of data frames a side may send before the other has stored them and given credit back.
+    /// Bytes of data frames that a side may send before the other has stored them and returned credit.
     public static let creditBytes = 4 * 1_048_576
-    /// About how large a data frame becomes before the next one is begun.
+    /// Approximate size of a data frame at which the next one is begun.
     public static let batchBytes = 262_144
-    /// About how large a session's first messages are, and the chunks of those that are larger: what a link
-    /// of 20 KB/s carries in two seconds. Grows with each credit that comes back.
+    /// Approximate size of a session's first messages, and of the chunks of larger ones: the bytes that a
+    /// link of 20 KB/s carries in two seconds. Grows with each returned credit.
     public static let firstBurstBytes = 32_768
-    /// About how many bytes of what waits are stored, or appended, in one transaction: a part of the credit,
-    /// so that more comes while the disk is waited for.
+    /// Approximate bytes of waiting messages stored, or appended, in one transaction: a part of the credit,
+    /// so that more arrives while the disk is busy.
     public static let joinedBytes = 1_048_576
-    /// About how many bytes of uploads that wait are handed to the log at a time: half of the credit, so that
-    /// as much comes meanwhile. A server divides it, and judges one part while it appends another.
+    /// Approximate bytes of waiting uploads handed to the log at a time: half of the credit, so that as
+    /// much arrives meanwhile. A server divides it, and checks one part while it appends another.
     public static let appendedBytes = 2 * 1_048_576
-    /// Subscriptions one session may hold.
+    /// Subscriptions in one session.
     public static let subscriptions = 1_024
-    /// The most bytes of the subscriptions that one session holds, as they came: their arguments may be
-    /// large, and cost no credit.
+    /// The most encoded bytes of one session's subscriptions: their arguments may be large, and need no
+    /// credit.
     public static let subscriptionBytes = messageBytes
-    /// Documents one `want` may name.
+    /// Documents in one `want`.
     public static let wantedDocuments = 1_024
-    /// About half of the bytes that a `want` names documents with, and their vectors: what a link of 20 KB/s
-    /// carries in some seconds, since nothing of it takes credit.
+    /// Approximate bytes of document keys, and again of vectors, in a `want`: some seconds of a link of 20
+    /// KB/s, because none of it needs credit.
     public static let wantBytes = 65_536
-    /// The most bytes of that which may wait for an answer.
+    /// The most bytes of wants that may wait for an answer.
     public static let wantedWaitingBytes = 2 * 1_048_576
-    /// Documents wanted in all that may wait for their states; ours has one `want` under way at a time.
+    /// Wanted documents that may wait for their states; our own peers have one `want` under way at a time.
     public static let wantedWaitingDocuments = 4_096
-    /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page and
-    /// a run of the live stream, each with a message of the largest size in it.
+    /// The most bytes of frames that may wait in a session for the other side's credit: an upload, a page
+    /// and a run of the live stream, each with a message of the largest size.
     public static let waitingBytes = 4 * messageBytes
-    /// About how many bytes of states answer one `want`; for the rest its sender asks again. Bounds what one
-    /// side asks for unseen.
+    /// Approximate bytes of states that answer one `want`; its sender asks again for the rest. Bounds the
+    /// work that a single request can cause.
     public static let answerBytes = 8 * 1_048_576
     /// Positions up to which answers were passed over that may wait to be stored.
     static let skippedPositions = 64
-    /// The most bytes of a token that one side keeps for the other.
+    /// The most bytes of a token that one side stores for the other.
     public static let tokenBytes = 8_192
-    /// The most bytes of an access token that a peer may send: what Identity reads of one.
+    /// The most bytes of a peer's access token, which is also Identity's limit.
     public static let accessTokenBytes = 16_384
-    /// Documents one page of holdings may name: what the answer to it may ask for.
+    /// Documents in one page of holdings, and so in one request for their states.
     public static let heldDocuments = 1_024
-    /// Actors of which a server takes nothing more in one session, having refused an operation of each. An
-    /// honest peer has one at a time.
+    /// Stopped actors in one session: the server refused an operation of each and accepts nothing more of
+    /// them. An honest peer has one at a time.
     public static let stoppedActors = 1_024
-    /// How often a peer moves writes whose base the server lacks, before it sets them aside: each time they
-    /// rest on what the server had a moment before, so only a reaping or a restored log can be the cause.
+    /// How often a peer moves writes whose base the server lacks before it sets them aside. Each time they
+    /// depend on documents that the server had a moment before, so only a reaping or a restored log can be
+    /// the cause.
     public static let roundsForBase = 8
-    /// Checksums of operations that one greeting of a server may name; eight bytes each, within a frame.
+    /// Checksums of operations in a server's greeting; eight bytes each, within a frame.
     public static let greetingHashes = 16_384
     /// Documents whose states are read at a time, so that few large ones are in memory at once.
     public static let statesPerRead = 16

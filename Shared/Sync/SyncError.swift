@@ -1,10 +1,10 @@
 /// Every code a session closes or refuses with; the raw value is stable, travels in frames and is published.
 public enum SyncErrorCode: String, Sendable, CaseIterable {
-    /// A frame is no CBOR, lacks a field or holds one of the wrong type.
+    /// A frame is not CBOR, or has a missing field or one of the wrong type.
     case malformedFrame = "SYNC-0101"
-    /// A message of a type that this version does not know.
+    /// A message of a type unknown to this version.
     case unknownMessage = "SYNC-0102"
-    /// A frame, or a message put together from chunks, exceeds its limit.
+    /// A frame, or a message assembled from chunks, exceeds its limit.
     case frameTooLarge = "SYNC-0103"
     /// A message that is not allowed in this state or from this side.
     case unexpectedMessage = "SYNC-0104"
@@ -26,34 +26,34 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case sequenceGap = "SYNC-0403"
     /// The actor belongs to another key, or its history forked.
     case actorConflict = "SYNC-0404"
-    /// A delta's base is not covered by what the log holds.
+    /// The log does not cover a delta's base.
     case baseNotCovered = "SYNC-0405"
-    /// The writer's clock is too far ahead: written again under a new actor by the server's time; ends the
-    /// session when that does not help.
+    /// The writer's clock is too far ahead. Its writes are repeated under a new actor by the server's time;
+    /// the session ends if that does not help.
     case clockTooFarAhead = "SYNC-0406"
     /// The change makes a document larger than the server can pass on.
     case documentTooLarge = "SYNC-0407"
-    /// The log has the write already, moved to another actor by a copy of its store: it counts once.
+    /// The log already has the write, moved to another actor by a copy of its store: it counts once.
     case alreadyThere = "SYNC-0408"
     /// This side cannot store or read; the other may try again later.
     case unavailable = "SYNC-0501"
     /// The token has expired.
     case expired = "SYNC-0502"
-    /// This side is going away, or has something to say that belongs in a handshake; connect again.
+    /// This side is going away, or has news that belongs in a handshake; connect again.
     case goingAway = "SYNC-0503"
-    /// The token is not taken, or not any more: a newer one is not valid here or another peer's, or the
-    /// rights were taken back.
+    /// The token is refused or no longer valid: a newer token is invalid here or another peer's, or the
+    /// rights were revoked.
     case tokenRefused = "SYNC-0504"
-    /// The token names a peer key, and the peer does not prove to hold it: one of another store, or a peer of
-    /// a version that could not.
+    /// The token names a peer key that the peer does not prove to hold: it is another store's key, or the
+    /// peer's version has no proofs.
     case keyNotProven = "SYNC-0505"
 }
 
-/// Why a session ended, or a subscription or write was refused.
+/// The reason why a session ended, or a subscription or write was refused.
 public struct SyncError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The stable code as it travels; a later version's codes are kept as they come.
+    /// The stable code as transmitted; unknown codes of later versions are kept.
     public let code: String
-    /// For a person.
+    /// A text for a person.
     public let message: String
 
     /// An error of this code.
@@ -71,39 +71,39 @@ public struct SyncError: Error, Equatable, Sendable, CustomStringConvertible {
     public var description: String { "\(code): \(message)" }
 }
 
-/// What ends, or is refused, with a code.
+/// The subject that ends, or is refused, with a code.
 public enum SyncSubject: String, Sendable, CaseIterable {
     /// The session: a close frame is the last one.
     case session
-    /// One subscription: the session goes on.
+    /// One subscription: the session continues.
     case subscription
-    /// One operation: the session goes on.
+    /// One operation: the session continues.
     case write
 }
 
-/// What a peer does about it. The raw value is what `wire.cddl` says.
+/// The reaction of a peer. The raw value is the text in `wire.cddl`.
 public enum SyncRemedy: String, Sendable {
     /// Connects again after the first pause.
     case reconnect = "connects again soon"
-    /// Connects again after the first pause, with a token that it asks its application for.
+    /// Connects again after the first pause, with a new token from its application.
     case reconnectWithToken = "connects again soon, with another token"
-    /// Connects again after a pause that doubles each time: the next attempt may well end alike.
+    /// Connects again after a pause that doubles each time: the next attempt may well end the same way.
     case reconnectLater = "connects again, later each time"
-    /// Asks again when the server says that rights have changed.
+    /// Asks again when the server announces changed rights.
     case askWhenGranted = "asks again when granted"
-    /// Tells its application, which may ask for something else.
+    /// Tells its application, which may make another request.
     case tellApplication = "tells its application"
-    /// Sets the write aside for its application; what followed it is sent again under a new actor.
+    /// Sets the write aside for its application; later writes are sent again under a new actor.
     case setAside = "sets the write aside"
-    /// Writes it again under a new actor, by the server's clock.
+    /// Repeats the write under a new actor, by the server's clock.
     case writeAgain = "writes it again by the server's clock"
-    /// Forgets it: it counts already.
+    /// Drops the write: it counts already.
     case forget = "forgets it"
 }
 
 extension SyncErrorCode {
-    /// What can end with the code, and what a peer does then. A code that is not known here ends a session
-    /// like `unavailable`.
+    /// The subjects that can end with the code, and a peer's reaction for each. An unknown code ends a
+    /// session like `unavailable`.
     public var remedies: [SyncSubject: SyncRemedy] {
         switch self {
         case .malformedFrame, .unknownMessage, .frameTooLarge, .unexpectedMessage, .creditExceeded,
@@ -128,7 +128,7 @@ extension SyncErrorCode {
 }
 
 extension SyncError {
-    /// What a peer does whose session has ended for this reason.
+    /// The reaction of a peer whose session ended for this reason.
     public var remedy: SyncRemedy {
         SyncErrorCode(rawValue: code)?.remedies[.session] ?? .reconnectLater
     }

@@ -3,33 +3,34 @@ import GRDBSQLite
 
 /// The write-ahead log of a SQLite file whose commits are synced, as its writing connection sees it.
 ///
-/// A sync behind a write that made the file longer also waits for the file system's journal, twice or three
-/// times as long as one behind a write into what was there. So the file is kept longer than what is in it:
-/// zeros are written behind its end, a part at a time, and the next commits go there. SQLite takes zeros for
-/// what they are: a frame counts only with the salt of the log's header and a checksum over all before it.
+/// A sync after a write that made the file longer also waits for the file system's journal. It takes two or
+/// three times as long as a sync after a write into existing space. So the file is kept longer than its
+/// content: zeros are written past its end, a part at a time, and the next commits overwrite them. SQLite
+/// ignores zeros: a frame counts only with the salt of the log's header and a checksum over everything
+/// before it.
 ///
-/// A log whose pages a checkpoint has all written into the file begins anew at its beginning, in a file that
-/// stays as long as it is. One that was closed is removed, so each opening begins with a short one.
+/// When a checkpoint has copied all pages of a log into the database file, the log starts again at its
+/// beginning and keeps its length. Closing removes the log, so each opening starts with a short one.
 ///
-/// Used on the connection it was made for only, and has to live as long.
+/// Used only on the connection it was made for, and must live as long as that connection.
 package final class WriteAheadLog: @unchecked Sendable {
-    // Unchecked: the connection is used by one thread at a time, and everything here on it.
+    // Unchecked: one thread at a time uses the connection, and everything here runs on the connection.
 
-    /// SQLite's own threshold: pages of a log that start a checkpoint.
+    /// SQLite's own threshold: the pages of a log that start a checkpoint.
     package static let usualCheckpointPages: Int32 = 1_000
 
-    /// Pages in the log that start a checkpoint.
+    /// The pages in the log that start a checkpoint.
     private let checkpointPages: Int32
-    /// Bytes of a page with its frame's header.
+    /// The bytes of a page plus its frame's header.
     private let frameBytes: Int64
-    /// Frames in the log, as of this connection's last commit.
+    /// The frames in the log, as of this connection's last commit.
     private var frames: Int64 = 0
-    /// Where the file ended when it was last looked at; commits since may have made it longer, and
-    /// another process shorter: then nothing is written ahead until the log begins anew.
+    /// The end of the file when it was last looked at. Later commits may have made it longer, and another
+    /// process may have made it shorter; in that case nothing is written ahead until the log starts again.
     private var end: Int64 = 0
 
-    /// Takes the place of SQLite's automatic checkpoints on the connection that writes. The file must be in
-    /// write-ahead mode.
+    /// Replaces SQLite's automatic checkpoints on the writing connection. The file must be in write-ahead
+    /// mode.
     package init(of database: Database, checkpointPages: Int32 = usualCheckpointPages) throws {
         self.checkpointPages = checkpointPages
         frameBytes = Self.frameHeaderBytes + (try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 4_096)
@@ -40,7 +41,7 @@ package final class WriteAheadLog: @unchecked Sendable {
                 guard let this else { return SQLITE_OK }
                 let log = Unmanaged<WriteAheadLog>.fromOpaque(this).takeUnretainedValue()
                 log.note(frames: Int64(frames))
-                // As SQLite's own: whether it works out is nothing that the commit depends on.
+                // As in SQLite itself, the commit does not depend on the checkpoint's success.
                 if frames >= log.checkpointPages {
                     sqlite3_wal_checkpoint_v2(connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
                 }
@@ -48,17 +49,16 @@ package final class WriteAheadLog: @unchecked Sendable {
             }, this)
     }
 
-    /// Makes room for the next commit, if little is left. To be called in a write transaction, before its
-    /// first write: nobody else makes the file longer meanwhile. What is written is durable with the
-    /// transaction, or not; where it cannot be written, the commit makes the file longer itself, or says why
-    /// not.
+    /// Makes room for the next commit, if little is left. Call it in a write transaction before the first
+    /// write; then no other connection makes the file longer meanwhile. The zeros need not become durable.
+    /// If they cannot be written, the commit makes the file longer itself, or fails with the reason.
     package func makeRoom(_ database: Database) {
         guard lacksRoom, let file = Self.file(of: database) else { return }
         var size: Int64 = 0
         guard file.pointee.pMethods.pointee.xFileSize(file, &size) == SQLITE_OK else { return }
         end = size
         guard lacksRoom else { return }
-        // SQLite's layer for files takes less than 128 KiB at once.
+        // SQLite's file layer accepts less than 128 KiB at once.
         let parts = min(max(size / Int64(Self.zeros.count), 1), Self.mostParts)
         for _ in 0..<parts {
             let code = Self.zeros.withUnsafeBytes {
@@ -69,12 +69,13 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Writes what a found write-ahead log holds into the file, syncs that, and begins a new log.
+    /// Copies the content of an existing write-ahead log into the database file, syncs that, and starts a
+    /// new log.
     ///
-    /// A process whose sync failed leaves pages that the kernel shows and counts as clean, and that the disk
-    /// does not have; a later sync does not mend that. So what is found counts only once it was written
-    /// again. Where the disk is full, reading must go on; where another process has the file open, as
-    /// `isShared` allows, it has seen no failed commit as one.
+    /// A process whose sync failed leaves pages that the kernel shows as clean although the disk does not
+    /// have them; a later sync does not repair that. So the content counts only after it was written again.
+    /// When the disk is full, reading must still work. When another process has the file open, as `isShared`
+    /// allows, that process has not taken a failed commit for a successful one.
     package static func settle(_ database: Database, isShared: Bool) throws {
         do {
             _ = try database.checkpoint(.truncate)
@@ -85,15 +86,15 @@ package final class WriteAheadLog: @unchecked Sendable {
     }
 
     private func note(frames: Int64) {
-        // It began anew, perhaps in a shorter file: another process may have cut it off.
+        // The log started again, perhaps in a shorter file: another process may have truncated it.
         if frames < self.frames { end = 0 }
         self.frames = frames
     }
 
-    /// Whether a small commit would make the file longer.
+    /// True if a small commit would make the file longer.
     private var lacksRoom: Bool { end - (Self.headerBytes + frames * frameBytes) < Self.leastRoom }
 
-    /// The file below SQLite, through whatever layer it was opened with.
+    /// SQLite's own file, below any layer that it was opened with.
     private static func file(of database: Database) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         let code = sqlite3_file_control(
@@ -104,10 +105,11 @@ package final class WriteAheadLog: @unchecked Sendable {
 
     private static let headerBytes: Int64 = 32
     private static let frameHeaderBytes: Int64 = 24
-    /// A small commit's frames: some pages.
+    /// The frames of a small commit: a few pages.
     private static let leastRoom: Int64 = 32 << 10
-    /// What is written ahead: as much as there is, from one of these, which the first commit of an opening
-    /// writes for whoever makes no other, to some of them, room for some twenty small commits.
+    /// The unit of writing ahead. At least one is written, which the first commit of an opening pays for
+    /// even if no other follows. At most `mostParts` are written at once, room for some twenty small
+    /// commits.
     private static let zeros = [UInt8](repeating: 0, count: 64 << 10)
     private static let mostParts: Int64 = 4
 }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Concurrent values")
 struct ConflictTests {
-    /// A store whose one document two actors wrote without seeing each other.
+    /// A store with one document that two actors wrote without seeing each other.
     private struct Merged: DocumentSource {
         let document: Document
 

@@ -152,7 +152,7 @@ extension Value {
     }
 }
 
-/// A store whose one document has lost its bytes.
+/// A store with one document that has lost its bytes.
 private struct DamagedStore: DocumentSource {
     func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         throw CRDTError(.malformed, "no document")

@@ -130,7 +130,7 @@ struct FunctionTableTests {
     }
 }
 
-/// One parameter of a function that asks for a type.
+/// One parameter of a function that requires a type.
 struct Argument: Sendable, CustomStringConvertible {
     let function: FunctionDefinition
     let index: Int

@@ -3,7 +3,7 @@ import DQL
 import DQLCorpus
 import Testing
 
-/// Statements made to cost more than their length: what they take has to grow with it, or they are refused.
+/// Statements made to cost more than their length: their cost has to grow with it, or they are refused.
 @Suite("Hostile statements")
 struct HostileStatementTests {
     private func repeated(_ count: Int, _ separator: String, _ unit: (Int) -> String) -> String {

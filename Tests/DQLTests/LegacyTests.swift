@@ -4,7 +4,7 @@ import DQLCorpus
 import TestSupport
 import Testing
 
-/// Legacy queries as statements, and what they do at their limits. What they mean is in Samples/legacy.txt.
+/// Legacy queries as statements, and their behaviour at their limits. Samples/legacy.txt has their meaning.
 @Suite("Legacy queries")
 struct LegacyTests {
     @Test("a legacy query subscribes to what the same DQL statement subscribes to")

@@ -33,7 +33,8 @@ struct PatternStackTests {
         #expect(outcome.rows == [true])
     }
 
-    /// Written by one thread before it signals, read by the other after it has waited: no access at one time.
+    /// Written by one thread before it signals, read by the other after waiting: never accessed at the same
+    /// time.
     private final class Outcome: @unchecked Sendable {
         let done = DispatchSemaphore(value: 0)
         var rows: [Value] = []

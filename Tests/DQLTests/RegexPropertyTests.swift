@@ -127,7 +127,7 @@ struct RegexPropertyTests {
     }
 }
 
-/// A random pattern: its text, and what it means.
+/// A random pattern: its text, and its meaning.
 indirect enum SamplePattern {
     case scalar(Unicode.Scalar)
     case any

@@ -3,7 +3,7 @@ import DQL
 import DQLCorpus
 import Testing
 
-/// Requests that run and ran, as a store shows them.
+/// Running and finished requests, as a store shows them.
 private final class Requests: SystemCollections, @unchecked Sendable {
     // Used by one test on one thread.
     var removed: [DocumentID] = []

@@ -3,7 +3,7 @@ import DQL
 import Foundation
 import Testing
 
-/// What public sample applications write; see Samples/README.md.
+/// Statements of public sample applications; see Samples/README.md.
 @Suite("Samples")
 struct SampleStatementTests {
     static let statementLines = Samples.lines("statements.txt")
@@ -59,7 +59,7 @@ struct SampleStatementTests {
     }
 }
 
-/// Lines of the files in Samples, without comments and empty ones.
+/// Lines of the files in Samples, without comments and empty lines.
 enum Samples {
     static func lines(_ file: String) -> [String] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(

@@ -48,7 +48,7 @@ struct StackTests {
         var description: String { opening }
     }
 
-    /// What nests, each as often as fits the limit.
+    /// Nested constructs, each as deep as the limit allows.
     private static let nestings: [Nesting] = [
         Nesting(opening: "ANY v IN a SATISFIES ", closing: " END", count: 120),
         Nesting(opening: "ARRAY a FOR v IN b WHEN ", closing: " END", count: 120),
@@ -110,7 +110,8 @@ struct StackTests {
         return outcome
     }
 
-    /// Written by one thread before it signals, read by the other after it has waited: no access at one time.
+    /// Written by one thread before it signals, read by the other after waiting: never accessed at the same
+    /// time.
     private final class Outcome: @unchecked Sendable {
         let done = DispatchSemaphore(value: 0)
         var rows: [Value] = []

@@ -73,7 +73,7 @@ struct StatementTests {
     }
 }
 
-/// A store without documents that counts how it is asked.
+/// A store without documents that counts its calls.
 private final class CountingStore: DocumentSource {
     private(set) var scans = 0
     private(set) var lookups = 0

@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import Testing
 
-/// Every form of the grammar: what it is printed as, and that the printed text means the same.
+/// Every form of the grammar with its printed text, which has to mean the same.
 @Suite("Syntax")
 struct SyntaxTests {
     @Test("a statement is printed in its canonical form, which reads the same", arguments: forms)

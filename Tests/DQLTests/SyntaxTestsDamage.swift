@@ -2,7 +2,7 @@ import DQL
 import DQLCorpus
 import Testing
 
-/// Damaged texts, and what parsing them may do: throw with a position inside the text, or succeed.
+/// Damaged texts. Parsing them may throw with a position inside the text, or succeed.
 enum Damage {
     struct Outcome<Result> {
         let result: Result?
@@ -27,7 +27,7 @@ enum Damage {
         return position.column <= String(decoding: Array(lines[position.line - 1]), as: UTF8.self).count + 1
     }
 
-    /// Takes out, doubles, exchanges or brings in tokens, or cuts the text off.
+    /// Removes, doubles, swaps or inserts tokens, or cuts the text off.
     static func damage(_ text: String, with other: String, _ choices: inout Choices) -> String {
         var tokens = tokens(text)
         let foreign = self.tokens(other)
@@ -44,7 +44,7 @@ enum Damage {
         return tokens.joined(separator: choices.pick([" ", "", "\n"]))
     }
 
-    /// Runs of letters and digits, and every other character by itself.
+    /// Runs of letters and digits, and every other character alone.
     private static func tokens(_ text: String) -> [String] {
         var tokens: [String] = []
         var isWord = false

@@ -3,7 +3,7 @@ import DQLCorpus
 
 @testable import DQL
 
-/// Random syntax trees of every kind of node, none that the parser could not have made.
+/// Random syntax trees of every kind of node; all could come from the parser.
 struct TreeGenerator {
     var choices: Choices
     private let span = SourceSpan(start: 0, end: 0)

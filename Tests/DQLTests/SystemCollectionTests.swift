@@ -102,7 +102,7 @@ struct SystemCollectionTests {
 }
 
 extension String {
-    /// The statement with the type definition that the original asks for.
+    /// The statement with the type definition that the original requires.
     fileprivate var replacingDocuments: String {
         split(separator: "system:data_sync_info", omittingEmptySubsequences: false).joined(
             separator: "COLLECTION system:data_sync_info (documents MAP)")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("System parameters")
 struct SystemParameterTests {
-    /// Runs a statement on parameters and gives its row.
+    /// Runs a statement on parameters and returns its row.
     private func run(
         _ statement: String, _ parameters: inout SystemParameters, _ arguments: ObjectValue = ObjectValue()
     ) throws -> ObjectValue {

@@ -76,12 +76,12 @@ struct FileReadingTests {
     @Test(
         "a table that is none is refused with its line",
         arguments: [
-            ("", "f.csv: there is no header row"), ("a,a\n", "f.csv:1: two columns are named 'a'"),
+            ("", "f.csv: the header row is missing"), ("a,a\n", "f.csv:1: two columns are named 'a'"),
             ("a,\n", "f.csv:1: column 2 has no name"),
-            ("a,b\n1,2\n3\n", "f.csv:3: 1 fields, the header has 2"),
-            ("a\n\"x\n", "f.csv:2: a quote is not closed"),
+            ("a,b\n1,2\n3\n", "f.csv:3: the row has 1 fields, the header has 2"),
+            ("a\n\"x\n", "f.csv:2: a quoted field is not closed"),
             ("a\n\"x\"y\n", "f.csv:2: text follows a closing quote"),
-            ("a\nx\"y\n", "f.csv:2: a quote inside a field that is not quoted"),
+            ("a\nx\"y\n", "f.csv:2: a quote inside an unquoted field; quote the whole field"),
         ])
     func badTables(text: String, message: String) {
         #expect(failure { _ = try table(text) } == "CLI-0403: \(message)")
@@ -116,7 +116,7 @@ struct FileReadingTests {
             try all(NDJSONReader(path: "f.ndjson", bytes: bytes(text)))
         }
         #expect(try documents("{\"a\":\"1\"}\n\n \r\n{\"a\":\"2\"}") == [object("a", "1"), object("a", "2")])
-        #expect(failure { _ = try documents("{}\n[]\n") } == "CLI-0403: f.ndjson:2: not an object")
+        #expect(failure { _ = try documents("{}\n[]\n") } == "CLI-0403: f.ndjson:2: not a JSON object")
         #expect(
             failure { _ = try documents("{}\n{\n") }?.hasPrefix("CLI-0403: f.ndjson:2: invalid JSON") == true)
     }

@@ -56,7 +56,7 @@ struct FolderTests {
                 _ = try ServiceConfiguration(options, port: AllServices.defaultPort)
             }
             #expect(error?.code == .configurationInvalid)
-            #expect(error?.message.hasSuffix("the value of 'listen' is not a text") == true)
+            #expect(error?.message.hasSuffix("the value of 'listen' must be a string") == true)
         }
     }
 }

@@ -1,11 +1,11 @@
-"""The demo: real data through the whole system, and a comparison that can fail.
+"""The demo: sends real data through the whole system, and fails if the replicas differ.
 
-    make demo                                    both shapes of the server, release build
+    make demo                                    both forms of the server, release build
     python3 Tests/Samples/demo.py --mode one     only `mimeo serve`; --mode four: only the four behind nginx
 
-The country, subdivision and language tables of Debian's iso-codes go into peer A while it is offline. A and B connect,
-B subscribes to the countries and the provinces. Both go offline, make 200 conflicting edits each, come back, and A, B
-and the server are compared by digest of what each should hold. Ends with a non-zero code if anything differs.
+Imports the country, subdivision and language tables of Debian's iso-codes into peer A while it is offline. A and B
+connect, and B subscribes to the countries and the provinces. Both go offline, make 200 conflicting edits each, and come
+back. Then the documents of A, B and the server are compared by digest. Exits non-zero if anything differs.
 """
 
 import argparse
@@ -30,7 +30,7 @@ AGREEMENT_SECONDS = 120
 
 
 class Difference(Exception):
-    """Two replicas that should hold the same do not; the text shows where."""
+    """Two replicas that should be equal differ; the text shows where."""
 
 
 def say(label, text):
@@ -39,13 +39,13 @@ def say(label, text):
 
 @contextlib.contextmanager
 def timed():
-    """A function that tells the seconds since the start."""
+    """Yields a function that returns the seconds since the start."""
     start = time.monotonic()
     yield lambda: time.monotonic() - start
 
 
 def compare(what, sides):
-    """All sides' items must be equal as sets; returns the digest. Shows the first few differing documents."""
+    """Returns the digest of the items, which must be equal as sets on all sides. The error shows a few differences."""
     digests = {side: harness.digest(items) for side, items in sides.items()}
     if len(set(digests.values())) == 1:
         return next(iter(digests.values()))
@@ -63,7 +63,7 @@ def compare(what, sides):
 
 
 class Demo:
-    """One run against one shape of the server."""
+    """One run against one form of the server."""
 
     def __init__(self, workspace, server):
         self.workspace = workspace
@@ -84,7 +84,7 @@ class Demo:
             peer.stop()
 
     def load(self):
-        """Fills A's store while nothing runs on it, then opens it offline."""
+        """Imports the tables into A's store, then opens it offline."""
         store = self.workspace.directory / "peer-a"
         with timed() as seconds:
             for collection, (_, path, field) in self.tables.items():
@@ -102,7 +102,7 @@ class Demo:
         say("import", f"{text} into A, offline: {elapsed:.1f} s")
 
     def connect(self):
-        """A and B connect; measures when everything has reached the server and when B has its share."""
+        """Connects A and B; measures when everything has reached the server and when B has its part."""
         wanted = ["SELECT * FROM countries", f"SELECT * FROM subdivisions WHERE {PROVINCES}"]
         self.b = harness.Peer(self.workspace, "b", self.server, wanted, offline=True)
         countries = len(self.tables["countries"][0])
@@ -129,7 +129,7 @@ class Demo:
         return len(arrived) == 2
 
     def edit_offline(self):
-        """200 edits on each side of the same documents, neither seeing the other's."""
+        """Makes 200 edits of the same documents on each side, while both are offline."""
         for peer in (self.a, self.b):
             peer.stop_sync()
         self.edits = edits.Edits(self.tables["countries"][0], self.tables["subdivisions"][0], SEED)
@@ -144,7 +144,7 @@ class Demo:
             say("offline", f"{edits.EDITS_PER_PEER} edits on A and on B, same documents: {seconds():.1f} s")
 
     def reconnect(self):
-        """Back online: waits for the acknowledgements, then until all three agree."""
+        """Goes back online; waits for the acknowledgements, then until A, B and the server agree."""
         with timed() as seconds:
             self.a.start_sync()
             self.b.start_sync()
@@ -174,7 +174,7 @@ class Demo:
             raise last["difference"] from None
 
     def _compare_all(self):
-        """Cheapest first, so that polling costs little while the replicas still differ."""
+        """Compares the cheapest collections first, so that polling costs little while the replicas still differ."""
         found = {}
         provinces = f"SELECT * FROM subdivisions WHERE {PROVINCES}"
         for what, select, with_b in (
@@ -191,7 +191,7 @@ class Demo:
         return found
 
     def _check_expectations(self):
-        """Agreement alone is not enough: they must agree on the right thing."""
+        """Checks the outcome of each conflict: agreement alone is not enough, it must be on the right values."""
         documents = {
             collection: {item["_id"]: item for item in self.server.query(f"SELECT * FROM {collection}")}
             for collection in ("countries", "subdivisions")
@@ -208,7 +208,7 @@ class Demo:
         say("", f"{len(self.edits.expectations)} of {len(self.edits.expectations)} conflicts ended as promised")
 
     def show(self):
-        """A few documents for the eye, and a question for the server."""
+        """Prints a few documents, and the result of a query on the server."""
         wanted_ones = (
             "both halves of a nested map", "one document with the fields of both", "only the concurrent write")
         for wanted in wanted_ones:
@@ -223,7 +223,7 @@ class Demo:
         say("", " · ".join(f"{row.get('type')} {row['n']:,}" for row in rows))
 
     def attachment(self):
-        """A file up and down, whole and in part."""
+        """Uploads a file, and downloads it whole and in part."""
         content = self.tables["subdivisions"][1].read_bytes()
         answer = self.server.upload(content, "iso_3166-2.json")
         if answer.status != 200:

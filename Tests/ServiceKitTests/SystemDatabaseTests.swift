@@ -83,7 +83,7 @@ struct SystemDatabaseTests {
             await #expect(throws: (any Error).self) { try await system.refresh() }
             let last = try await Self.open(first, folder, "last")
             try await last.write { try $0.put(Self.revocation("nobody")) }
-            #expect(try await Self.eventually { await system.failure()?.contains("went back") == true })
+            #expect(try await Self.eventually { await system.failure()?.contains("was reset") == true })
             let part = SystemDatabasePart(system)
             #expect(await part.health().status == .failing)
             // What was known still counts: nobody is let in because the log is away.

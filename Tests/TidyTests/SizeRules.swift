@@ -4,6 +4,7 @@ enum SizeRules {
     static let fileLines = 800
     static let functionLines = 70
     static let readmeLines = 120
+    static let mainReadmeLines = 150
 
     static func longLines(_ file: SourceFile) -> [Violation] {
         file.lines.compactMap { line in

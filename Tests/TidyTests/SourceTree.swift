@@ -43,7 +43,9 @@ enum SourceTree {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     private static let folders = ["Shared", "Services", "Tests", "scripts", "compose", ".ci"]
-    private static let rootFiles = ["Package.swift", "Makefile", "README.md", ".swift-format", ".gitignore"]
+    private static let rootFiles = [
+        "Package.swift", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".swift-format", ".gitignore",
+    ]
 
     /// Every text file of the project; build products, caches and data are not among them.
     static let files: [SourceFile] = {

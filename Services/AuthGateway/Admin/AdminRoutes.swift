@@ -4,8 +4,8 @@ import Hummingbird
 import Identity
 import ServiceKit
 
-/// `/admin/auth/…`: databases, providers, API keys, revocations and signing keys, for whoever has the admin
-/// credential. No access token and no API key opens it.
+/// `/admin/auth/…`: manages databases, providers, API keys, revocations and signing keys. Every request
+/// needs the admin credential; access tokens and API keys are refused.
 struct AdminRoutes: Sendable {
     let state: GatewayState
     let credential: String
@@ -14,7 +14,7 @@ struct AdminRoutes: Sendable {
     let nowSeconds: @Sendable () -> Int64
     let registerDatabase: @Sendable (String) async throws -> Void
 
-    /// Every path and method there is, for the authorization matrix.
+    /// Every method and path, also for the authorization matrix in the tests.
     static let paths: [(method: HTTPRequest.Method, path: String)] = [
         (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
         (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
@@ -58,7 +58,7 @@ struct AdminRoutes: Sendable {
         else {
             outcome = .refused
             throw AuthGatewayError(
-                .adminRefused, "this needs the admin credential (Authorization: Bearer …)")
+                .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
         }
     }
 
@@ -71,7 +71,7 @@ struct AdminRoutes: Sendable {
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         guard state.system.directory.database(database) != nil else {
-            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+            throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
@@ -106,7 +106,7 @@ struct AdminRoutes: Sendable {
     ) async throws -> Response {
         try await state.system.write { writer in
             guard let record = try writer.get(id, as: type), record.isOf(database) else {
-                throw AuthGatewayError(.recordUnknown, "there is nothing of this name")
+                throw AuthGatewayError(.recordUnknown, "nothing of this name exists in the database")
             }
             try writer.remove(id, type)
         }
@@ -130,7 +130,7 @@ extension AdminRoutes {
             })
     }
 
-    /// With the development provider's secret, which is told nowhere else.
+    /// Shows a database with its development token, which is shown nowhere else after its creation.
     private func showDatabase(_ id: String) throws -> Response {
         let token = try state.developmentToken(of: id)
         let body: Value = ["id": .string(id), "developmentToken": token.map { .string($0) } ?? .null]
@@ -142,7 +142,7 @@ extension AdminRoutes {
         let id = try body.text("id") ?? UUID().uuidString.lowercased()
         guard DatabaseID.isValid(id) else {
             throw AuthGatewayError(
-                .requestMalformed, "a database id is 1 to 128 letters, digits, '-' or '_'")
+                .requestMalformed, "id must be 1 to 128 letters, digits, '-' or '_'")
         }
         let token = try await state.createDatabase(
             id, allowsDevelopment: try body.flag("development") ?? true)
@@ -194,7 +194,7 @@ extension AdminRoutes {
         let expires = try body.number("expiresAt") ?? now + Limits.apiKeyLifeSeconds
         guard expires > now, expires <= now + Limits.apiKeyLifeSeconds else {
             throw AuthGatewayError(
-                .requestMalformed, "expiresAt is seconds since 1970, in the future and at most a year away")
+                .requestMalformed, "expiresAt must be seconds since 1970, in the future, at most a year away")
         }
         guard let permissions = body.value("permissions") else { throw AdminBody.missing("permissions") }
         let grant: Grant
@@ -208,7 +208,7 @@ extension AdminRoutes {
             id: key.id, database: database, name: name, secretHash: key.secretHash, permissions: grant,
             createdAtSeconds: now, expiresAtSeconds: expires)
         try await state.system.write { try $0.put(record) }
-        // Told here and never again.
+        // The key is shown here and never again.
         return Self.made([
             "id": .string(key.id), "key": .string(key.text), "expiresAt": .int(expires),
         ])
@@ -238,7 +238,7 @@ extension AdminRoutes {
         let revocation = Revocation(
             database: database, subject: subject, value: value, sinceSeconds: now)
         try await state.system.write { writer in
-            // One that was lifted holds again: written whole, so that it forgets that.
+            // Removed first, so that a lifted revocation loses its `liftedAtSeconds` and holds again.
             try writer.remove(revocation.id, Revocation.self)
             try writer.put(revocation)
         }
@@ -249,7 +249,7 @@ extension AdminRoutes {
         let now = nowSeconds()
         try await state.system.write { writer in
             guard var revocation = try writer.get(id, as: Revocation.self), revocation.isOf(database) else {
-                throw AuthGatewayError(.recordUnknown, "there is no such revocation")
+                throw AuthGatewayError(.recordUnknown, "the database has no revocation of this id")
             }
             revocation.liftedAtSeconds = now
             try writer.put(revocation)
@@ -285,7 +285,7 @@ extension AdminRoutes {
     }
 }
 
-/// The members of an admin request, none of them unknown.
+/// The members of an admin request; unknown ones are refused.
 struct AdminBody {
     private let members: ObjectValue
 
@@ -298,10 +298,10 @@ struct AdminBody {
             return
         }
         guard let members = (try? JSONText.parse(bytes))?.objectValue else {
-            throw AuthGatewayError(.requestMalformed, "the body is no JSON object")
+            throw AuthGatewayError(.requestMalformed, "the body must be a JSON object")
         }
         if let unknown = members.entries.first(where: { !known.contains($0.key) }) {
-            throw AuthGatewayError(.requestMalformed, "'\(unknown.key)' is no member of this request")
+            throw AuthGatewayError(.requestMalformed, "'\(unknown.key)' is not a member of this request")
         }
         self.members = members
     }
@@ -330,14 +330,14 @@ struct AdminBody {
         .object(ObjectValue(members.entries.filter { !utf8Equal($0.key, name) }))
     }
 
-    /// Names the member and no value: it may be a secret.
+    /// The error names the member but not its value, which may be a secret.
     static func missing(_ name: String) -> AuthGatewayError {
-        AuthGatewayError(.requestMalformed, "\(name) is missing or not what the README says")
+        AuthGatewayError(.requestMalformed, "\(name) is missing or invalid; see the README of AuthGateway")
     }
 }
 
 extension SystemRecord {
-    /// Whether it belongs to a database.
+    /// Returns whether the record belongs to a database.
     func isOf(_ database: String) -> Bool {
         switch self {
         case let record as ProviderRecord: utf8Equal(record.database, database)
@@ -349,8 +349,7 @@ extension SystemRecord {
 }
 
 extension Request {
-    /// Where a request comes from: the connection's address, or behind a proxy that is trusted to say so the
-    /// last one that it names.
+    /// The client's address: the connection's, or with a trusted proxy the last one in `X-Forwarded-For`.
     func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
         let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
         if trustsProxy, let last = named?.split(separator: ",").last {

@@ -5,9 +5,9 @@ import Hummingbird
 import Identity
 import ServiceKit
 
-/// The key that secrets are sealed under, and the secrets that sign what webhooks are sent.
+/// Admin routes for the sealing key, and for the secrets that sign requests to webhooks.
 extension AdminRoutes {
-    /// `GET` tells how a change stands, `POST` makes the next key, `DELETE` forgets the previous one.
+    /// `GET` shows the state of a change, `POST` makes the next key, `DELETE` removes the previous one.
     func sealingKey(_ method: HTTPRequest.Method) async throws -> Response {
         switch method {
         case .get:
@@ -25,13 +25,13 @@ extension AdminRoutes {
     /// The name of a path's provider.
     func provider(_ context: ServiceContext) throws -> String { try context.parameters.require("provider") }
 
-    /// What is known of a webhook's secrets: when they sign, and what they are called; not what they are.
+    /// Lists a webhook's secrets by id and time of validity, without the secrets themselves.
     func listSecrets(_ provider: String, _ database: String) throws -> Response {
         let secrets = try configuration(provider, database).secrets
         return Self.list("secrets", secrets.map { Self.shown($0) })
     }
 
-    /// Adds one, and with `retireOthersAt` ends the others at that time: a rotation with an overlap.
+    /// Adds a secret. With `retireOthersAt` the others end at that time, which is a rotation with overlap.
     func createSecret(_ request: Request, _ provider: String, _ database: String) async throws -> Response {
         let body = try await AdminBody(request, known: ["notBefore", "notAfter", "retireOthersAt"])
         let known = try configuration(provider, database)
@@ -42,12 +42,12 @@ extension AdminRoutes {
         }
         let begin = max(try body.number("notBefore") ?? nowSeconds(), nowSeconds())
         guard try body.number("notAfter") ?? .max > begin else {
-            throw AuthGatewayError(.requestMalformed, "notAfter is in the future, and behind notBefore")
+            throw AuthGatewayError(.requestMalformed, "notAfter must be in the future, and after notBefore")
         }
         if let end = try body.number("retireOthersAt") {
             guard end >= begin else {
                 throw AuthGatewayError(
-                    .requestMalformed, "retireOthersAt is not before the new secret signs: nothing would")
+                    .requestMalformed, "retireOthersAt must not be before the new secret begins to sign")
             }
             secrets = secrets.map { secret in
                 let last = secret["notAfter"]?.intValue ?? .max
@@ -64,7 +64,7 @@ extension AdminRoutes {
             provider, of: database,
             configuration: Self.with(known.value, "signingSecrets", .array(secrets + [made])),
             inPlaceOf: known.record)
-        // Told here and never again.
+        // The secret is shown here and never again.
         return Self.made(Self.with(Self.shown(made), "secret", .string(text)))
     }
 
@@ -72,7 +72,7 @@ extension AdminRoutes {
         let known = try configuration(provider, database)
         let rest = known.secrets.filter { Self.id(of: $0) != id }
         guard rest.count < known.secrets.count else {
-            throw AuthGatewayError(.recordUnknown, "there is no such secret")
+            throw AuthGatewayError(.recordUnknown, "the provider has no secret of this id")
         }
         try await state.putProvider(
             provider, of: database,
@@ -81,16 +81,16 @@ extension AdminRoutes {
     }
 
     /// A webhook's configuration, and the secrets in it.
-    /// - Throws: `AUTH-0411` for one that the admin API has not made, `AUTH-0412` where it is no webhook.
+    /// - Throws: `AUTH-0411` if the admin API has not made it, `AUTH-0412` if it is not a webhook.
     private func configuration(
         _ provider: String, _ database: String
     ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord, secrets: [Value]) {
         guard let known = try state.configuration(of: provider, in: database) else {
             throw AuthGatewayError(
-                .recordUnknown, "there is no such provider, or the file of providers has it")
+                .recordUnknown, "the provider does not exist, or the file of --providers defines it")
         }
         guard known.value["webhookUrl"] != nil else {
-            throw AuthGatewayError(.notPossible, "only a webhook has signing secrets")
+            throw AuthGatewayError(.notPossible, "the provider is no webhook, so it has no signing secrets")
         }
         return (known.value, known.record, known.value["signingSecrets"]?.arrayValue ?? [])
     }
@@ -102,7 +102,7 @@ extension AdminRoutes {
         ]
     }
 
-    /// Names a secret without telling it: half of its SHA-256.
+    /// A name for a secret that does not reveal it: half of its SHA-256.
     private static func id(of secret: Value) -> String {
         let digest = SHA256.hash(data: Data((secret["secret"]?.stringValue ?? "").utf8))
         return Base64URL.encode(digest.prefix(16))

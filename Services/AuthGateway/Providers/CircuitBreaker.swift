@@ -1,13 +1,13 @@
-/// Keeps logins from waiting for a webhook that is dead: after some failures in a row nobody asks it for a
-/// while, and then one login at a time tries whether it is back.
+/// Keeps logins from waiting for a dead webhook: after `Limits.webhookFailures` failures in a row no login
+/// calls it for `Limits.webhookRest`. Then one login at a time probes it.
 ///
-/// A value; whoever owns it guards it.
+/// A value; its owner guards it.
 struct CircuitBreaker: Sendable {
     private var failures = 0
     private var closedUntil: ContinuousClock.Instant?
     private var isProbing = false
 
-    /// Whether the webhook may be asked now; who was let through says later how it went.
+    /// Returns whether the webhook may be called now. If so, the caller must report the end of the call.
     mutating func isOpen(at now: ContinuousClock.Instant) -> Bool {
         guard failures >= Limits.webhookFailures else { return true }
         guard !isProbing, closedUntil.map({ now >= $0 }) ?? true else { return false }
@@ -15,16 +15,16 @@ struct CircuitBreaker: Sendable {
         return true
     }
 
-    /// It answered, whatever it said.
+    /// Records an answer of any kind.
     mutating func hasAnswered() { self = CircuitBreaker() }
 
-    /// It did not answer.
+    /// Records a call without an answer.
     mutating func hasFailed(at now: ContinuousClock.Instant) {
         failures += 1
         isProbing = false
         if failures >= Limits.webhookFailures { closedUntil = now + Limits.webhookRest }
     }
 
-    /// Who was let through went away without an answer, through no fault of the webhook.
+    /// Records a call that the client gave up, through no fault of the webhook.
     mutating func hasLeft() { isProbing = false }
 }

@@ -1,13 +1,13 @@
 import Identity
 
-/// Who says whether a login is good, as an operator has configured it for a database.
+/// A provider that decides about logins, as an operator has configured it for a database.
 enum Provider: Sendable {
-    /// A shared token stands for a fixed right.
+    /// A shared token gives a fixed right.
     case anonymous(AnonymousProvider)
-    /// Somebody's HTTP server is asked.
+    /// The operator's HTTP server decides.
     case webhook(WebhookProvider)
 
-    /// What may be shown of it: its kind, and of a webhook where it is.
+    /// The parts that may be shown: its kind, and a webhook's server.
     var summary: (kind: String, summary: String) {
         switch self {
         case .anonymous(let provider): ("anonymous", "sessions of \(provider.seconds) s")
@@ -15,8 +15,8 @@ enum Provider: Sendable {
         }
     }
 
-    /// Asks the provider.
-    /// - Throws: `AUTH-0405` when it cannot be asked, `AUTH-0406` when what it says cannot be used.
+    /// Asks the provider about a login.
+    /// - Throws: `AUTH-0405` if it does not answer, `AUTH-0406` if its answer is invalid.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
         switch self {
         case .anonymous(let provider): provider.answer(login)
@@ -25,13 +25,13 @@ enum Provider: Sendable {
     }
 }
 
-/// Whoever has the shared token has the right; `development` is one of these.
+/// A provider that gives a fixed right to every login with its shared token; `development` is one.
 struct AnonymousProvider: Sendable {
     let sharedToken: String
     let grant: Grant
-    /// How long a login lasts.
+    /// Lifetime of a session, in seconds.
     let seconds: Int64
-    /// One user: the token says nothing about who holds it.
+    /// One user for all logins: the token does not identify its holder.
     let userID: String
 
     func answer(_ login: LoginRequest) -> ProviderAnswer {

@@ -1,11 +1,11 @@
 import CRDT
 import Identity
 
-/// What a provider says of a login.
+/// A provider's answer to a login.
 package enum ProviderAnswer: Sendable, Equatable {
-    /// Good, with what the access token is to say.
+    /// Accepted, with the content of the access token.
     case accepted(AcceptedLogin)
-    /// Not good; with what the provider has for the application.
+    /// Refused, with the provider's data for the application.
     case refused(clientInfo: Value?)
 }
 
@@ -14,8 +14,8 @@ package struct AcceptedLogin: Sendable, Equatable {
     package var userID: String
     package var seconds: Int64
     package var grant: Grant
-    /// What the provider has for the application.
+    /// The provider's data for the application.
     package var clientInfo: Value?
-    /// What every peer is shown: JSON text of an object.
+    /// The metadata that every peer sees: JSON text of an object.
     package var metadata: String?
 }

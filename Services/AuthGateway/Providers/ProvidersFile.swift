@@ -3,8 +3,7 @@ import Foundation
 import Identity
 import Logging
 
-/// The file of `--providers`: which databases there are beside the development database, and who says who may
-/// log in to each.
+/// The file of `--providers`: databases beside the development database, and the login providers of each.
 ///
 /// ```json
 /// {"databases": {"fleet": {
@@ -16,12 +15,12 @@ import Logging
 ///                                 "sessionLength": 3600}}}}}}
 /// ```
 ///
-/// Every member but `databases` may be missing where the example shows a default; one that is not known is
-/// refused by its name, for a slip in it would be a right that nobody meant.
+/// Members other than `databases` may be missing if the example shows their default. An unknown member is
+/// refused by its name, since a misspelt one could give a right that nobody meant.
 struct ProvidersFile: Sendable {
-    /// What is configured for one database.
+    /// Configuration of one database.
     struct Database: Sendable {
-        /// Whether its development token is good for a login.
+        /// True if logins with the development token are accepted.
         var allowsDevelopment = true
         var providers: [String: Provider] = [:]
     }
@@ -29,7 +28,7 @@ struct ProvidersFile: Sendable {
     /// By the database's id. Ids are ASCII, so equal texts have equal bytes.
     var databases: [String: Database] = [:]
 
-    /// Nothing is configured.
+    /// A file without databases.
     static let empty = ProvidersFile()
 
     private init() {}
@@ -37,11 +36,11 @@ struct ProvidersFile: Sendable {
     /// - Throws: `AUTH-0503`, naming the place.
     init(path: String, logger: Logger) throws(AuthGatewayError) {
         guard let bytes = FileManager.default.contents(atPath: path) else {
-            throw AuthGatewayError(.providersUnreadable, "\(path) cannot be read")
+            throw AuthGatewayError(.providersUnreadable, "--providers: the file \(path) cannot be read")
         }
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         if let mode = attributes?[.posixPermissions] as? Int, mode & 0o007 != 0 {
-            logger.warning("everybody on this machine may read the secrets in \(path)")
+            logger.warning("everybody on this machine can read the secrets in \(path)")
         }
         do {
             try self.init(json: Array(bytes), logger: logger)
@@ -62,21 +61,24 @@ struct ProvidersFile: Sendable {
         guard let databases = top.values["databases"]?.objectValue else { throw top.wrong("databases") }
         for (id, value) in databases.entries {
             guard DatabaseID.isValid(id) else {
-                throw AuthGatewayError(.providersUnreadable, "'\(id)' is no id of a database")
+                throw AuthGatewayError(
+                    .providersUnreadable,
+                    "databases: '\(id)' is not a database id: 1 to 128 letters, digits, '-' or '_'")
             }
             self.databases[id] = try Self.database(value, "databases.\(id)", logger)
         }
     }
 
-    /// One provider, as the admin API takes it: the same members as in the file.
+    /// Reads one provider of the admin API, with the same members as in the file.
     /// - Throws: `AUTH-0401`, naming the place.
     static func provider(name: String, json: [UInt8], logger: Logger) throws(AuthGatewayError) -> Provider {
         do throws(AuthGatewayError) {
             guard let value = try? JSONText.parse(json) else {
-                throw AuthGatewayError(.providersUnreadable, "the provider is no JSON")
+                throw AuthGatewayError(.providersUnreadable, "the provider must be JSON")
             }
             guard isName(name, of: value) else {
-                throw AuthGatewayError(.providersUnreadable, "'\(name)' is no name for a provider")
+                throw AuthGatewayError(
+                    .providersUnreadable, "'\(name)' cannot be the name of such a provider")
             }
             return try provider(name, value, "provider", logger)
         } catch {
@@ -84,8 +86,8 @@ struct ProvidersFile: Sendable {
         }
     }
 
-    /// Visible ASCII without '/'. An anonymous provider may stand in the place of the development provider,
-    /// a webhook may not, and nothing has its old name.
+    /// Returns whether a provider may have this name: visible ASCII without '/'. An anonymous provider may
+    /// replace `development`, a webhook may not, and no provider may have its old name.
     static func isName(_ name: String, of value: Value) -> Bool {
         !name.isEmpty && name.utf8.count <= Limits.providerNameBytes
             && name.utf8.allSatisfy { 0x21...0x7e ~= $0 && $0 != UInt8(ascii: "/") }
@@ -107,7 +109,8 @@ struct ProvidersFile: Sendable {
         for (name, value) in providers.entries {
             guard isName(name, of: value) else {
                 throw AuthGatewayError(
-                    .providersUnreadable, "\(place).providers: '\(name)' is no name for a provider")
+                    .providersUnreadable,
+                    "\(place).providers: '\(name)' cannot be the name of such a provider")
             }
             database.providers[name] = try provider(name, value, "\(place).providers.\(name)", logger)
         }
@@ -128,7 +131,8 @@ struct ProvidersFile: Sendable {
         else { throw members.wrong("webhookUrl") }
         if scheme == "http" {
             logger.warning(
-                "logins of a provider go to its webhook in plain text", metadata: ["provider": "\(name)"])
+                "the webhook of a provider gets logins in plain text; use https",
+                metadata: ["provider": "\(name)"])
         }
         var payload = WebhookProvider.Payload.both
         if let named = members.values["payload"] {
@@ -193,26 +197,27 @@ struct ProvidersFile: Sendable {
         return secret
     }
 
-    /// The members of an object, none of them unknown.
+    /// The members of an object; unknown ones are refused.
     private struct Members {
         let values: ObjectValue
         private let place: String
 
         init(_ value: Value, _ place: String, _ known: Set<String>) throws(AuthGatewayError) {
             guard let values = value.objectValue else {
-                throw AuthGatewayError(.providersUnreadable, "\(place) is no JSON object")
+                throw AuthGatewayError(.providersUnreadable, "\(place) must be a JSON object")
             }
             if let unknown = values.entries.first(where: { !known.contains($0.key) }) {
-                throw AuthGatewayError(.providersUnreadable, "\(place) has a member '\(unknown.key)'")
+                throw AuthGatewayError(.providersUnreadable, "\(place): unknown member '\(unknown.key)'")
             }
             self.values = values
             self.place = place
         }
 
-        /// Names the place and no value: it may be a secret.
+        /// The error names the place but not the value, which may be a secret.
         func wrong(_ member: String) -> AuthGatewayError {
             AuthGatewayError(
-                .providersUnreadable, "\(place).\(member) is missing or not what the README says")
+                .providersUnreadable,
+                "\(place).\(member) is missing or invalid; see the README of AuthGateway")
         }
     }
 }

@@ -2,21 +2,21 @@ import CRDT
 import Foundation
 import Identity
 
-/// What a webhook's answer means.
+/// Parses a webhook's answer.
 ///
-/// The spellings of both generations are read: `authenticated` or `authenticate`, `clientInfo` or
-/// `userInfo`. Whatever is not a plain `true` is a refusal and no malformed answer: seed code sends an error
-/// object there. What is unknown is ignored; what is known and of another type makes the answer useless, for
-/// half a permission would be worse than none.
+/// The spellings of both generations are accepted: `authenticated` or `authenticate`, `clientInfo` or
+/// `userInfo`. Any value other than `true` is a refusal, not a malformed answer: published sample handlers
+/// send an error object there. Unknown members are ignored. A known member of the wrong type makes the whole
+/// answer invalid, since half a permission would be worse than none.
 package enum WebhookAnswer {
-    /// - Parameter status: the HTTP status; only 200 to 299 can accept.
-    /// - Throws: why it cannot be used, for the operator's log; nothing of it is for the client.
+    /// - Parameter status: the HTTP status; only 200 to 299 can accept a login.
+    /// - Throws: the reason why the answer is invalid, for the operator's log; it must not reach the client.
     package static func read(_ body: [UInt8], status: UInt) throws(Unusable) -> ProviderAnswer {
         let isSuccess = (200..<300).contains(status)
         guard let answer = try? JSONText.parse(body), let members = answer.objectValue else {
             // A refusal by status needs no body.
             if [401, 403].contains(status) { return .refused(clientInfo: nil) }
-            throw Unusable("failed to decode response body: status \(status), and no JSON object")
+            throw Unusable("failed to decode response body: status \(status), and not a JSON object")
         }
         let clientInfo = members["clientInfo"] ?? members["userInfo"]
         let verdict = members["authenticated"] ?? members["authenticate"]
@@ -34,7 +34,7 @@ package enum WebhookAnswer {
                 clientInfo: clientInfo, metadata: try metadata(members)))
     }
 
-    /// For the operator.
+    /// The reason why an answer is invalid, for the operator's log.
     package struct Unusable: Error, Equatable {
         let reason: String
         init(_ reason: String) { self.reason = reason }
@@ -43,7 +43,7 @@ package enum WebhookAnswer {
     private static func userID(_ members: ObjectValue) throws(Unusable) -> String {
         guard let userID = members["userID"]?.stringValue, !userID.isEmpty,
             userID.utf8.count <= Limits.userIDBytes
-        else { throw Unusable("userID is no text of 1 to \(Limits.userIDBytes) bytes") }
+        else { throw Unusable("userID must be a string of 1 to \(Limits.userIDBytes) bytes") }
         return userID
     }
 
@@ -51,38 +51,38 @@ package enum WebhookAnswer {
         let seconds: Int64? =
             switch members["expirationSeconds"] {
             case .int(let number): number
-            // Some languages have one kind of number.
+            // Some languages have only one type of number.
             case .double(let number): Int64(exactly: number)
             default: nil
             }
         guard let seconds, 1...Int64(UInt32.max) ~= seconds else {
-            throw Unusable("expirationSeconds is no whole number from 1 to \(UInt32.max)")
+            throw Unusable("expirationSeconds must be a whole number from 1 to \(UInt32.max)")
         }
         return seconds
     }
 
-    /// What is signed into the identity, for every peer to see.
+    /// The metadata that is signed into the identity and that every peer sees.
     private static func metadata(_ members: ObjectValue) throws(Unusable) -> String? {
         guard let value = members["identityServiceMetadata"], value != .null else { return nil }
         let text = JSONText.print(value, sortedKeys: true)
         guard value.objectValue != nil, text.utf8.count <= Limits.metadataBytes else {
             throw Unusable(
-                "identityServiceMetadata is no object of at most \(Limits.metadataBytes) bytes")
+                "identityServiceMetadata must be an object of at most \(Limits.metadataBytes) bytes")
         }
         return text
     }
 
-    /// Nothing is granted where nothing is said.
+    /// The grant of an answer; without `permissions` it grants nothing.
     private static func grant(_ members: ObjectValue) throws(Unusable) -> Grant {
         guard let permissions = members["permissions"], permissions != .null else { return .nothing }
         return try grant(permissions)
     }
 
-    /// The permissions object of a webhook and of a configuration.
+    /// The grant of a `permissions` object, of a webhook or of a configuration.
     static func grant(_ permissions: Value) throws(Unusable) -> Grant {
         guard permissions.objectValue != nil,
             let grant = try? JSONDecoder().decode(Grant.self, from: Data(JSONText.print(permissions).utf8))
-        else { throw Unusable("permissions are not of the documented shape") }
+        else { throw Unusable("permissions do not have the documented shape") }
         do {
             try grant.requireEnforceable()
         } catch {

@@ -7,25 +7,25 @@ import NIOCore
 import ServiceKit
 import Synchronization
 
-/// Asks an HTTP server whether a login is good.
+/// Asks an HTTP server to decide about a login.
 ///
-/// A call is tried three times where no connection comes about or the answer is a 5xx; what has taken too
-/// long is not asked again, nor what was answered with anything else. At most `Limits.webhookCalls` are under
-/// way at once. Neither the login's token nor a signing secret stands in any log or error.
+/// A call is tried up to three times if the connection fails or the answer is a 5xx. Calls that time out or
+/// get another answer are not retried. At most `Limits.webhookCalls` are in flight. Neither the login's token
+/// nor a signing secret appears in any log or error.
 final class WebhookProvider: Sendable {
     /// The members of the body.
     enum Payload: String, Sendable, CaseIterable {
-        /// `appID`, `provider`, `token`: what handlers of the first generation are sent.
+        /// `appID`, `provider`, `token`: for handlers of the first generation.
         case legacy
         /// `databaseID`, `version` ("1"), `provider`, `token`.
         case current
-        /// All of them, so that a handler of either generation finds what it reads.
+        /// All members, for handlers of either generation.
         case both
     }
 
     private struct State {
         var calls = 0
-        /// When it was said last that all calls are under way.
+        /// Time of the last warning that all calls are in flight.
         var toldOfCalls: ContinuousClock.Instant?
         var breaker = CircuitBreaker()
     }
@@ -39,8 +39,8 @@ final class WebhookProvider: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - name: the provider's, as logins name it.
-    ///   - timeout: of one attempt.
+    ///   - name: the provider's name in login requests.
+    ///   - timeout: the timeout of one attempt.
     init(
         name: String, url: String, payload: Payload, secrets: [SigningSecret], logger: Logger,
         timeout: Duration = Limits.webhookTimeout
@@ -53,19 +53,19 @@ final class WebhookProvider: Sendable {
         self.timeout = timeout
     }
 
-    /// On which server it is; the rest of its URL may be a secret.
+    /// Scheme, host and port of the URL; the rest of it may be a secret.
     var publicURL: String {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme, let host = parts.host
         else { return "" }
         return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
     }
 
-    /// Asks.
+    /// Asks the webhook about a login.
     /// - Throws: `AUTH-0405`, `AUTH-0406`.
     func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
         guard enter() else {
             noteRefusal()
-            throw AuthGatewayError(.providerUnavailable, "the provider does not answer at the moment")
+            throw AuthGatewayError(.providerUnavailable, "the provider does not answer; try again shortly")
         }
         let outcome = await ask(body(of: login), nowSeconds)
         state.withLock { state in
@@ -81,15 +81,16 @@ final class WebhookProvider: Sendable {
             do {
                 return try WebhookAnswer.read(bytes, status: status)
             } catch {
-                warn("its answer cannot be used: \(error.reason)")
+                warn("its answer is invalid: \(error.reason)")
                 throw AuthGatewayError(
-                    .providerAnswerInvalid, "the provider's answer cannot be used; the server's log says why")
+                    .providerAnswerInvalid,
+                    "the provider's answer is invalid; see the server's log for the reason")
             }
         case .failed(let reason):
             warn(reason)
-            throw AuthGatewayError(.providerUnavailable, "the provider does not answer at the moment")
+            throw AuthGatewayError(.providerUnavailable, "the provider does not answer; try again shortly")
         case .left:
-            throw AuthGatewayError(.providerUnavailable, "the login was given up")
+            throw AuthGatewayError(.providerUnavailable, "the client gave up the login")
         }
     }
 
@@ -101,8 +102,8 @@ final class WebhookProvider: Sendable {
         }
     }
 
-    /// Says that logins are turned away because too many are under way; once in a while, since whoever fills
-    /// the calls would fill the log.
+    /// Warns that logins are turned away because too many are in flight; at most once per
+    /// `Limits.webhookRest`, since a flood of logins must not flood the log.
     private func noteRefusal() {
         let isDue = state.withLock { state in
             let now = ContinuousClock.now
@@ -112,14 +113,14 @@ final class WebhookProvider: Sendable {
             state.toldOfCalls = now
             return true
         }
-        if isDue { warn("\(Limits.webhookCalls) logins wait for it: more are turned away") }
+        if isDue { warn("\(Limits.webhookCalls) logins wait for it, so further ones are turned away") }
     }
 
     private func warn(_ reason: String) {
         logger.warning("a webhook fails", metadata: ["provider": "\(name)", "reason": "\(reason)"])
     }
 
-    /// What is sent, as JSON.
+    /// The body of the call, as JSON.
     func body(of login: LoginRequest) -> [UInt8] {
         var members: [(key: String, value: Value)] = []
         if payload != .current { members.append(("appID", .string(login.databaseID))) }
@@ -135,7 +136,7 @@ final class WebhookProvider: Sendable {
     private enum Outcome: Sendable {
         case answered(status: UInt, [UInt8])
         case failed(String)
-        /// The one who asked is gone.
+        /// The client gave up.
         case left
     }
 
@@ -160,17 +161,17 @@ final class WebhookProvider: Sendable {
         if let signature = SigningSecret.header(body, secrets, nowSeconds: nowSeconds) {
             request.headers.add(name: SigningSecret.headerName, value: signature)
         } else if !secrets.isEmpty {
-            warn("none of its signing secrets is valid at this time: it is asked without a signature")
+            warn("none of its signing secrets is valid now, so it is called without a signature")
         }
         request.body = .bytes(body)
         let asked = request
         let timeout = timeout
-        // The library's own limit ends with the head of an answer: this one is of all of it.
+        // The library's own timeout covers only the head of an answer; this one covers all of it.
         return await withTaskGroup { group in
             group.addTask { await Self.exchange(asked, timeout) }
             group.addTask {
                 try? await Task.sleep(for: timeout)
-                return (.failed("it has not answered whole within \(timeout)"), false)
+                return (.failed("its answer was not complete within \(timeout)"), false)
             }
             defer { group.cancelAll() }
             return await group.next() ?? (.left, false)
@@ -185,7 +186,7 @@ final class WebhookProvider: Sendable {
         do {
             response = try await client.execute(request, timeout: TimeAmount(timeout))
         } catch {
-            return (.failed("it cannot be asked: \(error)"), isOfConnection(error))
+            return (.failed("it cannot be called: \(error)"), isOfConnection(error))
         }
         let status = response.status.code
         do {
@@ -194,22 +195,22 @@ final class WebhookProvider: Sendable {
             guard status < 500 else { return (.failed("it answered with status \(status)"), true) }
             return (.answered(status: status, bytes), false)
         } catch is NIOTooManyBytesError {
-            // It is alive; the answer is of no use.
+            // The webhook is alive, so the breaker must not count this; the text makes the answer invalid.
             return (.answered(status: status, Array("over the limit".utf8)), false)
         } catch {
             return (.failed("its answer broke off: \(error)"), false)
         }
     }
 
-    /// Whether the connection was at fault: not the time that the webhook took, nor whoever waited for it.
+    /// Returns whether the connection failed, rather than a timeout or a cancellation ending the call.
     private static func isOfConnection(_ error: any Error) -> Bool {
         if error is CancellationError { return false }
         guard let error = error as? HTTPClientError else { return true }
         return [.connectTimeout, .remoteConnectionClosed].contains(error)
     }
 
-    /// One for the process, never shut down. A redirect would send the token somewhere that nobody has
-    /// configured.
+    /// One client for the process, never shut down. Redirects are not followed: they would send the token to
+    /// a server that nobody has configured.
     private static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration.singletonConfiguration
         configuration.redirectConfiguration = .disallow
@@ -219,18 +220,18 @@ final class WebhookProvider: Sendable {
     }()
 }
 
-/// A secret that signs what is sent to a webhook, so that it knows who asks.
+/// A secret that signs calls to a webhook, so that the webhook can verify the caller.
 struct SigningSecret: Sendable, Equatable {
-    /// `t=<unix seconds>,v1=<hex>[,v1=<hex>…]`, one for each secret that is valid at the time.
+    /// The header with `t=<unix seconds>,v1=<hex>[,v1=<hex>…]`, one `v1` for each secret valid at the time.
     static let headerName = "ditto-signature"
 
     let key: [UInt8]
-    /// Seconds since 1970 from which on it signs.
+    /// First second since 1970 at which it signs.
     var notBefore: Int64 = .min
-    /// Seconds since 1970 from which on it signs no more.
+    /// First second since 1970 at which it no longer signs.
     var notAfter: Int64 = .max
 
-    /// HMAC-SHA256 over `<t>.<body>`; nil where no secret is valid.
+    /// The header's value, with HMAC-SHA256 over `<t>.<body>`; nil if no secret is valid.
     static func header(_ body: [UInt8], _ secrets: [SigningSecret], nowSeconds: Int64) -> String? {
         let signed = Data("\(nowSeconds).".utf8) + Data(body)
         let parts = secrets.filter { $0.notBefore <= nowSeconds && nowSeconds < $0.notAfter }.map { secret in

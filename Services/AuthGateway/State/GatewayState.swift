@@ -5,7 +5,7 @@ import Logging
 import ServiceKit
 import Synchronization
 
-/// A database as a developer needs it: what to name and what to log in with.
+/// The id of a database and the token to log in to it, for a developer.
 public struct DevelopmentDatabase: Sendable, Equatable {
     /// The database's id, a UUID in lower case.
     public let id: String
@@ -13,15 +13,16 @@ public struct DevelopmentDatabase: Sendable, Equatable {
     public let token: String
 }
 
-/// The databases of this server with their secrets: documents of the system database, whose secrets only a
-/// gateway opens. The log is the truth; what is kept here was opened from it, and is made anew when the
-/// record behind it is another one.
+/// The databases of this server with their secrets. They are documents of the system database, and only a
+/// gateway can open their secrets. The log is the truth; this object only caches opened secrets, and an entry
+/// counts only while its record is unchanged.
 final class GatewayState: Sendable {
     private struct Opened: Sendable {
-        /// By what was sealed.
+        /// By sealed text.
         var keys: [String: DatabaseSigningKey] = [:]
-        /// The latest end of a session that was given here, by database: seconds since 1970.
+        /// The latest end of a session issued by this gateway, by database: seconds since 1970.
         var latestEnd: [String: Int64] = [:]
+        /// By sealed text.
         var tokens: [String: String] = [:]
         var providers: [String: (record: ProviderRecord, provider: Provider)] = [:]
     }
@@ -42,7 +43,7 @@ final class GatewayState: Sendable {
         self.nowSeconds = nowSeconds
     }
 
-    /// Whether all that an earlier version kept is in the system database, and opens there.
+    /// Returns whether the system database holds all state of an earlier version, and this gateway opens it.
     func hasTakenOver(_ legacy: LegacyStateFile.State) -> Bool {
         legacy.databases.allSatisfy { database in
             guard let record = system.directory.databases[database.id] else { return false }
@@ -54,13 +55,13 @@ final class GatewayState: Sendable {
         }
     }
 
-    /// The databases that there are, by id.
+    /// The ids of all databases that are not deleted, sorted.
     var databaseIDs: [String] {
         system.directory.databases.values.filter { $0.deletedAtSeconds == nil }.map(\.id).sorted()
     }
 
-    /// Takes over what the first version kept, and makes what is missing: the database of the first start,
-    /// and those that are configured.
+    /// Imports the state of the first version, and makes missing databases: the one of the first start, and
+    /// the configured ones.
     func prepare(_ legacy: LegacyStateFile.State?, configured: [String]) async throws {
         let now = nowSeconds()
         try await system.write { writer in
@@ -93,36 +94,37 @@ final class GatewayState: Sendable {
     }
 
     /// Makes a database.
-    /// - Returns: the development provider's secret; nil without one.
-    /// - Throws: `AUTH-0409` when there is, or was, one of the id.
+    /// - Returns: the development provider's secret; nil without that provider.
+    /// - Throws: `AUTH-0409` if a database of the id exists or existed.
     func createDatabase(_ id: String, allowsDevelopment: Bool) async throws -> String? {
         let token = allowsDevelopment ? SecretFile.random() : nil
         let now = nowSeconds()
         try await system.write { writer in
             guard try writer.get(id, as: DatabaseRecord.self) == nil else {
-                throw AuthGatewayError(.exists, "there is, or was, a database of this id")
+                throw AuthGatewayError(.exists, "a database of this id exists or existed; choose another id")
             }
             try writer.put(Self.record(id, token, try self.sealer.box(), now))
         }
         return token
     }
 
-    /// Deletes a database: nobody gets in any more. What is in the log stays there, and so does the id.
+    /// Deletes a database: all its tokens and logins are refused. Its operations stay in the log, and its id
+    /// stays in use.
     func deleteDatabase(_ id: String) async throws {
         let now = nowSeconds()
         try await system.write { writer in
             guard var record = try writer.get(id, as: DatabaseRecord.self), record.deletedAtSeconds == nil
-            else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
+            else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
             record.deletedAtSeconds = now
             try writer.put(record)
         }
     }
 
-    /// The development provider's secret of a database; nil where it has none.
+    /// The development provider's secret of a database; nil if it has none.
     /// - Throws: `AUTH-0402`, `AUTH-0505`.
     func developmentToken(of databaseID: String) throws(AuthGatewayError) -> String? {
         guard let record = system.directory.database(databaseID) else {
-            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+            throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         guard let sealed = record.sealedDevelopmentToken else { return nil }
         if let known = opened.withLock({ $0.tokens[sealed] }) { return known }
@@ -134,18 +136,18 @@ final class GatewayState: Sendable {
     // MARK: Keys
 
     /// The key that signs a database's tokens, made on first use.
-    /// - Throws: `AUTH-0402`, `AUTH-0505`, what the log throws.
+    /// - Throws: `AUTH-0402`, `AUTH-0505`, and the log's errors.
     func signingKey(of databaseID: String) async throws -> DatabaseSigningKey {
         if let key = try currentKey(of: databaseID) { return key }
         _ = try await addKey(to: databaseID, after: nil)
         guard let key = try currentKey(of: databaseID) else {
-            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+            throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         return key
     }
 
-    /// The certificates of a database's authorities: the key that signs, and those before it that still
-    /// count.
+    /// The certificates of a database's authorities: the key that signs now, and earlier keys that are still
+    /// valid.
     func authorities(of databaseID: String, nowSeconds: Int64) throws(AuthGatewayError) -> [String] {
         var certificates: [String] = []
         for record in keys(of: databaseID).reversed() where nowSeconds < record.retiresAtSeconds ?? .max {
@@ -166,13 +168,14 @@ final class GatewayState: Sendable {
         if let known = opened.withLock({ $0.keys[record.sealedPEM] }) { return known }
         let pem = try sealer.open(record.sealedPEM, at: Sealer.place(record.id))
         guard let id = KeyID(record.id), let key = try? DatabaseSigningKey(keyID: id, pem: pem) else {
-            throw AuthGatewayError(.stateUnreadable, "the key \(record.id) cannot be read")
+            throw AuthGatewayError(
+                .stateUnreadable, "the signing key \(record.id) in the system database is damaged")
         }
         opened.withLock { $0.keys[record.sealedPEM] = key }
         return key
     }
 
-    /// A database's keys, oldest first: they are numbered without gaps.
+    /// A database's keys, oldest first; they are numbered without gaps.
     func keys(of databaseID: String) -> [SigningKeyRecord] {
         let known = system.directory.signingKeys
         var found: [SigningKeyRecord] = []
@@ -180,7 +183,7 @@ final class GatewayState: Sendable {
         return found
     }
 
-    /// The keys that count now, of the databases that there are.
+    /// The currently valid keys of all databases that are not deleted.
     func keySet(nowSeconds: Int64) -> KeySet {
         let directory = system.directory
         var keys = KeySet()
@@ -193,24 +196,24 @@ final class GatewayState: Sendable {
         return keys
     }
 
-    /// A session was given that ends then.
+    /// Records the end of a session that was issued.
     func noteEnd(_ seconds: Int64, in databaseID: String) {
         opened.withLock { $0.latestEnd[databaseID] = max($0.latestEnd[databaseID] ?? 0, seconds) }
     }
 
-    /// How long the keys before count after a rotation, where nothing else is said: as long as a certificate,
-    /// and as the longest session that this gateway has given.
+    /// Default overlap of a key rotation, in seconds: the lifetime of a certificate, or the longest session
+    /// that this gateway has issued if that is longer.
     func overlapSeconds(in databaseID: String) -> Int64 {
         let latest = opened.withLock { $0.latestEnd[databaseID] } ?? 0
         return max(PeerCertificate.life.components.seconds, latest - nowSeconds())
     }
 
-    /// Makes a new key that signs from now on; what the others signed counts for `overlap` seconds more.
-    /// - Parameter overlap: nil makes a key only where there is none.
-    /// - Returns: the number of the key that signs.
+    /// Makes a new key that signs from now on; tokens of earlier keys stay valid for `overlap` more seconds.
+    /// - Parameter overlap: nil makes a key only if there is none.
+    /// - Returns: the number of the new key; 0 if none was made.
     func addKey(to databaseID: String, after overlap: Int64?) async throws -> Int {
         guard system.directory.database(databaseID) != nil else {
-            throw AuthGatewayError(.databaseUnknown, "there is no such database")
+            throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         let now = nowSeconds()
         let made = Mutex(0)
@@ -234,7 +237,7 @@ final class GatewayState: Sendable {
 
     // MARK: Providers
 
-    /// The provider of a name that was made by the admin API; nil where there is none.
+    /// The provider with this name that the admin API made; nil if there is none.
     /// - Throws: `AUTH-0505`.
     func provider(_ name: String, of databaseID: String) throws(AuthGatewayError) -> Provider? {
         let id = "\(databaseID)/\(name)"
@@ -244,7 +247,7 @@ final class GatewayState: Sendable {
         }
         let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
-        // Two logins may have made it; the one that is kept has the memory of failures.
+        // Two logins may have made it at once. The first one is kept, since its breaker counts failures.
         return opened.withLock { opened in
             if let known = opened.providers[id], known.record == record { return known.provider }
             opened.providers[id] = (record, provider)
@@ -252,7 +255,7 @@ final class GatewayState: Sendable {
         }
     }
 
-    /// What a provider that was made by the admin API was made of, and its record; nil where there is none.
+    /// Configuration and record of a provider that the admin API made; nil if there is none.
     /// - Throws: `AUTH-0505`.
     func configuration(
         of name: String, in databaseID: String
@@ -264,10 +267,10 @@ final class GatewayState: Sendable {
         return (value, record)
     }
 
-    /// Makes a provider, or puts another configuration in place of what there is.
-    /// - Parameter known: what is to be replaced; nil replaces whatever there is.
-    /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none, `AUTH-0409` where there is
-    ///   something else than what is to be replaced.
+    /// Makes a provider, or replaces the configuration of an existing one.
+    /// - Parameter known: the record to replace; nil replaces any.
+    /// - Throws: `AUTH-0402`, `AUTH-0401` for an invalid configuration, `AUTH-0409` if the existing record is
+    ///   not `known`.
     func putProvider(
         _ name: String, of databaseID: String, configuration: Value, inPlaceOf known: ProviderRecord? = nil
     ) async throws {
@@ -278,9 +281,9 @@ final class GatewayState: Sendable {
         try await system.write { writer in
             guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
                 database.deletedAtSeconds == nil
-            else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
+            else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
             if let known, try writer.get(known.id, as: ProviderRecord.self) != known {
-                throw AuthGatewayError(.exists, "somebody has changed the provider meanwhile; ask again")
+                throw AuthGatewayError(.exists, "somebody has changed the provider meanwhile; try again")
             }
             try writer.put(
                 ProviderRecord(
@@ -317,11 +320,11 @@ final class GatewayState: Sendable {
                 keyID: try KeyID(databaseID: databaseID, number: key.number), pem: key.pem)
         } catch {
             throw AuthGatewayError(
-                .stateUnreadable, "key \(key.number) of \(databaseID): \(error.message)")
+                .stateUnreadable, "state.json: key \(key.number) of \(databaseID): \(error.message)")
         }
     }
 
-    /// Whether a state file's keys can be read, before anything is written.
+    /// Checks that all keys of a state file can be read, before anything is written.
     static func validate(_ state: LegacyStateFile.State) throws(AuthGatewayError) {
         for database in state.databases {
             for key in database.keys { _ = try signingKey(database.id, key) }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// The one JSON file that the first version kept everything in, `DIR/state.json`: read on the first start of
-/// this one, taken over into the system database, and removed when that is durable.
+/// The JSON file with the whole state of the first version, `DIR/state.json`. The first start of this version
+/// imports it into the system database, and removes it when the import is durable.
 struct LegacyStateFile: Sendable {
-    /// The form of the file. A newer one is refused and left as it is.
+    /// The file's version. A newer one is refused and not changed.
     static let version = 1
 
     struct State: Codable, Sendable {
@@ -28,7 +28,7 @@ struct LegacyStateFile: Sendable {
 
     init(folder: String) { path = "\(folder)/state.json" }
 
-    /// The state; nil where there is no such file.
+    /// The state; nil if there is no such file.
     /// - Throws: `AUTH-0501`, `AUTH-0502`.
     func read() throws(AuthGatewayError) -> State? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
@@ -40,7 +40,7 @@ struct LegacyStateFile: Sendable {
             throw AuthGatewayError(.stateUnreadable, "\(path) is damaged")
         }
         guard head.version <= Self.version else {
-            throw AuthGatewayError(.stateUnreadable, "\(path) was written by a newer version of this program")
+            throw AuthGatewayError(.stateUnreadable, "\(path) is of a newer version; start that version")
         }
         guard let state = try? JSONDecoder().decode(State.self, from: text) else {
             throw AuthGatewayError(.stateUnreadable, "\(path) is damaged")
@@ -48,10 +48,11 @@ struct LegacyStateFile: Sendable {
         return state
     }
 
-    /// Removes the file: what was in it is in the log.
+    /// Removes the file, after its content is in the log.
     func remove() throws(AuthGatewayError) {
         guard unlink(path) == 0 || errno == ENOENT else {
-            throw AuthGatewayError(.stateUnusable, "\(path) cannot be removed, and holds keys in clear")
+            throw AuthGatewayError(
+                .stateUnusable, "\(path) cannot be removed; remove it by hand: it holds keys in clear text")
         }
     }
 }

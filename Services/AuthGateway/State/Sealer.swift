@@ -3,17 +3,17 @@ import Logging
 import ServiceKit
 import Synchronization
 
-/// Seals and opens the secrets of the system database, and seals them anew when the key is changed
-/// (decision 0028).
+/// Seals and opens the secrets of the system database, and reseals them when the key is changed (decision
+/// 0028).
 ///
-/// The keys are read from their files when something does not open, and when something is sealed, within the
-/// write that it is for: what comes in between, a resealing too, makes the write run again. Another gateway
-/// of the same files may have changed them. `known` guards what was read last.
+/// Another gateway on the same files may change the keys. So they are read again when a secret does not open,
+/// and within each write that seals one; any write between, also a resealing, makes that write run again.
+/// `known` guards the keys read last.
 final class Sealer: Sendable {
     private let system: SystemDatabase
     private let key: SealingKey
     private let logger: Logger
-    /// Nil before the start, when the keys have not been tried on what is sealed.
+    /// Nil before the start, until the keys have opened all sealed secrets.
     private let known = Mutex<SecretBox?>(nil)
 
     init(system: SystemDatabase, key: SealingKey, logger: Logger) {
@@ -22,18 +22,18 @@ final class Sealer: Sendable {
         self.logger = logger
     }
 
-    /// What a record's secret is bound to.
+    /// The place that a record's secret is bound to.
     static func place(_ id: String) -> String { "mimeo:\(id)" }
 
-    /// Begins to seal and open with the keys of the files, if they open all that is sealed; nothing is
-    /// written before. What is sealed under an earlier key is sealed anew.
-    /// - Throws: `AUTH-0501`, `AUTH-0504`, `AUTH-0505`; what the log throws.
+    /// Reads the keys and checks that they open every sealed secret, before anything is written. Then reseals
+    /// secrets of an earlier key.
+    /// - Throws: `AUTH-0501`, `AUTH-0504`, `AUTH-0505`, and the log's errors.
     func begin() async throws {
         let all = Self.sealed(system.directory)
         guard all.isEmpty || key.exists else {
             throw AuthGatewayError(
                 .secretSealed,
-                "the log holds secrets, and the key they are sealed under is not in \(key.path)")
+                "the log holds sealed secrets, but their key is not in \(key.path); restore that file")
         }
         let box = try key.box(logger: logger)
         for item in all { _ = try box.open(item.text, at: Self.place(item.id)) }
@@ -41,7 +41,7 @@ final class Sealer: Sendable {
         _ = try await sealAnew()
     }
 
-    /// The keys of this moment, to seal with.
+    /// Reads the current keys, to seal with.
     /// - Throws: `AUTH-0501`, `AUTH-0504`.
     func box() throws(AuthGatewayError) -> SecretBox {
         let box = try key.box(logger: logger)
@@ -49,7 +49,7 @@ final class Sealer: Sendable {
         return box
     }
 
-    /// Opens with the keys that are known, or else with those of this moment.
+    /// Opens a secret with the keys read last, or else with the current ones.
     /// - Throws: `AUTH-0505`, and as `box`.
     func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
         guard let box = known.withLock({ $0 }) else {
@@ -62,15 +62,15 @@ final class Sealer: Sendable {
         }
     }
 
-    /// Whether the key is being changed, and how many records are not sealed under the newest one.
+    /// Tells whether the key is being changed, and the number of records not sealed under the newest one.
     func status() throws(AuthGatewayError) -> (isChanging: Bool, outdated: Int) {
         (key.isChanging, outdated(try box()).count)
     }
 
-    /// Makes a new key and seals everything under it. The one before still opens, here and in other gateways
-    /// of these files, until `removePrevious`.
-    /// - Returns: how many records were sealed anew.
-    /// - Throws: `AUTH-0412`, `AUTH-0501`; what the log throws.
+    /// Makes a new key and reseals everything under it. The previous key still opens secrets, here and in
+    /// other gateways on these files, until `removePrevious`.
+    /// - Returns: the number of resealed records.
+    /// - Throws: `AUTH-0412`, `AUTH-0501`, and the log's errors.
     func change() async throws -> Int {
         let lock = try key.lock()
         defer { withExtendedLifetime(lock) {} }
@@ -79,8 +79,8 @@ final class Sealer: Sendable {
         return try await sealAnew()
     }
 
-    /// Forgets the previous key.
-    /// - Throws: `AUTH-0411` where there is none, `AUTH-0412` while something is sealed under it.
+    /// Removes the previous key.
+    /// - Throws: `AUTH-0411` if there is none, `AUTH-0412` while a secret is sealed under it.
     func removePrevious() async throws {
         let lock = try key.lock()
         defer { withExtendedLifetime(lock) {} }
@@ -90,18 +90,19 @@ final class Sealer: Sendable {
         try await system.refresh()
         _ = try await sealAnew()
         guard outdated(try box()).isEmpty else {
-            throw AuthGatewayError(.notPossible, "something is still sealed under the previous key")
+            throw AuthGatewayError(
+                .notPossible, "a secret is still sealed under the previous key; try again shortly")
         }
         try key.removePrevious()
         _ = try box()
     }
 
-    // MARK: What is sealed
+    // MARK: Sealed records
 
     private struct Sealed: Sendable {
         let id: String
         let text: String
-        /// Puts it into its record otherwise sealed, as the record stands in the log then.
+        /// Reseals the secret in its record, as the log has the record at that time.
         let put: @Sendable (SystemWriter, (String) throws -> String) throws -> Void
     }
 
@@ -137,12 +138,13 @@ final class Sealer: Sendable {
         return found
     }
 
-    /// What is not sealed under the key that seals now.
+    /// The secrets that are not sealed under the current key.
     private func outdated(_ box: SecretBox) -> [Sealed] {
         Self.sealed(system.directory).filter { !box.isCurrent($0.text, at: Self.place($0.id)) }
     }
 
-    /// Some records at a time, in one operation each: what a crash leaves is sealed anew by the next start.
+    /// Reseals outdated secrets, `Limits.recordsPerWrite` records per operation. After a crash the next start
+    /// reseals the rest.
     private func sealAnew() async throws -> Int {
         let box = try box()
         let all = outdated(box)

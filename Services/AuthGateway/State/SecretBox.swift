@@ -2,16 +2,16 @@ import Crypto
 import Foundation
 import Identity
 
-/// Seals what is secret in the system database: AES-256-GCM under a key that is in no log, bound to the place
-/// it stands at, so that nobody who writes the log moves one secret to the place of another.
+/// Seals the secrets of the system database: AES-256-GCM under a key that is in no log. Each secret is bound
+/// to its place, so that nobody who writes the log can move it to the place of another.
 ///
-/// While the key is changed there are two: the newer one seals, both open.
+/// During a change of the key there are two keys: the newer one seals, both open.
 struct SecretBox: Sendable {
     private let keys: [SymmetricKey]
 
     /// - Parameters:
     ///   - secret: at least 256 random bits as text; the key is derived from it (HKDF-SHA256).
-    ///   - previous: the one before, which still opens.
+    ///   - previous: the previous secret, which still opens.
     init(secret: String, previous: String? = nil) {
         keys = ([secret] + [previous].compactMap { $0 }).map { secret in
             HKDF<SHA256>.deriveKey(
@@ -30,17 +30,17 @@ struct SecretBox: Sendable {
         return Base64URL.encode(combined)
     }
 
-    /// Opens what was sealed for this place.
-    /// - Throws: `AUTH-0505` when it was sealed under another key, or for another place.
+    /// Opens a text that was sealed for this place.
+    /// - Throws: `AUTH-0505` if it was sealed under another key, or for another place.
     func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
         for key in keys {
             if let text = Self.open(sealed, at: place, with: key) { return text }
         }
         throw AuthGatewayError(
-            .secretSealed, "\(place) was sealed under another key than this gateway's")
+            .secretSealed, "\(place) was sealed under a key that this gateway lacks; check secrets.key")
     }
 
-    /// Whether it was sealed for this place under the key that seals now.
+    /// Returns whether a text was sealed for this place under the newer key.
     func isCurrent(_ sealed: String, at place: String) -> Bool {
         Self.open(sealed, at: place, with: keys[0]) != nil
     }

@@ -2,33 +2,34 @@ import Foundation
 import Identity
 import Logging
 
-/// A secret of 32 random bytes in a file of its own, as base64url text: the key that the system database's
-/// secrets are sealed under, and the credential of the admin API.
+/// A secret of 32 random bytes in its own file, as base64url text: the key that seals the system database's
+/// secrets, and the credential of the admin API.
 ///
-/// One that the gateway makes is its owner's alone (folder 0700, file 0600) and must stay so. One that was
-/// named by the configuration may be readable for others (a container's secrets are), and that is warned of.
+/// A file that the gateway makes is readable by its owner only (folder 0700, file 0600), and must stay so. A
+/// file that the configuration names may be readable by others, as a container's secrets are; then a warning
+/// is logged.
 struct SecretFile: Sendable {
     let path: String
     let isOwn: Bool
 
-    /// Whether there is one.
+    /// True if the file exists.
     var exists: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// The secret's text, made on the first start. Of several first starts at one time one makes it: each
-    /// reads what stands in the file then.
-    /// - Throws: `AUTH-0501` when the file cannot be read or made, `AUTH-0504` when others may read what is
-    ///   the gateway's own, or it is too short.
+    /// The secret's text, made on the first start. If several gateways start at once, one makes it and all
+    /// read it from the file.
+    /// - Throws: `AUTH-0501` if the file cannot be read or written, `AUTH-0504` if others may read the
+    ///   gateway's own file, or the secret is too short.
     func text(logger: Logger) throws(AuthGatewayError) -> String {
         if let text = try read(logger: logger) { return text }
-        guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) is not there") }
+        guard isOwn else { throw AuthGatewayError(.stateUnusable, "\(path) does not exist") }
         try make()
         guard let text = try read(logger: logger) else {
-            throw AuthGatewayError(.stateUnusable, "\(path) is not there")
+            throw AuthGatewayError(.stateUnusable, "\(path) does not exist")
         }
         return text
     }
 
-    /// The secret's text; nil where there is no such file. Makes none.
+    /// The secret's text; nil if there is no such file.
     /// - Throws: as `text`.
     func read(logger: Logger) throws(AuthGatewayError) -> String? {
         guard let content = FileManager.default.contents(atPath: path) else {
@@ -38,25 +39,26 @@ struct SecretFile: Sendable {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         if let mode = attributes?[.posixPermissions] as? Int, mode & 0o077 != 0 {
             guard !isOwn else {
-                throw AuthGatewayError(.secretUnsafe, "others may read \(path); it must have mode 0600")
+                throw AuthGatewayError(.secretUnsafe, "others can read \(path); set its mode to 0600")
             }
-            logger.warning("others on this machine may read the secret in \(path)")
+            logger.warning("others on this machine can read the secret in \(path)")
         }
         let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard text.utf8.count >= Limits.secretCharacters else {
             throw AuthGatewayError(
-                .secretUnsafe, "\(path) holds fewer than \(Limits.secretCharacters) characters")
+                .secretUnsafe,
+                "the secret in \(path) is too short: it needs \(Limits.secretCharacters) characters or more")
         }
         return text
     }
 
-    /// Makes one unless there is one by now.
+    /// Makes the file unless it exists by now.
     private func make() throws(AuthGatewayError) { try write(Self.random(), replaces: false) }
 
-    /// Puts another secret in its place: after a crash there is the one or the other.
+    /// Replaces the secret atomically: after a crash the file holds the old or the new one.
     func replace(with secret: String) throws(AuthGatewayError) { try write(secret, replaces: true) }
 
-    /// Gives the secret a second name, unless there is a file of it already.
+    /// Gives the file a second name, unless a file of that name exists.
     func copy(to other: SecretFile) throws(AuthGatewayError) {
         guard link(path, other.path) == 0 || errno == EEXIST else {
             throw AuthGatewayError(.stateUnusable, "\(other.path) cannot be written")
@@ -72,7 +74,7 @@ struct SecretFile: Sendable {
         try syncFolder()
     }
 
-    /// Writes a file of another name whole, and gives it this name.
+    /// Writes a temporary file, and then gives it this name.
     private func write(_ secret: String, replaces: Bool) throws(AuthGatewayError) {
         let temporary = "\(path).\(Self.random())"
         defer { unlink(temporary) }
@@ -98,7 +100,7 @@ struct SecretFile: Sendable {
         let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { close(folder) }
         guard folder >= 0, fsync(folder) == 0 else {
-            throw AuthGatewayError(.stateUnusable, "the folder of \(path) cannot be synced")
+            throw AuthGatewayError(.stateUnusable, "the folder of \(path) cannot be synced to disk")
         }
     }
 
@@ -108,7 +110,7 @@ struct SecretFile: Sendable {
         return Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
     }
 
-    /// Makes a folder that is its owner's alone.
+    /// Makes a folder that only its owner can use.
     /// - Throws: `AUTH-0501`.
     static func makeFolder(_ folder: String) throws(AuthGatewayError) {
         do {
@@ -118,7 +120,7 @@ struct SecretFile: Sendable {
             try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder)
         } catch {
             throw AuthGatewayError(
-                .stateUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
+                .stateUnusable, "folder \(folder) cannot be created: \(error.localizedDescription)")
         }
     }
 }

@@ -3,8 +3,8 @@ import Foundation
 
 /// The documents of a `.csv` file: RFC 4180, UTF-8, a header row with the fields' names.
 ///
-/// A field becomes an integer, a double, true or false only where that prints as the very same text (`42`,
-/// `1.5`, `true`; not `007`, `1.50`, `TRUE`). An empty field is left out, a quoted empty one is empty text.
+/// A field becomes an integer, a double, true or false only if that prints as the same text (`42`, `1.5`,
+/// `true`; not `007`, `1.50`, `TRUE`). An empty field is left out; a quoted empty field is an empty string.
 /// Empty lines are skipped.
 struct CSVDocumentReader: DocumentReading {
     private let path: String
@@ -16,7 +16,7 @@ struct CSVDocumentReader: DocumentReading {
         self.path = path
         rows = CSVRows(path: path, bytes: bytes)
         guard let first = try rows.next() else {
-            throw MimeoError(.fileMalformed, "\(path): there is no header row")
+            throw MimeoError(.fileMalformed, "\(path): the header row is missing")
         }
         header = first.fields.map(\.text)
         for (index, name) in header.enumerated() {
@@ -34,7 +34,8 @@ struct CSVDocumentReader: DocumentReading {
         let place = "\(path):\(row.line)"
         guard row.fields.count == header.count else {
             throw MimeoError(
-                .fileMalformed, "\(place): \(row.fields.count) fields, the header has \(header.count)")
+                .fileMalformed,
+                "\(place): the row has \(row.fields.count) fields, the header has \(header.count)")
         }
         let present = zip(header, row.fields).filter { $1.isQuoted || !$1.text.isEmpty }
         return DocumentRecord(
@@ -47,7 +48,7 @@ struct CSVDocumentReader: DocumentReading {
             texts: present.map { (field: $0, text: $1.text) }, isTable: true)
     }
 
-    /// What an unquoted field stands for.
+    /// The value of an unquoted field.
     static func value(_ text: String) -> Value {
         if text == "true" || text == "false" { return .bool(text == "true") }
         if let number = Int64(text), number.description == text { return .int(number) }
@@ -64,7 +65,7 @@ struct CSVRows {
     }
 
     struct Row: Equatable {
-        /// Where it begins, from 1.
+        /// The number of its first line, from 1.
         var line: Int
         var fields: [Field]
     }
@@ -98,7 +99,7 @@ struct CSVRows {
         var size = 0
         func finishField() throws {
             guard let string = String(validating: text, as: UTF8.self) else {
-                throw failure(row, "no valid UTF-8")
+                throw failure(row, "the text is not UTF-8; convert the file")
             }
             row.fields.append(Field(text: string, isQuoted: isQuoted))
             (text, isQuoted, place) = ([], false, .start)
@@ -123,14 +124,15 @@ struct CSVRows {
                 return row
             case (.afterQuote, UInt8(ascii: "\r")): break
             case (.afterQuote, _): throw failure(row, "text follows a closing quote")
-            case (.plain, UInt8(ascii: "\"")): throw failure(row, "a quote inside a field that is not quoted")
+            case (.plain, UInt8(ascii: "\"")):
+                throw failure(row, "a quote inside an unquoted field; quote the whole field")
             default:
                 text.append(byte)
                 place = .plain
             }
         }
         isAtEnd = true
-        guard place != .quoted else { throw failure(row, "a quote is not closed") }
+        guard place != .quoted else { throw failure(row, "a quoted field is not closed") }
         if place == .plain, text.last == UInt8(ascii: "\r") { text.removeLast() }
         try finishField()
         return row

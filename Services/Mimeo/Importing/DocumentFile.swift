@@ -3,26 +3,26 @@ import Foundation
 
 /// One document of a file.
 struct DocumentRecord {
-    /// `FILE:LINE`, or the number of the document where lines say nothing.
+    /// `FILE:LINE`, or for a `.json` file the number of the document.
     var place: String
     var document: ObjectValue
-    /// About how much text it was.
+    /// Size of its text, about.
     var bytes: Int
-    /// The fields of a table as they were written; empty for JSON.
+    /// The fields of a table as they stand in the file; empty for JSON.
     var texts: [(field: String, text: String)] = []
     var isTable = false
 
     func text(of field: String) -> String? { texts.first { utf8Equal($0.field, field) }?.text }
 }
 
-/// Hands out the documents of a file one by one.
+/// Reads the documents of a file one by one.
 protocol DocumentReading {
     /// The next document; nil at the end.
     /// - Throws: `CLI-0401`, `CLI-0403` with the place.
     mutating func next() throws -> DocumentRecord?
 }
 
-/// A file to import; what it holds is told by its name's ending.
+/// A file to import; its extension tells its kind.
 struct DocumentFile {
     enum Kind: Equatable { case json, lines, table }
 
@@ -36,11 +36,11 @@ struct DocumentFile {
         case "json": kind = .json
         case "ndjson", "jsonl": kind = .lines
         case "csv": kind = .table
-        default: throw MimeoError(.fileKindUnknown, "'\(path)' is no .json, .ndjson, .jsonl or .csv file")
+        default: throw MimeoError(.fileKindUnknown, "'\(path)' is not a .json, .ndjson, .jsonl or .csv file")
         }
     }
 
-    /// Opens the file. Lines and tables are read as they are asked for, JSON at once.
+    /// Opens the file. Lines and tables are read on demand, a `.json` file at once.
     /// - Throws: `CLI-0401`, `CLI-0403`.
     func reader() throws -> any DocumentReading {
         switch kind {
@@ -51,7 +51,7 @@ struct DocumentFile {
     }
 }
 
-/// The bytes of a file, read in chunks, without the byte order mark that some programs write first.
+/// The bytes of a file, read in chunks, without a byte order mark at the beginning.
 struct FileBytes {
     /// U+FEFF in UTF-8.
     static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -64,7 +64,7 @@ struct FileBytes {
     /// - Throws: `CLI-0401`.
     init(path: String) throws {
         guard let handle = FileHandle(forReadingAtPath: path) else {
-            throw MimeoError(.fileUnreadable, "\(path) cannot be opened")
+            throw MimeoError(.fileUnreadable, "the file \(path) does not exist or cannot be opened")
         }
         self.init {
             do {
@@ -75,7 +75,7 @@ struct FileBytes {
         }
     }
 
-    /// - Parameter read: gives the next chunk; empty at the end.
+    /// - Parameter read: returns the next chunk; empty at the end.
     init(_ read: @escaping () throws -> [UInt8]) { self.read = read }
 
     /// The next byte; nil at the end.

@@ -3,19 +3,19 @@ import CRDT
 import DittoSwift
 import Foundation
 
-/// `mimeo import`: documents of a file into a store.
+/// `mimeo import`: imports the documents of a file into a store.
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import a JSON, NDJSON or CSV file into a store.",
         discussion: """
-            .json: an array of objects, one object with exactly one array of objects in it, or a single \
-            object. .ndjson, .jsonl: one object a line. .csv: RFC 4180 with a header row; a number, true \
-            or false that reads back as written becomes one, an empty field is left out. A document that \
-            exists is updated field by field. A byte order mark at the file's start is skipped.
-            Not one transaction but one per up to \(Limits.importBatchDocuments) documents (or about 4 \
-            MiB): after a failure, the documents of the transactions before stay imported.
-            Prints {"collection", "documents", "updated", "commitID"}: how many documents were read and \
-            written, and how many of those updated one of the store or an earlier one of the file.
+            .json: an array of objects, an object with exactly one array of objects in it, or a single \
+            object. .ndjson, .jsonl: one object per line. .csv: RFC 4180 with a header row; a field becomes \
+            a number, true or false if that prints as the same text, and an empty field is left out. An \
+            existing document is updated field by field. A byte order mark at the file's start is skipped.
+            Each transaction holds up to \(Limits.importBatchDocuments) documents (or about 4 MiB); after \
+            an error, the documents of earlier transactions stay imported.
+            Prints {"collection", "documents", "updated", "commitID"}: the number of documents read and \
+            written, and how many of them updated a document of the store or an earlier one of the file.
             """)
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
@@ -23,9 +23,9 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: "The collection to import into.")
     var collection: String
     @Option(
-        help: ArgumentHelp("The field whose value becomes _id; it stays a field too.", valueName: "field"))
+        help: ArgumentHelp("The field to copy to _id; it also stays a field.", valueName: "field"))
     var id: String?
-    @Argument(help: ArgumentHelp("The file.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to import.", valueName: "file"))
     var file: String
 
     func run() async throws {

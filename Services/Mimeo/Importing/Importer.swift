@@ -1,17 +1,17 @@
 import CRDT
 import DittoSwift
 
-/// Writes documents in transactions of bounded size, in their order.
+/// Writes the documents of a file in their order, in transactions of bounded size.
 struct Importer {
     let ditto: Ditto
     let collection: String
     let idField: String?
 
-    /// What an import came to.
+    /// The result of an import.
     struct Outcome: Equatable {
-        /// How many documents were read and written.
+        /// Number of documents read and written.
         var documents = 0
-        /// How many of them updated a document: one of the store, or an earlier one of the same file.
+        /// Number of those that updated a document of the store, or an earlier one of the same file.
         var updated = 0
         /// The last commit.
         var commit: UInt64 = 0
@@ -24,18 +24,19 @@ struct Importer {
         var firstPlace = ""
     }
 
-    /// - Throws: `CLI-0401`, `CLI-0403` for the file, `CLI-0404` for its documents. Batches before stay
+    /// Imports a file.
+    /// - Throws: `CLI-0401`, `CLI-0403` for the file, `CLI-0404` for its documents. Earlier batches stay
     ///   written.
     func run(_ file: DocumentFile) async throws -> Outcome {
         var outcome = Outcome()
         var batch = Batch()
-        // Nobody else writes to an open store, so that what it holds more is what was inserted.
+        // Nobody else writes to an open store, so the growth of the count is the number of inserts.
         let before = try await count()
         do {
             var reader = try file.reader()
             while let record = try reader.next() {
                 let document = try withID(record)
-                // One statement takes an id once; the second of two equal ids updates the first.
+                // A statement may contain an id only once, so a repeated id begins the next batch.
                 let repeats = document["_id"].map { !batch.ids.insert(CBOR.encode($0)).inserted } ?? false
                 let isFull =
                     batch.documents.count >= Limits.importBatchDocuments
@@ -57,7 +58,7 @@ struct Importer {
         return outcome
     }
 
-    /// How many documents the collection holds.
+    /// The number of documents in the collection.
     private func count() async throws -> Int {
         do {
             let counted = try await ditto.store.run(
@@ -75,10 +76,10 @@ struct Importer {
     private func withID(_ record: DocumentRecord) throws -> ObjectValue {
         guard let idField else { return record.document }
         guard let id = record.document[idField] else {
-            throw MimeoError(.fileMalformed, "\(record.place): the document has no field '\(idField)'")
+            throw MimeoError(
+                .fileMalformed, "\(record.place): the document has no field '\(idField)' for --id")
         }
-        // Texts of a table are typed by their look; as ids they stay what they are, or 007 and 8 would be
-        // ids of two types.
+        // Ids of a table stay strings: typed by their look, 007 and 8 would be ids of two types.
         let value: Value = record.isTable ? .string(record.text(of: idField) ?? "") : id
         return ObjectValue(
             [(key: "_id", value: value)] + record.document.entries.filter { !utf8Equal($0.key, "_id") })
@@ -96,8 +97,8 @@ struct Importer {
         } catch {
             throw MimeoError(
                 .importFailed,
-                "\(batch.firstPlace): none of \(batch.documents.count) documents "
-                    + "from here on was stored: \(error.code): \(error.message)")
+                "\(batch.firstPlace): the \(batch.documents.count) documents from here on were not stored: "
+                    + "\(error.code): \(error.message)")
         }
     }
 }

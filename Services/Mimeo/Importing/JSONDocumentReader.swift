@@ -1,7 +1,7 @@
 import CRDT
 import Foundation
 
-/// The documents of a `.json` file: the objects of an array, also of the only array in an object, or one
+/// The documents of a `.json` file: the objects of an array, those of the only array in an object, or one
 /// object.
 struct JSONDocumentReader: DocumentReading {
     private let path: String
@@ -16,10 +16,10 @@ struct JSONDocumentReader: DocumentReading {
         guard size <= Limits.jsonFileBytes else {
             throw MimeoError(
                 .fileUnreadable,
-                "\(path) is larger than \(Limits.jsonFileBytes) bytes; .ndjson has no such limit")
+                "\(path) is larger than \(Limits.jsonFileBytes) bytes; use .ndjson, which has no such limit")
         }
         guard let data = FileManager.default.contents(atPath: path) else {
-            throw MimeoError(.fileUnreadable, "\(path) cannot be opened")
+            throw MimeoError(.fileUnreadable, "the file \(path) does not exist or cannot be opened")
         }
         try self.init(path: path, text: [UInt8](data))
     }
@@ -55,12 +55,12 @@ struct JSONDocumentReader: DocumentReading {
             let arrays = object.entries.compactMap(\.value.arrayValue)
             guard object.count == 1, let only = arrays.first else { return [value] }
             return only
-        default: throw MimeoError(.fileMalformed, "\(path): neither an array of objects nor an object")
+        default: throw MimeoError(.fileMalformed, "\(path): must hold an array of objects or an object")
         }
     }
 }
 
-/// The documents of a `.ndjson` file: one object a line, empty lines are skipped.
+/// The documents of a `.ndjson` file: one object per line; empty lines are skipped.
 struct NDJSONReader: DocumentReading {
     let path: String
     var bytes: FileBytes
@@ -78,7 +78,7 @@ struct NDJSONReader: DocumentReading {
             let place = "\(path):\(line)"
             do {
                 guard let document = try JSONText.parse(text).objectValue else {
-                    throw MimeoError(.fileMalformed, "\(place): not an object")
+                    throw MimeoError(.fileMalformed, "\(place): not a JSON object")
                 }
                 return DocumentRecord(place: place, document: document, bytes: text.count)
             } catch let error as CRDTError {

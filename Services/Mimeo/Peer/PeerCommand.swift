@@ -3,20 +3,19 @@ import CRDT
 import DittoSwift
 import Foundation
 
-/// `mimeo peer`: a small peer without a screen, driven over standard input.
+/// `mimeo peer`: runs a small peer, driven over standard input.
 struct PeerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peer", abstract: "Be a small peer, driven over standard input.",
+        commandName: "peer", abstract: "Run a small peer, driven over standard input.",
         discussion: """
-            Each line is a DQL statement or a dot command and is answered by one JSON line: .sync start, \
-            .sync stop, .wait N [SECONDS] (until the server has acknowledged commit N), .observe SELECT, \
-            .status. Lines with the key "event" come in between. The end of the input ends the peer; a \
-            login that is under way is then broken off.
-            A peer is offline-first: it works on its store whether or not there is a server. A login that \
-            is refused and a server that cannot be reached are events and part of .status, are tried \
-            again, and leave the exit code 0. Exit code 1 if the store cannot be opened, 2 if an option is \
-            wrong, 4 if the store is in use; never 3, which is for commands that cannot go on without \
-            the server.
+            Each input line is a DQL statement or a dot command, and gets one JSON line as answer. The dot \
+            commands are .sync start, .sync stop, .wait N [SECONDS] (until the server has acknowledged \
+            commit N), .observe SELECT and .status. Lines with the key "event" may come between answers. \
+            The end of the input ends the peer and cancels a login in flight.
+            A peer is offline-first: it works on its store with or without a server. A refused login and \
+            an unreachable server become events and part of .status; they are retried and do not change \
+            the exit code 0. Exit code 1 if the store cannot be opened, 2 if an option is wrong, 4 if \
+            another process uses the store. Exit code 3 is for commands that need the server.
             """)
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
@@ -25,12 +24,12 @@ struct PeerCommand: AsyncParsableCommand {
     var url: String
     @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
     var database: String
-    @Option(help: "Who checks the token.")
+    @Option(help: "The login provider that checks the token.")
     var provider = "development"
     // A token may begin with a dash.
-    @Option(parsing: .unconditional, help: "The provider's token.")
+    @Option(parsing: .unconditional, help: "The token for the login provider.")
     var token: String
-    @Option(help: ArgumentHelp("A query to subscribe to; may be given several times.", valueName: "select"))
+    @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []
     @Flag(help: "Do not connect before `.sync start`.")
     var offline = false

@@ -3,8 +3,8 @@ import DittoSwift
 import Foundation
 import Synchronization
 
-/// Answers the lines a peer is driven with. One at a time; events of observers and logins come in between, on
-/// threads of their own, through the same writer.
+/// Answers the input lines of a peer, one at a time. Events of observers and logins come between answers,
+/// from other threads, through the same writer.
 final class PeerConsole: Sendable {
     private let ditto: Ditto
     private let output: LineWriter
@@ -16,7 +16,7 @@ final class PeerConsole: Sendable {
         self.output = output
     }
 
-    /// Logs in whenever that is needed. What goes wrong becomes an event, once until it changes.
+    /// Logs in whenever the session needs it. A failure becomes an event, once until its reason changes.
     func logIn(token: String, provider: String) {
         ditto.auth?.expirationHandler = { [weak self] ditto, _ in
             do {
@@ -24,14 +24,14 @@ final class PeerConsole: Sendable {
                     token: token, provider: DittoAuthenticationProvider(stringLiteral: provider))
                 self?.lastLoginFailure.withLock { $0 = nil }
             } catch is CancellationError {
-                // Sync was stopped, or the input has ended.
+                // Sync was stopped, or the input ended.
             } catch {
                 if let failure = ditto.auth?.lastFailure { self?.tell(failure) }
             }
         }
     }
 
-    /// The one JSON object that answers a line.
+    /// The JSON object that answers a line.
     func answer(_ line: String) async -> Value {
         let text = line.trimmingCharacters(in: .whitespaces)
         guard text.hasPrefix(".") else { return await statement(text).json }
@@ -70,7 +70,7 @@ final class PeerConsole: Sendable {
         default:
             throw MimeoError(
                 .dotCommandInvalid,
-                "there are .sync start, .sync stop, .wait N [SECONDS], .observe SELECT … and .status")
+                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT or .status")
         }
     }
 
@@ -78,7 +78,7 @@ final class PeerConsole: Sendable {
         guard words.count == 2 || words.count == 3, let commit = UInt64(words[1]),
             let seconds = words.count == 3 ? Double(words[2]) : Limits.waitSeconds,
             (0...1e9).contains(seconds)
-        else { throw MimeoError(.dotCommandInvalid, ".wait takes a commit and, optionally, seconds") }
+        else { throw MimeoError(.dotCommandInvalid, ".wait takes a commit number and, optionally, seconds") }
         guard await ditto.sync.waitForAcknowledgement(of: commit, timeout: .seconds(seconds)) else {
             if let refusal = ditto.sync.refusal(of: commit) {
                 throw MimeoError(.waitTimedOut, "the server refused commit \(commit): \(refusal)")
@@ -96,8 +96,7 @@ final class PeerConsole: Sendable {
         }
         let output = output
         do {
-            // Calls after the first one may come before the answer is written: they are events, and say which
-            // observer they are of.
+            // Calls may come before the answer is written. Each is an event and names its observer.
             try ditto.store.observe(query) { result in
                 output.write([
                     "event": "observe", "observer": .int(number), "query": .string(query),

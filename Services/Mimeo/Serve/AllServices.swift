@@ -6,23 +6,22 @@ import QueryService
 import Replicator
 import ServiceKit
 
-/// The four services over one log, as `mimeo serve` runs them: one system database tells all of them who
-/// counts.
+/// The four services on one log, as `mimeo serve` runs them, with one system database for all.
 public struct AllServices: Sendable {
     /// The port of `mimeo serve`.
     public static let defaultPort = 4000
 
-    /// What a `ServiceHost` serves.
+    /// The parts for a `ServiceHost`.
     public let parts: [any ServicePart]
     private let gateway: AuthGateway
     private let log: any OperationLog
 
-    /// Opens the log and everything in the data folder.
-    /// - Throws: what the log and the services throw when they cannot use their files.
+    /// Opens the log and all files in the data folder.
+    /// - Throws: errors of the log and the services if they cannot use their files.
     public init(
         _ configuration: ServiceConfiguration, replicator: SessionOptions = SessionOptions(), logger: Logger
     ) throws {
-        // Before the log, which is in it by default: what makes the data folder makes it private.
+        // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
@@ -47,7 +46,7 @@ public struct AllServices: Sendable {
         self.log = log
     }
 
-    /// The database of the first start, and the development provider's secret for it. To be asked after the
+    /// The database of the first start, and the development provider's secret for it. Only valid after the
     /// start.
     public var development: (id: String, token: String) {
         let development = gateway.development

@@ -1,8 +1,8 @@
 import Logging
 import ServiceKit
 
-/// A whole server inside of another program, on a loopback port that the system chooses: for tests, and for
-/// trying things out.
+/// A whole server within another program, on a loopback port that the system chooses; for tests and
+/// experiments.
 public struct EmbeddedServer: Sendable {
     /// `http://127.0.0.1:PORT`.
     public let url: String
@@ -12,7 +12,7 @@ public struct EmbeddedServer: Sendable {
     public let token: String
 
     /// Serves for as long as `body` runs, and stops in order afterwards.
-    /// - Parameter data: the data folder; made if need be.
+    /// - Parameter data: the data folder; created if necessary.
     public static func run<Result: Sendable>(
         data: String, listen: String = "127.0.0.1:0", logger: Logger = Logger(label: "mimeo"),
         while body: @escaping @Sendable (EmbeddedServer) async throws -> Result

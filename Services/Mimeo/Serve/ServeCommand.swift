@@ -6,7 +6,8 @@ import ServiceKit
 /// `mimeo serve`: all four services in this process.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "serve", abstract: "Serve everything: login, sync, DQL over HTTP, attachments.")
+        commandName: "serve",
+        abstract: "Run the whole server: login, sync, DQL over HTTP, attachments.")
 
     @OptionGroup var options: ServiceOptions
     @OptionGroup var projection: ProjectionOptions
@@ -37,7 +38,7 @@ struct ServeCommand: AsyncParsableCommand {
         await services.close()
     }
 
-    /// Three commands to try, ready to be pasted.
+    /// Three example commands, ready to paste into a shell.
     static func examples(origin: String, databaseID: String, token: String) -> String {
         let login = "--url \(origin) --database \(databaseID) --token \(token)"
         let mimeo = CommandLine.arguments.first ?? "mimeo"

@@ -2,12 +2,12 @@ import CRDT
 import DQL
 import DittoSwift
 
-/// What a statement came to, wherever it ran: one JSON object, or a table for people.
+/// The result or error of a statement, local or remote: one JSON object, or a table for people.
 enum Answer: Sendable {
     case result(Result)
     case failure(Problem)
 
-    /// A statement that worked.
+    /// The result of a successful statement.
     struct Result: Sendable {
         var items: [Value]
         var mutatedDocumentIDs: [Value]
@@ -15,7 +15,7 @@ enum Answer: Sendable {
         var warnings: [Value]
     }
 
-    /// A statement that did not, or a command.
+    /// The error of a statement or command.
     struct Problem: Sendable, Equatable {
         var code: String
         var message: String
@@ -23,7 +23,7 @@ enum Answer: Sendable {
         var column: Int?
     }
 
-    /// The object that is printed, its keys always the same.
+    /// The object to print; its keys are always the same.
     var json: Value {
         switch self {
         case .result(let result):
@@ -56,7 +56,7 @@ extension Answer.Problem {
 
     init(_ error: MimeoError) { self.init(code: error.code.rawValue, message: error.message) }
 
-    /// `{"code", "message", "line"?, "column"?}`: the place only where there is one.
+    /// `{"code", "message", "line"?, "column"?}`, with the place if it is known.
     var json: Value {
         var object: ObjectValue = ObjectValue([
             (key: "code", value: .string(code)), (key: "message", value: .string(message)),
@@ -66,7 +66,7 @@ extension Answer.Problem {
         return .object(object)
     }
 
-    /// For stderr.
+    /// The text for stderr.
     var text: String {
         let place = line.flatMap { line in column.map { " at \(line):\($0)" } } ?? ""
         return "\(code)\(place): \(message)"

@@ -2,15 +2,15 @@ import ArgumentParser
 import CRDT
 import Foundation
 
-/// `mimeo dql`: statements on a store of this machine or on a server.
+/// `mimeo dql`: runs statements on a local store or on a server.
 struct DQLCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dql", abstract: "Run DQL statements on a store or a server.",
+        commandName: "dql", abstract: "Run DQL statements on a local store or on a server.",
         discussion: """
-            Prints one JSON object a statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
-            or {"error": {"code", "message", "line", "column"}}; the next statement runs all the same. \
-            Exit code 1 if one failed, 3 if the server cannot be reached or refuses us, 4 if the store \
-            is in use.
+            Prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
+            or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
+            runs. Exit code 1 if a statement failed, 3 if the server is unreachable or refuses the login, \
+            4 if another process uses the store.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable { case json, table }
@@ -21,26 +21,26 @@ struct DQLCommand: AsyncParsableCommand {
     var url: String?
     @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
     var database: String?
-    @Option(help: "Who checks the token.")
+    @Option(help: "The login provider that checks the token.")
     var provider = "development"
     // A token may begin with a dash.
-    @Option(parsing: .unconditional, help: "The provider's token; logged in with first.")
+    @Option(parsing: .unconditional, help: "The token for the login provider.")
     var token: String?
     @Option(parsing: .unconditional, help: ArgumentHelp("An API key instead of a login.", valueName: "key"))
     var apiKey: String?
-    @Option(help: ArgumentHelp("The statements' arguments, a JSON object.", valueName: "json"))
+    @Option(help: ArgumentHelp("Arguments of the statements, a JSON object.", valueName: "json"))
     var args: String?
-    @Option(help: "json or table.")
+    @Option(help: "Output format: json or table.")
     var format = Format.json
-    @Argument(help: "A statement; - reads one a line, skipping empty lines and lines that begin with --.")
+    @Argument(help: "A statement; - reads one per line and skips empty lines and lines that begin with --.")
     var statement = "-"
 
     func validate() throws {
-        guard (store == nil) != (url == nil) else { throw ValidationError("name either --store or --url") }
+        guard (store == nil) != (url == nil) else { throw ValidationError("give either --store or --url") }
         guard url == nil || apiKey != nil || (database != nil && token != nil) else {
             throw ValidationError("--url needs --database and --token, or --api-key")
         }
-        guard apiKey == nil || token == nil else { throw ValidationError("name either --token or --api-key") }
+        guard apiKey == nil || token == nil else { throw ValidationError("give either --token or --api-key") }
         _ = try arguments()
     }
 
@@ -75,7 +75,7 @@ struct DQLCommand: AsyncParsableCommand {
         guard let args else { return ObjectValue() }
         do {
             guard let object = try JSONText.parse(args).objectValue else {
-                throw ValidationError("--args is not a JSON object")
+                throw ValidationError("--args must be a JSON object")
             }
             return object
         } catch let error as CRDTError {
@@ -92,7 +92,7 @@ struct DQLCommand: AsyncParsableCommand {
     }
 }
 
-/// The statements of a command line: one, or the lines of standard input.
+/// The statements of a command: its argument, or the lines of standard input.
 enum StatementSource {
     static func statements(_ argument: String) -> AsyncThrowingStream<String, any Error> {
         guard argument == "-" else {
@@ -110,7 +110,7 @@ enum StatementSource {
         }
     }
 
-    /// Neither blank nor a comment.
+    /// Returns whether a line is neither blank nor a comment.
     static func isStatement(_ line: String) -> Bool {
         let text = line.drop { $0.isWhitespace }
         return !text.isEmpty && !text.hasPrefix("--")

@@ -3,21 +3,21 @@ import CRDT
 import DQL
 import DittoSwift
 
-/// `mimeo parse`: shows how statements are understood.
+/// `mimeo parse`: prints the syntax trees of statements.
 struct ParseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "parse", abstract: "Print the syntax tree of DQL statements.",
         discussion: """
-            One JSON line a statement: {"ok": true, "ast": …} or {"ok": false, "error": {"code", \
+            Prints one JSON line per statement: {"ok": true, "ast": …} or {"ok": false, "error": {"code", \
             "message", "line", "column"}}. Names and functions are not checked. With --legacy each text \
-            is a query of the language before DQL; its tree is that of the condition, and "dql" is the \
-            condition as DQL. Exit code 1 if any statement is wrong.
+            is a query of the legacy language; "ast" is the tree of its condition, and "dql" the condition \
+            in DQL. Exit code 1 if any statement is wrong.
             """)
 
-    @Argument(help: "A statement; - reads one a line, skipping empty lines and lines that begin with --.")
+    @Argument(help: "A statement; - reads one per line and skips empty lines and lines that begin with --.")
     var statement = "-"
 
-    @Flag(help: "The texts are queries of the legacy language: color == 'red' && year >= $args.year.")
+    @Flag(help: "Parse queries of the legacy language, like color == 'red' && year >= $args.year.")
     var legacy = false
 
     func run() async throws {

@@ -3,18 +3,18 @@ import CRDT
 import DittoSwift
 import Foundation
 
-/// Runs statements on a server, over HTTP.
+/// Runs statements on a server over HTTP.
 struct RemoteRunner: StatementRunner {
     private let origin: String
     private let bearer: String
 
-    /// With an API key.
+    /// Uses an API key.
     init(origin: String, apiKey: String) throws {
         self.origin = try Self.checked(origin)
         bearer = apiKey
     }
 
-    /// Logs in first.
+    /// Logs in.
     /// - Throws: `CLI-0301`, `CLI-0302`.
     init(origin: String, databaseID: String, provider: String, token: String) async throws {
         self.origin = try Self.checked(origin)
@@ -34,7 +34,8 @@ struct RemoteRunner: StatementRunner {
         switch status {
         case 200:
             guard let answer else {
-                throw MimeoError(.serverUnreachable, "the server's answer is no JSON")
+                throw MimeoError(
+                    .serverUnreachable, "the server's answer is not JSON; check --url: \(origin)")
             }
             return .result(Self.result(answer))
         case 401, 403: throw Self.refusal(.notLoggedIn, status, answer)
@@ -78,7 +79,7 @@ struct RemoteRunner: StatementRunner {
     private static func checked(_ origin: String) throws -> String {
         guard let url = URLComponents(string: origin), url.scheme == "http" || url.scheme == "https",
             url.host?.isEmpty == false
-        else { throw MimeoError(.usage, "--url is http://HOST[:PORT] or https://HOST[:PORT]") }
+        else { throw MimeoError(.usage, "--url must be http://HOST[:PORT] or https://HOST[:PORT]") }
         return origin.hasSuffix("/") ? String(origin.dropLast()) : origin
     }
 

@@ -2,20 +2,20 @@ import CRDT
 import DittoSwift
 import Foundation
 
-/// Where statements run.
+/// Runs statements on a local store or a server.
 protocol StatementRunner: Sendable {
-    /// Runs one statement. A wrong statement is an answer too.
-    /// - Throws: `MimeoError` when no further statement can run either.
+    /// Runs one statement. The error of a wrong statement is an answer too.
+    /// - Throws: `MimeoError` if no further statement can run either.
     func run(_ statement: String, arguments: ObjectValue) async throws -> Answer
     /// Called after the last statement.
     func close() async
 }
 
-/// Runs statements on a store of this machine.
+/// Runs statements on a local store.
 struct LocalRunner: StatementRunner {
     let ditto: Ditto
 
-    /// Opens the store: the same directory that `persistenceDirectory` names in DittoSwift.
+    /// Opens the store in a directory, like `persistenceDirectory` in DittoSwift.
     /// - Throws: `CLI-0201`, `CLI-0202`.
     init(store: String) async throws {
         do {

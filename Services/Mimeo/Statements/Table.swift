@@ -52,7 +52,7 @@ struct Table {
         return [line(titles), rule] + cells.map(line)
     }
 
-    /// Text as it is, everything else as JSON, nothing for a field that is not there; one line of bounded
+    /// A cell: a string as it is, any other value as JSON, a missing field as nothing; one line of bounded
     /// length.
     private static func cell(_ value: Value?) -> String {
         guard let value else { return "" }

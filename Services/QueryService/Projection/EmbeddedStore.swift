@@ -5,7 +5,7 @@ import OperationLog
 import Replica
 import ServiceKit
 
-/// A projection in a replica of this process, in a folder.
+/// A projection in a local replica of this process.
 struct EmbeddedStore: ProjectionStore {
     private let materializer: Materializer
 
@@ -26,7 +26,8 @@ struct EmbeddedStore: ProjectionStore {
         await materializer.wait(for: offset, timeout: timeout)
     }
 
-    /// The fold is this process's own: once it has reached an offset, no snapshot is older.
+    /// Reads without waiting for `offset`: this process folds, so after it has reached an offset no snapshot
+    /// is older.
     func read<Result: Sendable>(
         from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
@@ -39,7 +40,7 @@ struct EmbeddedStore: ProjectionStore {
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let replica = materializer.replica
-        // Read before the draft: a fold in between only makes the condition stricter.
+        // Read before the draft: a fold between the two only makes the condition stricter.
         let readAt = await materializer.position.offset
         return try await materializer.executor.run {
             let draft = try replica.draft(as: actor, sequence: sequence) { try body($0) }

@@ -13,7 +13,7 @@ struct PostgresStore: ProjectionStore {
 
     var position: LogPosition { get async { await projection.position } }
     var failure: String? { get async { await projection.failure } }
-    /// Whoever folds builds the projection anew by himself.
+    /// Always false: the process that folds rebuilds the projection itself.
     var hasLostHistory: Bool { get async { false } }
 
     func run() async { await projection.run() }

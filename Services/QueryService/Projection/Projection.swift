@@ -6,13 +6,12 @@ import OperationLog
 import Replica
 import ServiceKit
 
-/// One database's projection, wherever it is kept, and the writes that go through this process.
+/// One database's projection, in either kind of store, and the queue of writes through this process.
 ///
-/// Writes of this process run one after the other (`writing`): a statement is drafted against the
-/// projection, appended to the log, folded, answered; so each sees the one before. Between processes an
-/// append carries a condition (rule 22): what the statement read or wrote was not touched since it was
-/// read, or the statement runs again. Peers write without conditions and are merged like any concurrent
-/// write.
+/// Writes of this process run one after the other (`writing`). Each is drafted against the projection,
+/// appended to the log, folded and answered, so each sees the one before. Between processes an append carries
+/// a condition (rule 22): the data that the statement read or wrote has not been touched since. If it has,
+/// the statement runs again. Peers write without conditions; their writes are merged as concurrent ones.
 actor Projection {
     nonisolated let store: any ProjectionStore
     private let log: any OperationLog
@@ -23,11 +22,11 @@ actor Projection {
     private var follower: Task<Void, Never>?
     private var writing: Task<ExecuteAnswer, any Error>?
     private var waitingWrites = 0
-    /// The offset of the last write of this process. No draft begins before it is folded: a stamp exceeds
-    /// every earlier one of its actor.
+    /// The offset of this process's last write. No draft begins before it is folded, since each stamp must
+    /// exceed every earlier one of its actor.
     private var written: UInt64 = 0
-    /// Whether a write may have been stored of which nothing was heard: until it is settled whether it is
-    /// there, a stamp could be drawn twice.
+    /// True if the outcome of an append is unknown. Until the log is folded up to its head, a stamp could be
+    /// used twice.
     private var isUnsure = false
 
     static func open(
@@ -53,7 +52,7 @@ actor Projection {
         writer = LeasedActor(log: log, database: database, purpose: "query-service")
     }
 
-    /// Follows the log; `whenLost` hears when it was found not to have what is folded, or what comes next.
+    /// Follows the log; calls `whenLost` if the log lacks the folded history or the next operation.
     private func follow(_ whenLost: @escaping @Sendable (Projection) -> Void) {
         follower = Task {
             await store.run()
@@ -84,7 +83,7 @@ actor Projection {
             throw QueryError(.writeNotGranted, collection)
         }
         let head = try await log.head(of: database)
-        // Also when it is ahead: the fold finds out whether the log went back.
+        // Also if the position is ahead of the head: the fold detects a log that was reset.
         let offset = max(minimum ?? 0, head.offset)
         if await store.position != head { try await store.advance() }
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
@@ -97,7 +96,7 @@ actor Projection {
         return try await read(statement, request.arguments, options, identity.rights, from: offset)
     }
 
-    /// What a statement that begins now is executed with.
+    /// Execution options of a statement that begins now.
     private nonisolated func options(isStrict: Bool) -> ExecutionOptions {
         let deadline = ContinuousClock.now + bounds.statementTime
         let now = Int64(clamping: Environment.system.wallMilliseconds())
@@ -147,9 +146,9 @@ actor Projection {
         return try await task.value
     }
 
-    /// Drafts, appends, folds. The statement runs again when somebody else touched what it read or wrote,
-    /// under another lease when this one has run out, and once more under a new actor when the log says that
-    /// somebody else wrote as this one.
+    /// Drafts, appends and folds. The statement runs again if another process touched data that it read or
+    /// wrote, under another lease if this one has expired, and once under a new actor if the log knows other
+    /// operations of this one.
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
         _ rights: CompiledGrant
@@ -159,12 +158,12 @@ actor Projection {
         for _ in 0..<Limits.writeAttempts {
             let (lease, isFresh) = try await writer.lease()
             if isFresh {
-                // The holder before may have written what is not folded here.
+                // The lease's previous holder may have written operations that are not folded here.
                 written = max(written, try await log.head(of: database).offset)
                 try await catchUp(to: written)
             }
-            // What the log says, so a projection that was deleted or restored never repeats one. And before
-            // the fold below: a write that arrives between them has taken this one.
+            // The sequence comes from the log, so a deleted or restored projection never repeats one. It is
+            // read before the fold below: a write that arrives between the two takes the same sequence.
             let frontier = try await log.frontier(of: [lease.actor], in: database)
             let sequence = (frontier[lease.actor]?.sequence ?? 0) + 1
             if isUnsure {
@@ -196,11 +195,11 @@ actor Projection {
         throw QueryError(.conflict)
     }
 
-    /// Waits until a draft sees what stands at an offset of the log.
+    /// Waits until drafts see the operation at an offset of the log.
     private func catchUp(to offset: UInt64) async throws {
         try await store.advance()
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
-            throw QueryError(.unavailable, "the projection does not follow its log")
+            throw QueryError(.unavailable, "the projection lags behind the log")
         }
     }
 
@@ -221,7 +220,7 @@ actor Projection {
         _ operation: Operation, under lease: ActorLease, _ condition: AppendCondition
     ) async throws -> AppendOutcome {
         let request = AppendRequest(operation, under: lease, condition: condition)
-        // Only what the log has answered is known.
+        // The outcome is unknown until the log has answered.
         isUnsure = true
         guard let outcome = try await log.append([request], to: database).first else {
             preconditionFailure("an append of one operation has one outcome")
@@ -229,8 +228,7 @@ actor Projection {
         isUnsure = false
         if case .appended(let offset) = outcome {
             written = offset
-            // The write is durable from here on: a projection that cannot follow fails what comes next, not
-            // this.
+            // The write is durable now. If the projection cannot follow, later statements fail, not this one.
             if (try? await store.advance()) != nil {
                 _ = await store.wait(for: offset, timeout: bounds.transactionWait)
             }
@@ -240,12 +238,12 @@ actor Projection {
 }
 
 extension Touch {
-    /// What must not have been touched for a statement's operation to stand: the documents it writes, and the
-    /// collections of which it copies. (The collections it writes to are no part of that: two statements that
-    /// write different documents of one collection do not hinder each other.)
+    /// The data that nobody may have touched for a statement's operation to be valid: the documents it
+    /// writes, and the collections it copies from. The collections it writes to are not included: two
+    /// statements may write different documents of one collection.
     fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
-        // An INSERT copies what it reads; a subquery reads what the statement does not write.
+        // An INSERT copies from every collection it reads; other statements only from those in subqueries.
         let copied = statement.collectionsRead.filter { collection in
             statement.kind == .insert
                 || !statement.collectionsWritten.contains { utf8Equal($0, collection) }

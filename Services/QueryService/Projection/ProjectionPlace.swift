@@ -3,14 +3,14 @@ import OperationLog
 import Postgres
 import ServiceKit
 
-/// Where the projections of all databases are kept.
+/// Storage of all databases' projections.
 public enum ProjectionPlace: Sendable {
-    /// In SQLite files, a folder per database below this one.
+    /// SQLite files, in a subfolder of this folder per database.
     case folder(String)
-    /// In a PostgreSQL, shared with the other processes that name the same.
+    /// A PostgreSQL server, shared with other processes that name the same one.
     case postgres(url: String)
 
-    /// What the flags say; without `--projection` in the data folder.
+    /// The place that `--projection` names; without it a folder in the data folder.
     /// - Throws: `SRV-0203`.
     public init(_ configuration: ServiceConfiguration) throws(ServiceError) {
         self =
@@ -22,7 +22,7 @@ public enum ProjectionPlace: Sendable {
     }
 }
 
-/// Opens the stores of databases at one place.
+/// Opens the stores of all databases at one place.
 struct ProjectionStores: Sendable {
     private let place: ProjectionPlace
     private let server: PostgresProjections?
@@ -45,6 +45,6 @@ struct ProjectionStores: Sendable {
         }
     }
 
-    /// Frees what the stores share. Close them before.
+    /// Closes the connections that the stores share. Close the stores first.
     func close() async { await server?.close() }
 }

@@ -2,25 +2,25 @@ import CRDT
 import DQL
 import OperationLog
 
-/// The documents of one database, as a fold of its log, wherever they are kept: what a `Projection` executes
-/// statements on.
+/// The documents of one database, folded from its log, in either kind of storage. A `Projection` executes
+/// statements on it.
 ///
-/// A store follows the log; statements see a snapshot of it, and writes are drafted on one.
+/// A store follows the log. Statements read a snapshot of it, and writes are drafted on one.
 protocol ProjectionStore: Sendable {
-    /// How far the log is folded, as far as this process knows.
+    /// Position up to which the log is folded, as far as this process knows.
     var position: LogPosition { get async }
-    /// Why the store does not follow the log; nil while it does.
+    /// The reason why the store does not follow the log; nil while it does.
     var failure: String? { get async }
-    /// Whether the log was found to lack what is folded: only another opening helps.
+    /// True if the log lacks the folded history: the store must be closed and opened again.
     var hasLostHistory: Bool { get async }
 
     /// Follows the log until the task is cancelled or the log closes.
     func run() async
 
-    /// Folds what is in the log, or sees to it that whoever folds does.
+    /// Folds up to the log's head, or makes the process that folds do so.
     func advance() async throws
 
-    /// Waits until the fold has reached `offset`; false when that takes longer than `timeout`.
+    /// Waits until the fold has reached `offset`; returns false after `timeout`.
     func wait(for offset: UInt64, timeout: Duration) async -> Bool
 
     /// Runs a closure on a snapshot that is not older than `offset`, on a thread that may block. May run it
@@ -29,13 +29,13 @@ protocol ProjectionStore: Sendable {
         from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
-    /// What a statement would write: as `read`, with an operation of this actor for the log.
+    /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log.
     func draft(
         from offset: UInt64, as actor: ActorID, sequence: UInt64,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
-    /// Ends what `run` began and frees everything.
+    /// Ends `run` and closes the store.
     func close() async
 }
 
@@ -43,14 +43,14 @@ protocol ProjectionStore: Sendable {
 protocol ProjectedDocuments: DocumentSource {
     /// The names of all collections that were ever written.
     func collectionNames() throws -> [String]
-    /// The offset it is as of.
+    /// The snapshot's offset in the log.
     func offset() throws -> UInt64
 }
 
-/// What a statement came to on a snapshot.
+/// The result of a statement on a snapshot, and the operation it would write.
 struct StatementDraft: Sendable {
     let result: StatementResult
-    /// Nil when nothing was changed.
+    /// Nil if the statement changed nothing.
     let operation: CRDT.Operation?
     let warnings: [String]
     /// The offset of the snapshot, or an earlier one.

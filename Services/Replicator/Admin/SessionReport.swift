@@ -1,26 +1,26 @@
 import CRDT
 
-/// What an operator is told of one running session.
+/// One running session, as reported to an operator.
 package struct SessionReport: Sendable {
     /// Its number in this process.
     package let number: UInt64
-    /// Who is at the other end.
+    /// The user at the other end.
     package let userID: String
     /// The peer's key, nil for one without.
     package let peerKey: String?
-    /// When it began, Unix milliseconds.
+    /// The start of the session, Unix milliseconds.
     package let sinceMilliseconds: UInt64
-    /// Distinct queries it follows.
+    /// Distinct queries that it follows.
     package let queries: Int
-    /// What waits in it.
+    /// Its backlog.
     package let load: Load
-    /// The offset up to which the live stream was taken by it; what is behind the head lags. Subscriptions
-    /// that are catching up (`Load.catchingUp`) have not got what lies before it.
+    /// The offset up to which the session has taken the live stream; its distance from the head is the lag.
+    /// Subscriptions that are catching up (`Load.catchingUp`) may lack earlier changes.
     package let offset: UInt64
 
-    /// What waits in a session.
+    /// The backlog of a session.
     package struct Load: Sendable {
-        /// Frames' bytes that wait to leave, for the socket or for the peer's credit.
+        /// Bytes of unsent frames, waiting for the socket or for the peer's credit.
         package let unsentBytes: Int
         /// Subscriptions whose documents are still on their way.
         package let catchingUp: Int

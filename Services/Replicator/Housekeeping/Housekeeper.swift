@@ -6,10 +6,10 @@ import ServiceKit
 
 /// Keeps one database's storage bounded: reaps old tombstones, writes the log's snapshot, truncates the log.
 ///
-/// Of all processes one does it at a time: whoever has the lease. Everything it decides is checked by the log
-/// again: a reaping is appended under the condition that nobody has written the documents since they were
-/// read, and under the lease; a truncation needs a finished snapshot. So one that was suspended for an hour
-/// does no harm.
+/// One process at a time does it: the holder of the lease. The log checks all its decisions again: a
+/// reaping is appended under the lease, and under the condition that nobody has written the documents since
+/// they were read; a truncation needs a finished snapshot. So a process that was suspended for an hour does
+/// no harm.
 package struct Housekeeper {
     let materializer: Materializer
     let log: any OperationLog
@@ -32,16 +32,16 @@ package struct Housekeeper {
         self.wallMilliseconds = wallMilliseconds
     }
 
-    /// What one turn did.
+    /// The result of one turn.
     package struct Report: Equatable {
         package var reaped = 0
         package var snapshot: UInt64?
         package var truncated: UInt64?
-        /// Whether the lease was lost before a snapshot was written: another process has its turn.
+        /// True if the lease was lost before a snapshot was written: another process has its turn.
         package var isCutShort = false
     }
 
-    /// Takes the lease and does what is due; nil while another process has it.
+    /// Takes the lease and does the due work; nil while another process has the lease.
     package func turn(reaps: Bool) async throws -> Report? {
         guard
             let lease = try await log.lease(

@@ -27,10 +27,10 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
             "Time between two looks at what is due (default 60, at least 1).", valueName: "seconds"))
     public var housekeepingSeconds: UInt32?
 
-    /// Empty, for the parser.
+    /// An empty value for the parser.
     public init() {}
 
-    /// The options that the flags come to.
+    /// The resulting options.
     public var options: HousekeepingOptions {
         var options = HousekeepingOptions()
         if let hours = tombstoneTTLHours {

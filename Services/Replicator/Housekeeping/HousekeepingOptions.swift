@@ -1,15 +1,16 @@
-/// What bounds the storage of a database: reaping, snapshots, truncation.
+/// The bounds of a database's storage: reaping, snapshots, truncation.
 public struct HousekeepingOptions: Sendable, Hashable {
-    /// How old tombstones become before they are reaped; nil reaps none. Not less than any peer's, or a peer
+    /// The age at which tombstones are reaped; nil reaps none. Must not be less than any peer's, or a peer
     /// could keep deletions that the server has forgotten.
     public var tombstoneTimeToLive: Duration? = Limits.tombstoneTimeToLive
-    /// Between two searches for such tombstones.
+    /// Interval of searching for such tombstones.
     public var reapingInterval = Limits.reapingInterval
-    /// Operations behind the last snapshot that make a new one worth it; nil makes none, and the log grows.
+    /// Operations after the last snapshot that make a new one worthwhile; nil makes none, and the log
+    /// grows.
     public var snapshotOperations: UInt64? = Limits.snapshotOperations
-    /// Of those that the snapshot stands for so many stay, for services that are a little behind.
+    /// Operations covered by the snapshot that stay, for services that lag a little.
     public var keptOperations = Limits.keptOperations
-    /// Between two looks at what is due.
+    /// Interval of checking for due work.
     public var interval = Limits.housekeepingInterval
     /// How long a process has to show that it still does it, before another one may.
     var lease: Duration { max(interval * 2, Limits.shortestHousekeepingLease) }

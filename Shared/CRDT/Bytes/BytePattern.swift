@@ -1,10 +1,10 @@
-/// Bytes that are looked for at places of one document after the other: the first eight in one comparison.
+/// Bytes to look for in one document after the other. The first eight are compared in one step.
 struct BytePattern {
     private let bytes: UnsafeRawBufferPointer
     private let first: UInt64
     private let mask: UInt64
 
-    /// Copies the bytes, until `deallocate`.
+    /// Copies the bytes. The copy lives until `deallocate`.
     init(_ bytes: [UInt8]) {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(8, bytes.count), alignment: 8)
         copy.initializeMemory(as: UInt8.self, repeating: 0)
@@ -20,7 +20,7 @@ struct BytePattern {
 
     var count: Int { bytes.count }
 
-    /// Whether they are at a place.
+    /// Returns whether the bytes are at a place.
     @inline(__always)
     func matches(_ all: UnsafeRawBufferPointer, at place: Int) -> Bool {
         let left = all.count - place
@@ -36,7 +36,7 @@ struct BytePattern {
             UnsafeRawBufferPointer(rebasing: bytes[8...])) == 0
     }
 
-    /// The last bytes of a document.
+    /// Compares near the end of a document, where eight bytes cannot be read.
     @inline(never)
     private func matchesEnd(_ all: UnsafeRawBufferPointer, at place: Int) -> Bool {
         guard place <= all.count, all.count - place >= bytes.count else { return false }
@@ -45,8 +45,7 @@ struct BytePattern {
     }
 }
 
-/// A text in its encoding, to be compared with values of documents: the same encoding, and no other, is the
-/// same text.
+/// A text in its encoding, to compare with values of documents: texts are equal when their encodings are.
 public final class EncodedText {
     let pattern: BytePattern
 

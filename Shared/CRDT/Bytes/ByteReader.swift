@@ -1,6 +1,7 @@
-/// Reads the primitives of our encodings out of bytes it does not own. Never reads past the end: it throws.
+/// Reads the primitives of our encodings from bytes that it does not own. It throws at the end and never
+/// reads past it.
 ///
-/// The buffer must outlive the reader; readers are handed out for the length of one call.
+/// The buffer must outlive the reader; a reader is used within one call.
 struct ByteReader {
     let bytes: UnsafeRawBufferPointer
     private(set) var place: Int
@@ -20,7 +21,7 @@ struct ByteReader {
         return bytes[place]
     }
 
-    /// Nearly every number takes one byte, so that one is read where it is wanted.
+    /// Nearly every number takes one byte, so that case is inlined.
     @inline(__always)
     mutating func varint() throws(CRDTError) -> UInt64 {
         if place < bytes.count, bytes[place] < 0x80 {
@@ -51,8 +52,8 @@ struct ByteReader {
         }
     }
 
-    /// A count of things that take at least `unit` bytes each, so that no announced number outgrows the
-    /// bytes at hand.
+    /// A count of elements that take at least `unit` bytes each. Refuses a count that the remaining bytes
+    /// cannot hold.
     @inline(__always)
     mutating func count(unit: Int = 1) throws(CRDTError) -> Int {
         let value = try varint()
@@ -60,7 +61,7 @@ struct ByteReader {
         return Int(value)
     }
 
-    /// A number that must fit below `bound`.
+    /// A number that must be less than `bound`.
     @inline(__always)
     mutating func index(below bound: Int) throws(CRDTError) -> Int {
         let value = try varint()
@@ -100,7 +101,7 @@ struct ByteReader {
     mutating func text(length: Int) throws(CRDTError) -> String {
         let start = place
         let raw = try run(length)
-        // ASCII is always valid; the standard library's check of anything costs several times as much.
+        // ASCII is always valid; the standard library's validation costs several times as much.
         if isASCII(raw) { return String(decoding: raw, as: UTF8.self) }
         guard let text = String(validating: raw, as: UTF8.self) else {
             throw CRDTError(.invalidUTF8, "a text at byte \(start) is not valid UTF-8")
@@ -108,7 +109,7 @@ struct ByteReader {
         return text
     }
 
-    /// A key that has to sort after `last`, the one before it, whose place this one's takes.
+    /// A key that must sort after `last`, the key before it; `last` becomes this key.
     @inline(__always)
     mutating func key(after last: inout UnsafeRawBufferPointer?) throws(CRDTError) -> String {
         let length = try count()
@@ -119,7 +120,7 @@ struct ByteReader {
         return try text(length: length)
     }
 
-    /// Steps over what `text(length:)` would read, checking as much.
+    /// Steps over a text with the checks of `text(length:)`.
     @inline(__always)
     mutating func checkText(length: Int) throws(CRDTError) {
         let raw = try run(length)
@@ -129,7 +130,7 @@ struct ByteReader {
         }
     }
 
-    /// Steps over what `key(after:)` would read, checking as much.
+    /// Steps over a key with the checks of `key(after:)`.
     @inline(__always)
     mutating func checkKey(after last: inout UnsafeRawBufferPointer?) throws(CRDTError) {
         let length = try count()
@@ -145,7 +146,7 @@ struct ByteReader {
     }
 }
 
-/// Whether every byte is below 0x80.
+/// Returns whether every byte is below 0x80.
 func isASCII(_ raw: UnsafeRawBufferPointer) -> Bool {
     var place = 0
     while place + 8 <= raw.count {

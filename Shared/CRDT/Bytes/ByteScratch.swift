@@ -1,11 +1,11 @@
-/// What `ByteWriter` does, into memory that is used again: for what is written very often. Whoever holds it
-/// last deallocates it.
+/// Does the work of `ByteWriter` in memory that is used again, for encodings that are written very often.
+/// The last owner must call `deallocate`.
 struct ByteScratch {
     private var start = UnsafeMutablePointer<UInt8>.allocate(capacity: 1_024)
     private var capacity = 1_024
     private(set) var count = 0
 
-    /// What was written.
+    /// A copy of the bytes written.
     var copy: [UInt8] { [UInt8](UnsafeBufferPointer(start: start, count: count)) }
 
     func deallocate() { start.deallocate() }
@@ -118,13 +118,13 @@ struct ByteScratch {
         }
     }
 
-    /// Leaves room for the length of what is written until `endSized`; gives the place.
+    /// Leaves room for the length of the bytes that are written until `endSized`; returns their first place.
     mutating func beginSized() -> Int {
         byte(0)
         return count
     }
 
-    /// Puts the length of what was written since `beginSized` before it.
+    /// Writes the length of the bytes written since `beginSized` before them.
     mutating func endSized(_ first: Int) {
         let length = count - first
         guard length >= 0x80 else {
@@ -139,14 +139,14 @@ struct ByteScratch {
         count = end + bytes - 1
     }
 
-    /// Makes room for more bytes at a place.
+    /// Makes room for `more` bytes at a place.
     private mutating func insert(_ more: Int, at place: Int) {
         reserve(more)
         (start + place + more).update(from: start + place, count: count - place)
         count += more
     }
 
-    /// A MAP's table of offsets while its fields are being written behind it, as `OffsetTable`.
+    /// A MAP's table of offsets while the fields after it are being written; see `OffsetTable`.
     struct Offsets {
         fileprivate let first: Int
         fileprivate let number: Int
@@ -154,7 +154,7 @@ struct ByteScratch {
         fileprivate var far: [Int] = []
     }
 
-    /// Leaves room for so many offsets of two bytes, which is nearly always enough.
+    /// Leaves room for `number` offsets of two bytes, which is nearly always enough.
     mutating func beginOffsets(_ number: Int) -> Offsets {
         byte(2)
         reserve(2 * number)
@@ -162,7 +162,7 @@ struct ByteScratch {
         return Offsets(first: count, number: number)
     }
 
-    /// Notes that the next field begins here.
+    /// Notes that the next field begins at the present end.
     @inline(__always)
     mutating func place(_ table: inout Offsets) {
         let offset = count - table.first
@@ -176,7 +176,7 @@ struct ByteScratch {
         table.placed += 1
     }
 
-    /// Ends the table behind the last field; widens it when the fields take more than 65,535 bytes.
+    /// Ends the table after the last field; widens it when the fields take more than 65,535 bytes.
     mutating func endOffsets(_ table: Offsets) {
         guard count - table.first > 0xFFFF else { return }
         let near = table.number - table.far.count

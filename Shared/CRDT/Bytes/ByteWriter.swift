@@ -5,7 +5,7 @@ struct ByteWriter {
 
     mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
 
-    /// How many bytes there are.
+    /// The number of bytes written.
     var count: Int { bytes.count }
 
     @inline(__always)
@@ -59,21 +59,21 @@ struct ByteWriter {
         if inPlace == nil { bytes.append(contentsOf: value.utf8) }
     }
 
-    /// Writes `body`'s bytes behind their length.
+    /// Writes the length of `body`'s bytes, then the bytes.
     mutating func sized(_ body: (inout ByteWriter) -> Void) {
         let start = beginSized()
         body(&self)
         endSized(start)
     }
 
-    /// Leaves room for the length of what is written until `endSized`; gives the place.
+    /// Leaves room for the length of the bytes that are written until `endSized`; returns their first place.
     mutating func beginSized() -> Int {
-        // One byte, which is nearly always enough.
+        // One byte is nearly always enough.
         bytes.append(0)
         return bytes.count
     }
 
-    /// Puts the length of what was written since `beginSized` before it.
+    /// Writes the length of the bytes written since `beginSized` before them.
     mutating func endSized(_ start: Int) {
         let length = bytes.count - start
         guard length >= 0x80 else {

@@ -1,12 +1,12 @@
-/// A MAP's table of offsets while its fields are being written behind it.
+/// A MAP's table of offsets while the fields after it are being written.
 struct OffsetTable {
-    /// Where the byte with the width stands.
+    /// The place of the byte with the width.
     fileprivate let start: Int
-    /// Where the first field begins, as long as an offset takes two bytes.
+    /// The place of the first field, while an offset takes two bytes.
     fileprivate let first: Int
     fileprivate let count: Int
     fileprivate var placed = 0
-    /// Offsets beyond two bytes; they come last.
+    /// Offsets that do not fit two bytes; they come last.
     fileprivate var far: [Int] = []
 }
 
@@ -19,7 +19,7 @@ extension ByteWriter {
         return OffsetTable(start: start, first: bytes.count, count: count)
     }
 
-    /// Notes that the next field begins here.
+    /// Notes that the next field begins at the present end.
     mutating func place(_ table: inout OffsetTable) {
         let offset = bytes.count - table.first
         if offset <= 0xFFFF {
@@ -30,7 +30,7 @@ extension ByteWriter {
         table.placed += 1
     }
 
-    /// Ends the table behind the last field; widens it when the fields take more than 65,535 bytes.
+    /// Ends the table after the last field; widens it when the fields take more than 65,535 bytes.
     mutating func endOffsets(_ table: OffsetTable) {
         guard bytes.count - table.first > 0xFFFF else { return }
         var wide = ByteWriter()

@@ -58,7 +58,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    /// Decodes one value, checking that it is canonical. `depth` counts the levels already entered.
+    /// Decodes one value and checks that it is canonical. `depth` is the number of levels already entered.
     mutating func value(depth: Int) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
         let start = place
@@ -79,7 +79,7 @@ extension ByteReader {
         }
     }
 
-    /// Steps over one value, checking all that `value(depth:)` checks; makes nothing.
+    /// Steps over one value with all checks of `value(depth:)`, without decoding it.
     mutating func checkValue(depth: Int) throws(CRDTError) {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
         let start = place

@@ -1,10 +1,10 @@
-/// Several values that may be missing, in the encoding of documents: so that they come back exactly as a
-/// document has them, objects in the order of their keys' bytes, and as deep as a document goes.
+/// A list of optional values in the encoding of documents. Values read back exactly as a document holds
+/// them: objects in the order of their keys' bytes, and nested as deep as in a document.
 public enum ValueList {
-    /// The first byte; no other encoding that ever stood in its place begins with it.
+    /// The first byte. No other encoding that was ever stored in the same place begins with it.
     public static let version: UInt8 = 1
 
-    /// The version, then each value behind a byte that says whether there is one.
+    /// The version, then for each element a byte (1 for a value, 0 for nil) and the value.
     public static func encode(_ values: [Value?]) -> [UInt8] {
         var writer = ByteWriter()
         writer.byte(version)
@@ -15,7 +15,8 @@ public enum ValueList {
         return writer.bytes
     }
 
-    /// Throws for what `encode` does not give.
+    /// Decodes the bytes of `encode`. Throws `unsupportedVersion`, `truncated`, `malformed` and the errors
+    /// of values.
     public static func decode(_ bytes: UnsafeRawBufferPointer) throws(CRDTError) -> [Value?] {
         var reader = ByteReader(bytes)
         guard try reader.byte() == version else {

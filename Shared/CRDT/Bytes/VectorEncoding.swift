@@ -9,7 +9,7 @@ extension VersionVector {
         return writer.bytes
     }
 
-    /// From canonical bytes; throws `truncated` or `malformed`.
+    /// Decodes canonical bytes; throws `truncated` or `malformed`.
     public init(decoding bytes: [UInt8]) throws(CRDTError) {
         let result = bytes.withUnsafeBytes { raw -> Result<VersionVector, CRDTError> in
             Result { () throws(CRDTError) -> VersionVector in

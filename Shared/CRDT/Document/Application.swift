@@ -1,13 +1,12 @@
-// Applying an edit to a tree: what the stamps of the base cover is observed, everything else survives.
+// Applying an edit to a tree: the write observes the stamps that its base covers; everything else survives.
 
-/// What a write observed: everything its base covers, and, while its own transaction is still being put
-/// together, that transaction's earlier writes. A removal's context never holds the stamp of another write
-/// (rule 1).
+/// The stamps that a write observed: those that its base covers and, while its transaction is open, the
+/// transaction's earlier writes. The context of a removal never holds the stamp of another write (rule 1).
 struct Observed {
     let base: VersionVector
     let own: Stamp?
 
-    /// What a seed observes: nothing, wherever it arrives.
+    /// A seed observes nothing, wherever it arrives.
     static var nothing: Observed { Observed(base: VersionVector(), own: nil) }
 
     func contains(_ stamp: Stamp) -> Bool { stamp == own || base.covers(stamp) }
@@ -21,7 +20,7 @@ extension MapNode {
             presence.append(stamp)
             presence.sort()
         }
-        // Below this many a search per field beats a walk over all of them.
+        // For fewer edits, a search per field is faster than a walk over all fields.
         if edit.fields.count > 8, edit.fields.count > fields.count / 16 {
             applyAll(edit.fields, observed: observed, stamp: stamp)
         } else {
@@ -41,14 +40,14 @@ extension MapNode {
         }
     }
 
-    /// One walk over the fields and the edits, which both ascend. Fields are changed in place; new ones are
-    /// merged in at the end.
+    /// Applies the edits in one walk over fields and edits, which both ascend. Changes existing fields in
+    /// place and merges in new ones at the end.
     private mutating func applyAll(_ edits: [MapEdit.FieldEdit], observed: Observed, stamp: Stamp) {
         var added: [Field] = []
         var hasEmpty = false
         var index = 0
         let end = fields.count
-        // Edits are looked at where they are: a copy of each would cost as much as applying it.
+        // Edits are read in place: copying each would cost as much as applying it.
         edits.withUnsafeBufferPointer { edits in
             for number in edits.indices {
                 var order = 1
@@ -100,7 +99,7 @@ extension MapNode {
 }
 
 extension Slot {
-    // In parts, so that the frame that recurses stays small on a worker's stack.
+    // Split into parts, so that the frame that recurses stays small on a worker's stack.
     mutating func apply(_ edit: SlotEdit, observed: Observed, stamp: Stamp) {
         applyRegister(edit, observed, stamp)
         if edit.map != nil { applyMap(edit, observed, stamp) }
@@ -135,7 +134,8 @@ extension Slot {
         }
     }
 
-    /// Everything but what a counter's increments left: their removal names what it saw.
+    /// Removes everything observed except the increments of counters: their removal names the entries it
+    /// saw.
     fileprivate mutating func removeObserved(_ observed: Observed) {
         register.remove(observed: observed)
         map?.removeObserved(observed)

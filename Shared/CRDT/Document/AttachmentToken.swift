@@ -1,24 +1,24 @@
-/// What an ATTACHMENT holds: the name of a blob that is stored elsewhere, by content.
+/// The content of an ATTACHMENT: the name of a blob that is stored elsewhere, by content.
 public struct AttachmentToken: Sendable, Equatable {
-    /// The key that marks a token among a statement's arguments: an object with this one key, whose value is
-    /// a token, is an ATTACHMENT where no type is declared.
+    /// The key that marks a token in a statement's arguments. An object with this one key and a token under
+    /// it is an ATTACHMENT where no type is declared.
     public static let marker = "~attachment"
 
-    /// The blob's id, as its store names it; not empty.
+    /// The blob's id in its blob store; not empty.
     public let id: String
     /// The blob's length in bytes.
     public let length: Int64
-    /// What the application says about the blob: texts under unique keys.
+    /// The application's description of the blob: texts under unique keys.
     public let metadata: [(key: String, value: String)]
 
-    /// A token; nil when the id is empty or the length negative. Of a key given twice the later text stays.
+    /// A token; nil when the id is empty or the length negative. The last text of a repeated key counts.
     public init?(id: String, length: Int64, metadata: [(key: String, value: String)] = []) {
         let texts = ObjectValue(metadata.map { (key: $0.key, value: Value.string($0.value)) })
         self.init(["id": .string(id), "len": .int(length), "metadata": .object(texts)])
     }
 
-    /// From a token object `{id, len, metadata}`, `metadata` may be left out, or from one behind the marker;
-    /// nil for anything else.
+    /// From a token object `{id, len, metadata}` (`metadata` is optional), or an object that holds one under
+    /// `marker`. Nil for anything else.
     public init?(_ value: Value) {
         guard let object = value.objectValue else { return nil }
         let marked = object.count == 1 ? object[Self.marker]?.objectValue : nil
@@ -48,7 +48,7 @@ public struct AttachmentToken: Sendable, Equatable {
         return AttachmentToken(checked: id, length, texts)
     }
 
-    /// The token as reads give it: `{id, len, metadata}`.
+    /// The token as reads return it: `{id, len, metadata}`.
     public var value: Value {
         let texts = metadata.map { (key: $0.key, value: Value.string($0.value)) }
         return .object(
@@ -58,15 +58,15 @@ public struct AttachmentToken: Sendable, Equatable {
             ]))
     }
 
-    /// The token behind the marker: how an application's argument says that it is one.
+    /// The token under `marker`: the form in which an application passes it as an argument.
     public var marked: Value { .object(ObjectValue(unique: [(key: Self.marker, value: value)])) }
 
-    /// Same blob, same texts; by bytes.
+    /// Same blob and same texts; strings are compared by bytes.
     public static func == (left: AttachmentToken, right: AttachmentToken) -> Bool {
         left.value == right.value
     }
 
-    /// Whether an undeclared object is an ATTACHMENT.
+    /// Returns whether an undeclared object is an ATTACHMENT.
     static func isMarked(_ object: ObjectValue) -> Bool {
         object.count == 1 && utf8Equal(object.entries[0].key, marker)
             && AttachmentToken(.object(object)) != nil

@@ -1,11 +1,11 @@
 extension MapReader {
-    /// Hands out every token that an ATTACHMENT below holds for some reader: of concurrent writes each, and
-    /// one that a newer kind stands above too, since a reader may ask for the kind.
+    /// Calls `body` with every token that some reader can see: all concurrent ones, and also those under a
+    /// newer kind, because a reader may ask for the ATTACHMENT.
     public func forEachAttachment(_ body: (AttachmentToken) -> Void) throws {
         try forEachAttachment(depth: 0, body)
     }
 
-    /// Bounded like the decoder, as `value(depth:)`.
+    /// The depth is bounded as in `value(depth:)`.
     private func forEachAttachment(depth: Int, _ body: (AttachmentToken) -> Void) throws {
         guard depth <= Limits.nestingDepth else { throw CRDTError.tooDeep }
         try forEach { (_, field) throws in

@@ -1,9 +1,10 @@
-/// A COUNTER (rule 4): per actor a running total, and what the removals that were merged had seen of it.
+/// A COUNTER (rule 4): for each actor a running total and its *baseline*, the part of it that merged
+/// removals had seen.
 ///
 /// Invariants: entries ascend by actor; a baseline is not after its entry. Entries are never dropped, so
-/// that joining needs no vectors: per actor the entry and the baseline of the greater time. Between two that
-/// have one time (a liar's, for a stamp has one content) the greater total decides, so joining stays a
-/// lattice.
+/// joining needs no vectors: for each actor it takes the entry and the baseline of the greater time. When
+/// two have the same time (dishonest, for a stamp has one content) the greater total wins, so joining stays
+/// a lattice.
 struct CounterNode: Sendable, Equatable {
     /// An actor's running total as of one of its stamps.
     struct Point: Sendable, Equatable {
@@ -12,27 +13,27 @@ struct CounterNode: Sendable, Equatable {
         let total: Value
     }
 
-    /// What one actor added.
+    /// One actor's sum of increments.
     struct Entry: Sendable, Equatable {
         let actor: ActorID
         /// Its last increment.
         var point: Point
-        /// The increment up to which a removal or RESTART had seen it.
+        /// The last increment that a removal or RESTART had seen.
         var baseline: Point?
 
-        /// Whether an increment survives.
+        /// True if an increment survives.
         var survives: Bool { baseline.map { $0.time < point.time } ?? true }
         var stamp: Stamp { Stamp(time: point.time, actor: actor) }
     }
 
-    /// The RESTARTs that no later one has observed; the greatest counts.
+    /// The RESTARTs that no later RESTART or removal has observed; the greatest counts.
     var restarts = Leaves()
     var entries: [Entry] = []
 
     var isEmpty: Bool { restarts.isEmpty && entries.isEmpty }
 
-    /// A counter is there while a RESTART or an increment survives. What is left of a removed one stays as a
-    /// residue.
+    /// A counter is visible while a RESTART or an increment survives. The remains of a removed counter stay
+    /// as a residue.
     var isVisible: Bool { !restarts.isEmpty || entries.contains(where: \.survives) }
 
     /// The greatest stamp that survives; nil when the counter is not visible.
@@ -42,7 +43,7 @@ struct CounterNode: Sendable, Equatable {
         return greatest
     }
 
-    /// The greatest surviving RESTART value, or zero, plus what every actor added since its baseline.
+    /// The greatest surviving RESTART value, or zero, plus each actor's increments since its baseline.
     var value: Value {
         var sum = CounterSum(start: restarts.last?.value)
         for entry in entries { sum.add(entry.point.total, since: entry.baseline?.total) }
@@ -65,8 +66,8 @@ struct CounterNode: Sendable, Equatable {
         if let amount = edit.amount { add(amount, stamp) }
     }
 
-    /// The entries that a removal has to name: those that survive, `actor`'s as it was before the removal's
-    /// own transaction.
+    /// The entries that a removal has to name: the surviving ones, with `actor`'s own entry as it was before
+    /// the removal's transaction.
     func observed(by actor: ActorID, before: CounterEdit.Before?) -> [CounterEdit.Baseline] {
         entries.compactMap { entry in
             guard entry.actor == actor, let before else {
@@ -79,15 +80,15 @@ struct CounterNode: Sendable, Equatable {
         }
     }
 
-    /// Takes back what the open transaction added.
+    /// Takes back the increments of the open transaction.
     private mutating func rewind(_ actor: ActorID, to point: Point?) {
         let place = position(of: actor)
         guard place < entries.count, entries[place].actor == actor else { return }
         if let point { entries[place].point = point } else { entries.remove(at: place) }
     }
 
-    /// Notes what a removal had seen. A base that is covered has brought the entry (rule 3); a baseline
-    /// without one, or after it, says nothing about what is here.
+    /// Sets the baseline that a removal saw. When a base is covered, its entries are here (rule 3). So a
+    /// baseline without an entry, or after it, does not concern this state.
     private mutating func lower(_ baseline: CounterEdit.Baseline) {
         let place = position(of: baseline.actor)
         guard place < entries.count, entries[place].actor == baseline.actor else { return }

@@ -1,10 +1,10 @@
-/// How a counter counts: 64-bit totals that wrap, their differences added in 128 bits, doubles added in the
-/// order of their actors (rule 4). Nothing here traps or yields NaN or an infinity.
+/// The arithmetic of counters: 64-bit totals that wrap, their differences added in 128 bits, doubles added
+/// in the order of their actors (rule 4). It never traps and never yields NaN or an infinity.
 struct CounterSum {
     private var whole: Int128 = 0
     private var fraction: Double?
 
-    /// A sum that starts with a RESTART's value, or with nothing.
+    /// A sum that starts at a RESTART's value, or at zero.
     init(start: Value?) {
         switch start {
         case .int(let number)?: whole = Int128(number)
@@ -13,7 +13,7 @@ struct CounterSum {
         }
     }
 
-    /// Adds what an actor's total grew by since its baseline.
+    /// Adds the growth of an actor's total since its baseline.
     mutating func add(_ total: Value, since baseline: Value?) {
         switch Self.difference(total, baseline ?? .int(0)) {
         case .int(let number): whole += Int128(number)
@@ -21,25 +21,26 @@ struct CounterSum {
         }
     }
 
-    /// An integer; a double when a part was one, or when 64 bits do not hold the sum.
+    /// An integer; a double when a part was one or when 64 bits do not hold the sum.
     var value: Value {
         if let fraction { return .double(Self.finite(Double(whole) + fraction)) }
         return Int64(exactly: whole).map { .int($0) } ?? .double(Double(whole))
     }
 
-    /// A running total after an increment: integers wrap, a double makes it a double.
+    /// A running total after an increment: integers wrap; with a double the total becomes a double.
     static func total(_ total: Value, plus amount: Value) -> Value {
         if case .int(let before) = total, case .int(let more) = amount { return .int(before &+ more) }
         return .double(finite(double(total) + double(amount)))
     }
 
-    /// What a total grew by: integers wrap, a double makes it a double.
+    /// The growth of a total: integers wrap; with a double the difference becomes a double.
     static func difference(_ total: Value, _ before: Value) -> Value {
         if case .int(let now) = total, case .int(let then) = before { return .int(now &- then) }
         return .double(finite(double(total) - double(before)))
     }
 
-    /// Whether a value can be an amount, a total or a RESTART's value: an integer or a finite double.
+    /// Returns whether a value can be an amount, a total or a RESTART's value: an integer or a finite
+    /// double.
     static func isNumber(_ value: Value) -> Bool {
         switch value {
         case .int: true
@@ -48,7 +49,7 @@ struct CounterSum {
         }
     }
 
-    /// A total order of numbers: integers first. Only for telling apart what liars made.
+    /// A total order of numbers, integers first. Only decides between dishonest writes of one stamp.
     static func isOrdered(_ left: Value, _ right: Value) -> Bool {
         switch (left, right) {
         case (.int(let a), .int(let b)): a < b
@@ -66,7 +67,7 @@ struct CounterSum {
         }
     }
 
-    /// A sum beyond a double's range stays at its end, so that no infinity and no NaN can follow from it.
+    /// Clamps a sum to a double's range, so that no infinity or NaN can follow from it.
     private static func finite(_ number: Double) -> Double {
         min(max(number, -.greatestFiniteMagnitude), .greatestFiniteMagnitude)
     }

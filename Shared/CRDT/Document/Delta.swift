@@ -2,14 +2,15 @@
 public struct Delta: Sendable, Equatable {
     /// The transaction's stamp; shared by every delta of its operation.
     public let stamp: Stamp
-    /// The author's vector of this document before the write: the condition for applying, the context of
-    /// its removals. Covers the seed, when the same transaction wrote both.
+    /// The author's vector of this document before the write: the condition for applying the delta and the
+    /// context of its removals. Covers the seed when the same transaction wrote both.
     public let base: VersionVector
     let root: MapEdit
-    /// The document's INITIAL content (rule 7), applied before `root`, under `seedStamp`, observing nothing.
+    /// The document's INITIAL content (rule 7). It is applied before `root`, under `seedStamp`, and observes
+    /// nothing.
     let seed: MapEdit?
-    /// Time zero and an actor derived from the seed's canonical bytes: the same content is one write, whoever
-    /// writes it. Nil without a seed.
+    /// Time zero and an actor derived from the seed's canonical bytes, so that the same content is one
+    /// write, whichever store writes it. Nil without a seed.
     public let seedStamp: Stamp?
 
     init(stamp: Stamp, base: VersionVector, root: MapEdit, seed: MapEdit? = nil) {
@@ -20,7 +21,7 @@ public struct Delta: Sendable, Equatable {
         seedStamp = seed.map { $0.seedStamp }
     }
 
-    /// Whether the transaction did more than seed: only then its own stamp enters the document's vector.
+    /// True if the transaction did more than seed. Only then does its own stamp enter the document's vector.
     public var writesStamp: Bool { seed == nil || !root.isEmpty }
 
     /// The vector of a state that holds exactly the base and this delta.

@@ -1,6 +1,6 @@
 extension Delta {
-    /// Decodes a delta under its operation's stamp, checking that it is canonical and that the stamp
-    /// exceeds its base. Throws `truncated`, `malformed`, `unsupportedVersion`, `tooDeep`, `invalidUTF8`.
+    /// Decodes a delta under its operation's stamp. Checks that it is canonical and that the stamp exceeds
+    /// its base. Throws `truncated`, `malformed`, `unsupportedVersion`, `tooDeep`, `invalidUTF8`.
     public init(decoding bytes: [UInt8], stamp: Stamp) throws(CRDTError) {
         let result = bytes.withUnsafeBytes { raw -> Result<Delta, CRDTError> in
             Result { () throws(CRDTError) -> Delta in
@@ -16,7 +16,7 @@ private struct DeltaDecoder {
     var reader: ByteReader
     let stamp: Stamp
     var base = VersionVector()
-    /// A seed is made on nothing and adds nothing up.
+    /// True while decoding a seed: it clears nothing and increments nothing.
     var isSeed = false
 
     mutating func delta() throws(CRDTError) -> Delta {
@@ -43,7 +43,7 @@ private struct DeltaDecoder {
         let delta = Delta(stamp: stamp, base: base, root: root, seed: seed)
         if let seedStamp = delta.seedStamp {
             guard root.isEmpty ? base.isEmpty : base.covers(seedStamp) else {
-                throw .malformed("a seed's base", at: reader.place)
+                throw .malformed("a seed's base is wrong", at: reader.place)
             }
         }
         return delta
@@ -140,7 +140,7 @@ private struct DeltaDecoder {
             let entry = base.entries[try reader.index(below: base.entries.count)]
             let back = try reader.varint()
             guard back <= entry.time, baselines.last.map({ $0.actor < entry.actor }) ?? true else {
-                throw .malformed("a baseline's actor or time", at: reader.place)
+                throw .malformed("a baseline's actor or time is wrong", at: reader.place)
             }
             baselines.append(
                 CounterEdit.Baseline(

@@ -1,5 +1,5 @@
-// A delta's encoding, version 1; Encoding.md is its specification. Self-contained but for the stamp, which
-// its operation states once; so a delta is encoded once and shared by every receiver.
+// A delta's encoding, version 1; Encoding.md is its specification. It does not hold the stamp, which its
+// operation states once. A delta is encoded once and shared by all receivers.
 
 extension Delta {
     static let encodingVersion: UInt8 = 1

@@ -44,14 +44,14 @@ struct DiffWalk {
     }
 }
 
-/// What a reader sees of one kind, and the stamps it stands on.
+/// One kind as a reader sees it, and the stamps that keep it there.
 private struct DiffView {
     let side: DocumentDiff.Side
     let stamps: [Stamp]
-    /// Of a MAP: what is written below it also keeps it there.
+    /// A MAP's node: the writes below it also keep it there.
     let below: MapNode?
 
-    /// The stamps that were not there before. A map that nobody wrote as such is owed to the writes below it.
+    /// The new stamps since `before`. A map whose presence nobody wrote is owed to the writes below it.
     func writers(since before: DiffView?) -> [Stamp] {
         let own = Set(stamps).subtracting(before?.stamps ?? [])
         guard own.isEmpty, let below else { return own.sorted() }

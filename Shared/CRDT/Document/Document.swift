@@ -1,12 +1,13 @@
 /// A document's state: a version vector and a tree of variants. A pure value: no clock, no I/O, no id.
 ///
-/// Invariants of CRDT (rules.md):
+/// Invariants (comments of this module cite the rules behind them by number):
 /// 1. The state is a function of the causally closed set of stamps its vector denotes, and of nothing else.
-/// 2. A stamp is issued once, with one content, by one store; it exceeds everything its author had seen here.
+/// 2. A stamp is issued once, with one content, by one store; it exceeds everything its author had seen
+///    here.
 /// 3. A delta applies only where its base is covered; the vector never covers a stamp whose effect was not
-///    merged,
-///    removed or declared void.
-/// 4. A write or removal affects exactly what its author observed; concurrent values survive until observed.
+///    merged, removed or declared void.
+/// 4. A write or removal affects exactly the stamps that its author observed; concurrent values survive
+///    until observed.
 /// 5. Absence means "removed" only under a vector that truly covers it.
 public struct Document: Sendable, Equatable {
     /// The causal context: every stamp that was merged into this state.
@@ -14,7 +15,7 @@ public struct Document: Sendable, Equatable {
     /// The tree. The document itself is a MAP whose presence says "inserted".
     var root: MapNode
 
-    /// The document nobody has written: empty vector, empty tree.
+    /// A document that nobody has written: empty vector, empty tree.
     public init() {
         vector = VersionVector()
         root = MapNode()
@@ -25,20 +26,20 @@ public struct Document: Sendable, Equatable {
         self.root = root
     }
 
-    /// Whether the document is there for readers: inserted, or holding fields that survived its deletion.
+    /// True if readers see the document: it was inserted, or holds fields that survived its deletion.
     public var isLive: Bool { root.isVisible }
 
-    /// The document as a reader without declared types sees it: of each key the most recently written
-    /// variant.
+    /// The document as a reader without declared types sees it: the most recently written variant of each
+    /// key.
     public var value: ObjectValue { root.value }
 
-    /// What applying a delta did.
+    /// The effect of applying a delta.
     public enum ApplyOutcome: Sendable, Equatable {
         /// The delta took effect.
         case applied
-        /// Everything it writes was covered already; nothing changed.
+        /// The vector covered all its writes already; nothing changed.
         case duplicate
-        /// The base is not covered; nothing changed, the full state is wanted (rule 3).
+        /// The base is not covered; nothing changed. The full state is needed (rule 3).
         case baseMissing
     }
 
@@ -59,10 +60,10 @@ public struct Document: Sendable, Equatable {
         return .applied
     }
 
-    /// Joins another state of the same document. Commutes, associates, is idempotent.
+    /// Joins another state of the same document. Commutative, associative, idempotent.
     ///
-    /// An earlier state has nothing to say, unless its vector names seeds: they may have been reaped there,
-    /// and no vector tells of that (rule 7).
+    /// An earlier state changes nothing, unless its vector names seeds: they may have been reaped there, and
+    /// no vector records that (rule 7).
     public mutating func merge(_ other: Document) {
         let isEarlier = vector.covers(other.vector) && !other.vector.covers(vector)
         if isEarlier, !other.vector.holdsSeed { return }
@@ -70,8 +71,8 @@ public struct Document: Sendable, Equatable {
         vector.formUnion(other.vector)
     }
 
-    /// The concurrent values of a field that no later write has replaced, greatest stamp first: of its
-    /// REGISTER or its ATTACHMENT, whichever was written last. One element means no conflict; empty means
-    /// that the path, a path of maps, holds neither.
+    /// The concurrent values at a path of maps that no later write has replaced, greatest stamp first: of
+    /// the REGISTER or the ATTACHMENT, whichever was written last. One element means no conflict; empty
+    /// means that the path holds neither.
     public func conflicts(at path: [String]) -> [Value] { root[path[...]]?.conflicts ?? [] }
 }

@@ -1,5 +1,5 @@
 extension Document {
-    /// Decodes a whole state, checking everything: version, order, shortest forms, that every stamp is
+    /// Decodes a whole state and checks everything: version, order, shortest forms, that every stamp is
     /// covered and used. Bytes that decode encode to themselves. Throws `truncated`, `malformed`,
     /// `unsupportedVersion`, `tooDeep`, `invalidUTF8`.
     public init(decoding bytes: [UInt8]) throws(CRDTError) {
@@ -21,7 +21,7 @@ extension Document {
     }
 }
 
-/// Decodes the tree behind a document's header, noting which stamps it meets.
+/// Decodes the tree after a document's header and notes which stamps it meets.
 struct DocumentDecoder {
     var reader: ByteReader
     let vector: VersionVector
@@ -63,7 +63,8 @@ struct DocumentDecoder {
         let presence = try reader.count()
         for _ in 0..<presence { node.presence.append(try stamp(after: node.presence.last)) }
         let greatest = try reader.index(below: stamps.count + 1)
-        // In use by whatever inherits it; that something beneath carries it is checked below.
+        // Used by every field that inherits it. The check below makes sure that something beneath carries
+        // it.
         if greatest > 0 { used[greatest - 1] = true }
         let inherited = greatest == 0 ? nil : stamps[greatest - 1]
         try fields(into: &node, inherited, depth: depth)
@@ -107,7 +108,7 @@ struct DocumentDecoder {
         guard !needsRegister || head & SlotBits.register != 0,
             !needsAttachment || head & SlotBits.attachment != 0
         else { throw .malformed("a slot has flags of a kind that it lacks", at: reader.place) }
-        // In parts, so that the frame that recurses stays small on a worker's stack.
+        // Split into parts, so that the frame that recurses stays small on a worker's stack.
         if head & SlotBits.register != 0 { try register(into: &slot, head, inherited, depth: depth) }
         if head & SlotBits.map != 0 { slot.map = try sizedMap(depth: depth + 1) }
         if head & SlotBits.counter != 0 { try counter(into: &slot, depth: depth + 1) }
@@ -152,7 +153,7 @@ struct DocumentDecoder {
         }
     }
 
-    /// The place where what follows its own length ends.
+    /// Reads a length; returns the place where the part of that length ends.
     private mutating func length() throws(CRDTError) -> Int {
         let length = try reader.count()
         return reader.place + length
@@ -246,7 +247,7 @@ struct DocumentDecoder {
 }
 
 extension Value {
-    /// Whether this is a token in the form that states and deltas hold it.
+    /// True if this is a token in the form of states and deltas.
     var isAttachmentToken: Bool { objectValue?.count == 3 && AttachmentToken(self) != nil }
 }
 

@@ -1,22 +1,23 @@
-/// What changed between two states of a document, told for people: audit trails, the console.
+/// The changes between two states of a document, made for people: audit trails, the console.
 ///
-/// A change is named per path and kind, exactly once, when a reader could tell the two states apart there: by
-/// its value, by the concurrent values beside it, or by which kind shows. States keep no history, so a value
-/// that was written and overwritten in between does not appear, and neither does a write of the same value.
+/// A change is listed exactly once per path and kind, when a reader could tell the two states apart there:
+/// by the value, by the concurrent values, or by which kind shows. States keep no history. So a value that
+/// was written and overwritten in between does not appear, nor does a write of the same value.
 public struct DocumentDiff: Sendable, Equatable {
     /// The changes, ascending by path (key by key, by bytes), then by kind. A MAP comes before its fields.
     public let changes: [Change]
-    /// What the later state has merged and the earlier one had not, ascending by actor.
+    /// The writes that the later state has merged and the earlier one had not, ascending by actor.
     public let advances: [Advance]
-    /// What the earlier state had merged and the later one has not. Empty when the later state follows the
-    /// earlier one; between states of two replicas, what the later replica still misses.
+    /// The writes that the earlier state had merged and the later one has not. Empty when the later state
+    /// follows the earlier one. Between states of two replicas: the writes that the later replica still
+    /// lacks.
     public let missing: [Advance]
 
-    /// Whether the two states are one: nothing changed, nothing was merged.
+    /// True if the two states are the same: nothing changed, nothing was merged.
     public var isEmpty: Bool { changes.isEmpty && advances.isEmpty && missing.isEmpty }
 
     /// One actor's writes that one state has merged and the other has not: those after `from`, up to and
-    /// including `through`. When that was by the wall clock, `HybridClock.milliseconds(of:)` says.
+    /// including `through`. `HybridClock.milliseconds(of:)` gives their wall-clock time.
     public struct Advance: Sendable, Equatable {
         /// The writer.
         public let actor: ActorID
@@ -28,22 +29,22 @@ public struct DocumentDiff: Sendable, Equatable {
 
     /// One kind of value under one path, as a reader sees it in one state.
     public struct Side: Sendable, Equatable {
-        /// The value. Of a MAP an empty object: its fields are changes of their own.
+        /// The value. An empty object for a MAP: its fields are changes of their own.
         public let value: Value
-        /// The concurrent values that lost, greatest stamp first; only of a REGISTER or ATTACHMENT.
+        /// The concurrent values that lost, greatest stamp first. Only for a REGISTER or ATTACHMENT.
         public let conflicts: [Value]
-        /// Whether a reader without declared types sees this kind under the path: it was written most
+        /// True if a reader without declared types sees this kind under the path: it was written most
         /// recently.
         public let isShown: Bool
     }
 
-    /// What happened to a path and kind.
+    /// The kind of change.
     public enum Action: String, Sendable {
         /// It was not there.
         case added
-        /// It is another value, has other concurrent values, or shows where it did not (or the reverse).
+        /// It has another value or other concurrent values, or began or ceased to show.
         case changed
-        /// It is not there any more.
+        /// It is no longer there.
         case removed
     }
 
@@ -58,11 +59,11 @@ public struct DocumentDiff: Sendable, Equatable {
         public let before: Side?
         /// The later state's side; nil when the kind is not there.
         public let after: Side?
-        /// Who wrote what is there now and was not before, and when; ascending. Empty when nothing was left
-        /// behind that tells: of a removal, and of a kind that shows because another one was removed.
+        /// The stamps of the writes that are there now and were not before, ascending. Empty when no write
+        /// left a stamp: after a removal, and for a kind that shows because another one was removed.
         public let writers: [Stamp]
 
-        /// What happened.
+        /// The kind of this change.
         public var action: Action {
             switch (before, after) {
             case (nil, _): .added
@@ -78,7 +79,7 @@ public struct DocumentDiff: Sendable, Equatable {
         }
     }
 
-    /// The writes that a change may be owed to: its writers where they are known, otherwise the latest write
+    /// The writes that may have caused a change: its writers if they are known, otherwise the latest write
     /// of every actor whose writes the later state has newly merged. A removal leaves no stamp of its own.
     public func candidates(for change: Change) -> [Stamp] {
         guard change.writers.isEmpty else { return change.writers }
@@ -87,8 +88,9 @@ public struct DocumentDiff: Sendable, Equatable {
 }
 
 extension Document {
-    /// What changed from an earlier state of the same document to this one. Any two states will do: what this
-    /// one has not merged yet is in `missing`, and what only the earlier one holds counts as removed.
+    /// The changes from an earlier state of the same document to this one. Any two states will do: writes
+    /// that this one has not merged are in `missing`, and values that only the earlier one holds count as
+    /// removed.
     public func diff(from earlier: Document) -> DocumentDiff {
         var walk = DiffWalk()
         walk.root(earlier.root, root)

@@ -1,11 +1,11 @@
-/// Puts together what one transaction does to one document, showing the state with the edits so far.
+/// Collects the edits of one transaction to one document, and shows the state with the edits so far.
 ///
 /// The editor works under the transaction's stamp. `pending` carries the edits from one statement of the
 /// transaction to the next; at commit it becomes the document's delta.
 public struct DocumentEditor: Sendable {
     /// The edits of an open transaction to one document.
     public struct Pending: Sendable, Equatable {
-        /// The document's vector when the transaction first touched it, and the seed it wrote then.
+        /// The document's vector when the transaction first touched it, plus the stamp of the seed it wrote.
         public internal(set) var base: VersionVector
         var root = MapEdit()
         var seed: MapEdit?
@@ -13,7 +13,7 @@ public struct DocumentEditor: Sendable {
         /// No edits yet on a document with this vector.
         public init(base: VersionVector) { self.base = base }
 
-        /// Whether there is no edit.
+        /// True if there is no edit.
         public var isEmpty: Bool { root.isEmpty && seed == nil }
 
         /// The delta of these edits under the transaction's stamp; nil when nothing was edited.
@@ -31,10 +31,10 @@ public struct DocumentEditor: Sendable {
     /// The transaction's stamp.
     public let stamp: Stamp
 
-    /// An editor on a document as the transaction sees it now; `pending` is what the transaction did to it
-    /// before.
+    /// An editor on a document as the transaction sees it now; `pending` holds the transaction's earlier
+    /// edits.
     ///
-    /// The stamp must exceed every timestamp in the document's base (rule 1): a precondition.
+    /// Precondition: the stamp exceeds every timestamp in the document's base (rule 1).
     public init(document: Document, pending: Pending? = nil, stamp: Stamp) {
         let pending = pending ?? Pending(base: document.vector)
         precondition(
@@ -45,18 +45,19 @@ public struct DocumentEditor: Sendable {
         self.stamp = stamp
     }
 
-    /// Whether the document is live with the edits so far.
+    /// True if the document is live with the edits so far.
     public var exists: Bool { document.isLive }
-    /// Whether there is an edit.
+    /// True if there is an edit.
     public var hasChanges: Bool { !pending.isEmpty }
 
     // MARK: Writing
 
-    /// Writes the document's presence: what INSERT does first.
+    /// Writes the document's presence, the first step of INSERT.
     public mutating func create() { perform(MapEdit(writesPresence: true)) }
 
-    /// Writes the document's presence and its fields: what `create` and a `set` of each do, in one step where
-    /// nobody has written the document yet. `declared` is what is declared of the document. Throws as `set`.
+    /// Writes the document's presence and its fields, like `create` and a `set` of each field. Takes one
+    /// step when nobody has written the document yet. `declared` is the declaration of the whole document.
+    /// Throws as `set`.
     public mutating func create(
         _ fields: ObjectValue, declared: TypeDeclaration? = nil, objectsAreRegisters: Bool = false
     ) throws(CRDTError) {
@@ -74,9 +75,10 @@ public struct DocumentEditor: Sendable {
         perform(plan.map(fields, declared, seeing: WritePlan.Seen()))
     }
 
-    /// Writes a value. Undeclared, an object becomes a MAP that is merged key by key, one that is marked as
-    /// an attachment token an ATTACHMENT, anything else a REGISTER; a declaration overrides that, below the
-    /// path too. A value written to a COUNTER restarts it. Missing maps on the way are created.
+    /// Writes a value. Without a declaration an object becomes a MAP that is merged key by key, an object
+    /// that is marked as an attachment token an ATTACHMENT, anything else a REGISTER. A declaration
+    /// overrides that, below the path too. A value written to a COUNTER restarts it. Creates missing maps on
+    /// the way.
     ///
     /// Throws `invalidPath` for an empty path, `unsupportedKind` for a value that its declaration cannot
     /// hold, `tooDeep`.
@@ -89,7 +91,7 @@ public struct DocumentEditor: Sendable {
         write(path, plan) { slot, seen in plan.put(value, declared, into: &slot, seeing: seen) }
     }
 
-    /// Adds to a COUNTER, which begins at zero where there is none. Missing maps on the way are created.
+    /// Adds to a COUNTER; a new one begins at zero. Creates missing maps on the way.
     ///
     /// Integers add with 64 bits and wrap; a double makes the counter's value a double. Throws
     /// `invalidPath`, `tooDeep`, and `unsupportedKind` for anything but an integer or a finite double.
@@ -105,8 +107,8 @@ public struct DocumentEditor: Sendable {
         }
     }
 
-    /// Sets a COUNTER to a value: discards exactly the increments and RESTARTs seen so far. Missing maps on
-    /// the way are created.
+    /// Sets a COUNTER to a value: discards exactly the increments and RESTARTs seen so far. Creates missing
+    /// maps on the way.
     ///
     /// Throws as `increment` does.
     public mutating func restart(_ path: [String], with value: Value = .int(0)) throws(CRDTError) {
@@ -115,7 +117,7 @@ public struct DocumentEditor: Sendable {
 
     // MARK: Removing
 
-    /// Removes what is there under a path: every kind, or one.
+    /// Removes everything under a path, or only one kind.
     public mutating func unset(_ path: [String], kind: FieldKind? = nil) throws(CRDTError) {
         try Self.check(path)
         guard document.root[path[...]]?.holds(kind) == true else { return }
@@ -152,7 +154,7 @@ public struct DocumentEditor: Sendable {
         return value
     }
 
-    /// The kind written most recently at a path of maps; nil when nothing stands there.
+    /// The kind written most recently at a path of maps; nil when there is none.
     public func newestKind(at path: [String]) -> FieldKind? {
         path.isEmpty ? .map : document.root[path[...]]?.newestKind
     }

@@ -31,28 +31,28 @@ enum SlotBits {
     static let severalValues: UInt8 = 1 << 4
     /// The register's only value has the greatest stamp of the map that holds the slot.
     static let inheritsStamp: UInt8 = 1 << 5
-    /// The same two of the attachment.
+    /// The same two flags for the attachment.
     static let severalTokens: UInt8 = 1 << 6
     static let inheritsTokenStamp: UInt8 = 1 << 7
     static let kinds: UInt8 = register | map | counter | attachment
-    /// Either of two kinds.
+    /// The flags of both kinds.
     static let several: UInt8 = severalValues | severalTokens
     static let inherits: UInt8 = inheritsStamp | inheritsTokenStamp
     static let ofRegister: UInt8 = severalValues | inheritsStamp
     static let ofAttachment: UInt8 = severalTokens | inheritsTokenStamp
 }
 
-/// How a counter's entry says what has been seen of it: the lower two bits beside its stamp's index.
+/// How much of a counter's entry removals have seen: the lower two bits beside its stamp's index.
 enum EntryForm {
     static let unseen: UInt64 = 0
     static let seen: UInt64 = 1
     static let seenBefore: UInt64 = 2
 }
 
-/// The stamps that a tree uses, ascending: so indexes compare like stamps.
+/// The stamps that a tree uses, ascending, so that indexes compare like stamps.
 struct StampTable {
     private(set) var stamps: [Stamp] = []
-    /// Neighbouring fields mostly have one stamp.
+    /// The last lookup: neighbouring fields mostly have the same stamp.
     private var latest: (stamp: Stamp, index: Int)?
 
     init(of root: MapNode) {

@@ -1,8 +1,8 @@
-/// Reads a document's encoding in place: a path touches the maps on its way, not the document.
+/// Reads a document's encoding in place: a path touches only the maps on its way.
 ///
-/// The bytes are not owned; the reader and everything it hands out are valid only while the caller keeps
-/// them in place (the length of a visit). The bytes are expected to have been decoded once on arrival;
-/// damaged ones throw, they never read out of bounds.
+/// The reader does not own the bytes. It and everything it returns are valid only while the caller keeps the
+/// bytes in place (the length of a visit). The bytes must have been decoded once on arrival. Damaged bytes
+/// throw; they are never read out of bounds.
 public struct DocumentReader {
     /// The document itself as a map.
     public let root: MapReader
@@ -22,7 +22,7 @@ public struct DocumentReader {
         root = try MapReader(reader)
     }
 
-    /// Whether the document is there for readers (see `Document.isLive`).
+    /// True if readers see the document (see `Document.isLive`).
     public var isLive: Bool { root.isVisible }
 
     /// The document's version vector.
@@ -32,7 +32,7 @@ public struct DocumentReader {
     }
 }
 
-/// A MAP read in place. Handed on once for every document of a scan, hence small.
+/// A MAP read in place. Small, because a scan passes one on for every document.
 public struct MapReader {
     /// The whole document.
     let bytes: UnsafeRawBufferPointer
@@ -41,15 +41,15 @@ public struct MapReader {
     private let storedTable: UInt32
     private let storedFields: UInt32
 
-    /// How many fields are encoded, invisible ones included.
+    /// The number of encoded fields, invisible ones included.
     var slots: Int { Int(storedSlots) }
-    /// The greatest stamp beneath, as its index in the stamp table (indexes compare like stamps), plus one.
+    /// The greatest stamp beneath, as its index in the stamp table plus one; indexes compare like stamps.
     var greatest: Int { Int(storedGreatest) }
-    /// Where the offsets begin.
+    /// The place of the offsets.
     var table: Int { Int(storedTable) }
-    /// Where the fields begin, behind the offsets.
+    /// The place of the fields, after the offsets.
     var fields: Int { Int(storedFields) }
-    /// The bytes of an offset.
+    /// The bytes per offset.
     var width: Int { bytes[table - 1] == 4 ? 4 : 2 }
 
     init(_ start: ByteReader) throws(CRDTError) {
@@ -69,8 +69,8 @@ public struct MapReader {
         storedFields = UInt32(reader.place)
     }
 
-    /// The root of nearly every document: what comes before it is short, and each of its numbers one byte.
-    /// nil where that is not so, or where anything is wrong.
+    /// The root of nearly every document: a short header whose numbers take one byte each. Nil for any other
+    /// header, and for a damaged one.
     @inline(__always)
     fileprivate init?(rootOf bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 3, bytes[0] == Document.encodingVersion, bytes[1] == 0, bytes[2] < 0x80 else {
@@ -94,18 +94,18 @@ public struct MapReader {
         self.bytes = bytes
     }
 
-    /// Whether the map is there: created, or holding anything that a reader sees.
+    /// True if readers see the map: it was created, or holds a visible field.
     public var isVisible: Bool { greatest > 0 }
 
-    /// How many fields a reader sees. Looks at each.
+    /// The number of visible fields. Looks at every field.
     public func count() throws -> Int {
         var seen = 0
         try forEach { _, _ in seen += 1 }
         return seen
     }
 
-    /// The field under a key, nil when there is none that a reader sees. Binary search over the offsets;
-    /// allocates nothing.
+    /// The visible field under a key; nil when there is none. Binary search over the offsets; allocates
+    /// nothing.
     public func field(_ key: String) throws(CRDTError) -> FieldReader? {
         let inPlace = key.utf8.withContiguousStorageIfAvailable { search(UnsafeRawBufferPointer($0)) }
         let found = inPlace ?? Array(key.utf8).withUnsafeBytes { search($0) }
@@ -114,7 +114,7 @@ public struct MapReader {
         return field.newestKind == nil ? nil : field
     }
 
-    /// A reader at the slot under a key, nil when there is none.
+    /// A reader at the slot under a key; nil when there is none.
     private func search(_ key: UnsafeRawBufferPointer) -> Result<ByteReader?, CRDTError> {
         Result { () throws(CRDTError) -> ByteReader? in
             var low = 0
@@ -130,7 +130,7 @@ public struct MapReader {
         }
     }
 
-    /// Visits the fields that a reader sees, in the order of their keys' bytes.
+    /// Visits the visible fields, in the order of their keys' bytes.
     public func forEach<Failure: Error>(
         _ body: (_ key: String, _ field: FieldReader) throws(Failure) -> Void
     ) throws {
@@ -142,10 +142,10 @@ public struct MapReader {
         }
     }
 
-    /// The map as an undeclared reader sees it: of each key the newest variant.
+    /// The map as a reader without declared types sees it: the newest variant of each key.
     public func value() throws -> ObjectValue { try value(depth: 0) }
 
-    /// Bounded like the decoder: damaged offsets could nest, or share a child, without end.
+    /// The depth is bounded as in the decoder: damaged offsets could nest, or share a child, without end.
     func value(depth: Int) throws -> ObjectValue {
         guard depth <= Limits.nestingDepth else { throw CRDTError.tooDeep }
         var entries: [ObjectValue.Entry] = []

@@ -1,12 +1,12 @@
-// What one transaction does to one document, as a tree: first remove what was observed, then write.
+// The effect of one transaction on one document, as a tree: first remove what was observed, then write.
 //
 // Edits compose: applying the parts one after another within one transaction equals applying their
 // composition, because a removal or write also observes its own transaction's earlier writes.
 
 /// The change of one MAP.
 struct MapEdit: Sendable, Equatable {
-    /// Remove everything observed in this map, its presence included. Counters beneath need their baselines
-    /// named besides, in `fields`.
+    /// Remove everything observed in this map, its presence included. `fields` must also name the baselines
+    /// of counters beneath.
     var clears = false
     /// Write the map's presence (it was created, or written as a whole).
     var writesPresence = false
@@ -49,7 +49,7 @@ struct MapEdit: Sendable, Equatable {
         return low
     }
 
-    /// Adds a later edit of the same transaction: the result does what both do, one after the other.
+    /// Adds a later edit of the same transaction. The result has the effect of both, one after the other.
     mutating func compose(_ later: MapEdit) {
         if later.clears || isEmpty {
             self = later
@@ -62,11 +62,11 @@ struct MapEdit: Sendable, Equatable {
 
 /// The change under one key.
 struct SlotEdit: Sendable, Equatable {
-    /// Remove the observed values of the register. A write replaces them anyway.
+    /// Remove the observed values of the register; implied by a write.
     var clearsRegister = false
     /// The register's new value.
     var register: Value?
-    /// What happens to the map under this key.
+    /// The change of the map under this key.
     var map: MapEdit?
     private var others: Box<Others>?
 
@@ -75,20 +75,20 @@ struct SlotEdit: Sendable, Equatable {
         self.map = map
     }
 
-    /// What few edits have, kept out of the way of the many.
+    /// Parts that few edits have, stored apart so that most edits stay small.
     private struct Others: Sendable, Equatable {
         var counter: CounterEdit?
         var clearsAttachment = false
         var attachment: Value?
     }
 
-    /// What happens to the counter under this key.
+    /// The change of the counter under this key.
     var counter: CounterEdit? {
         get { others?.content.counter }
         set { setOthers { $0.counter = newValue } }
     }
 
-    /// Remove the observed tokens. A write replaces them anyway.
+    /// Remove the observed tokens; implied by a write.
     var clearsAttachment: Bool {
         get { others?.content.clearsAttachment ?? false }
         set { setOthers { $0.clearsAttachment = newValue } }
@@ -100,7 +100,7 @@ struct SlotEdit: Sendable, Equatable {
         set { setOthers { $0.attachment = newValue } }
     }
 
-    /// Whether it concerns neither counter nor attachment.
+    /// True if it changes neither counter nor attachment.
     var isPlain: Bool { others == nil }
 
     private mutating func setOthers(_ change: (inout Others) -> Void) {
@@ -123,7 +123,7 @@ struct SlotEdit: Sendable, Equatable {
             map = composed
         }
         guard !later.isPlain else { return }
-        // An editor restates all that its transaction does to a counter.
+        // An editor restates all changes of a counter by its transaction.
         if let whole = later.counter { counter = whole }
         if later.clearsAttachment {
             clearsAttachment = true
@@ -136,8 +136,8 @@ struct SlotEdit: Sendable, Equatable {
 /// The change of one COUNTER, applied in this order: baselines and the removal of RESTARTs, a RESTART, an
 /// amount.
 ///
-/// It carries the amount, not the author's new total: the base that a delta needs has brought the author's
-/// old one, and the amount stays right where the counter has begun anew since (reaped, or under a new actor).
+/// It holds the amount, not the author's new total. The delta's base covers the author's old total, and the
+/// amount stays right where the counter has started again since (reaped, or under a new actor).
 struct CounterEdit: Sendable, Equatable {
     /// One actor's entry as a removal or RESTART saw it.
     struct Baseline: Sendable, Equatable {
@@ -150,15 +150,17 @@ struct CounterEdit: Sendable, Equatable {
         let point: CounterNode.Point?
     }
 
-    /// What the removal or RESTART saw, ascending by actor; never its own transaction's increments (rule 1).
+    /// The entries that the removal or RESTART saw, ascending by actor; never its own transaction's
+    /// increments (rule 1).
     var baselines: [Baseline] = []
-    /// Remove the observed RESTARTs. A RESTART replaces them anyway.
+    /// Remove the observed RESTARTs; implied by a RESTART.
     var clearsRestarts = false
     /// The value of a RESTART.
     var restart: Value?
     /// The transaction's net increment.
     var amount: Value?
-    /// Only while the transaction is open, and no part of the edit: what its increments are counted from.
+    /// The entry from which the transaction's increments count. Only set while the transaction is open; no
+    /// part of the edit.
     var before: Before?
 
     var isEmpty: Bool { baselines.isEmpty && !clearsRestarts && restart == nil && amount == nil }

@@ -1,32 +1,32 @@
 /// Finds one path in document after document, in place and without allocating: for scans.
 ///
-/// Documents of a collection mostly have the same keys, so a key is first looked for where the last document
-/// had it. Only what nearly every field is, one REGISTER below MAPs, is answered; of everything else, damaged
-/// bytes included, it says `other`, and `MapReader.field` has the answer or the error.
+/// Documents of a collection mostly have the same keys, so a key is first looked up at its place in the last
+/// document. The cursor answers only for the commonest field, one REGISTER below MAPs. For everything else,
+/// damaged bytes included, it returns `other`; then `MapReader.field` has the value or the error.
 ///
-/// Belongs to one thread. What it finds is valid as long as the document's bytes are.
+/// Belongs to one thread. A result is valid as long as the document's bytes are.
 public final class FieldCursor {
-    /// What a document has at the path.
+    /// The content of a document at the path.
     public enum Found {
         /// No field.
         case missing
         /// A REGISTER with one value.
         case value(EncodedValue)
-        /// Something that has to be read with care.
+        /// Anything else; read it with `MapReader.field`.
         case other
     }
 
     private struct Step {
         let key: UnsafeRawBufferPointer
-        /// The key as documents have it, its length before it; nil for one that is longer than most.
+        /// The key as documents encode it, after its length; nil for a key that is unusually long.
         let encoded: BytePattern?
-        /// Where the last document had it.
+        /// The key's place in the last document.
         var place = 0
     }
 
     private let steps: UnsafeMutableBufferPointer<Step>
 
-    /// A cursor for a path of at least one key.
+    /// A cursor for a path of at least one key (a precondition).
     public init(path: [String]) {
         precondition(!path.isEmpty, "a path has a key")
         steps = .allocate(capacity: path.count)
@@ -47,7 +47,7 @@ public final class FieldCursor {
         steps.deallocate()
     }
 
-    /// Whether a document has a text at the path; nil as for `other`.
+    /// Returns whether a document has this text at the path; nil when the cursor cannot tell (`other`).
     public func holds(_ text: EncodedText, in document: DocumentReader) -> Bool? {
         switch place(in: document) {
         case .missing: return false
@@ -60,7 +60,7 @@ public final class FieldCursor {
         }
     }
 
-    /// What a document has at the path, read as an undeclared field.
+    /// Finds the field at the path, read as an undeclared field.
     public func find(in document: DocumentReader) -> Found {
         switch place(in: document) {
         case .missing: .missing
@@ -75,7 +75,7 @@ public final class FieldCursor {
         case other
     }
 
-    /// Where a document has the value at the path.
+    /// The place of the value at the path.
     @inline(__always)
     private func place(in document: DocumentReader) -> Place {
         var map = document.root
@@ -106,7 +106,7 @@ extension MapReader {
     static let noSlot = -1
     private static let damaged = -2
 
-    /// Where the slot of a key begins if it is at a place; `noSlot` where that is not so, or cannot be told.
+    /// The slot of `key` if the key is at `place`; `noSlot` when it is not, or when this cannot be told.
     @inline(__always)
     fileprivate func slot(_ key: BytePattern, at place: Int) -> Int {
         guard place < slots else { return Self.noSlot }
@@ -119,8 +119,8 @@ extension MapReader {
         return key.matches(bytes, at: start) ? start + key.count : Self.noSlot
     }
 
-    /// Where the slot of a key begins, `noSlot`, or `damaged`. `place` is where the key is expected, and then
-    /// where it is.
+    /// The slot of a key, `noSlot`, or `damaged`. Tries `place` first, and sets it to the place where the
+    /// key is.
     @inline(__always)
     fileprivate func slot(_ key: UnsafeRawBufferPointer, _ place: inout Int) -> Int {
         if place < slots {
@@ -142,7 +142,7 @@ extension MapReader {
         return Self.noSlot
     }
 
-    /// How the key of a field stands to another one, and where its slot begins; `damaged` for a place.
+    /// Compares the key of a field with `key`; also returns the place of its slot, or `damaged`.
     @inline(__always)
     private func compare(_ key: UnsafeRawBufferPointer, at index: Int) -> (order: Int, slot: Int) {
         var offsets = ByteReader(bytes, at: table + index * width)
@@ -162,7 +162,7 @@ public struct EncodedValue {
     /// The encoding: equal bytes are equal values of one type.
     public let bytes: UnsafeRawBufferPointer
 
-    /// The value at a reader; nil when there is none.
+    /// The value at a reader's place; nil when there is none.
     @inline(__always)
     init?(_ start: ByteReader) {
         var reader = start
@@ -171,7 +171,7 @@ public struct EncodedValue {
         bytes = UnsafeRawBufferPointer(rebasing: start.bytes[place..<reader.place])
     }
 
-    /// What can be told of a value in place.
+    /// A value as far as it can be read in place.
     public enum Content {
         /// null.
         case null
@@ -187,7 +187,7 @@ public struct EncodedValue {
         case other
     }
 
-    /// What it is.
+    /// The value's type and, for simple types, its content.
     @inline(__always)
     public var content: Content {
         let tag = bytes[0]
@@ -212,7 +212,7 @@ public struct EncodedValue {
         }
     }
 
-    /// The value. Throws for damaged bytes.
+    /// Decodes the value. Throws for damaged bytes.
     public func value() throws(CRDTError) -> Value {
         var reader = ByteReader(bytes)
         return try reader.value(depth: 0)

@@ -5,12 +5,12 @@ public struct FieldReader {
 
     private let head: UInt8
     private let bytes: UnsafeRawBufferPointer
-    /// Where each variant begins behind its length, 0 when it is not there.
+    /// The place of each variant, after its length; 0 when it does not exist.
     private let registerPlace: Int
     private let mapPlace: Int
     private let counterPlace: Int
     private let attachmentPlace: Int
-    /// Of a REGISTER and an ATTACHMENT under one key.
+    /// True if the ATTACHMENT under this key was written after the REGISTER.
     private let attachmentIsNewer: Bool
 
     /// `inherited` is the greatest stamp of the map around the field, as an index plus one.
@@ -21,7 +21,7 @@ public struct FieldReader {
         var stamps = (register: 0, attachment: 0)
         var newest: (kind: FieldKind, stamp: Int)?
         func note(_ kind: FieldKind, _ stamp: Int) {
-            // Later kinds come later, and take a tie.
+            // Kinds are read in ascending order, and the later kind wins a tie.
             if stamp > 0, newest.map({ $0.stamp <= stamp }) ?? true { newest = (kind, stamp) }
         }
         if head & SlotBits.register != 0 {
@@ -62,32 +62,32 @@ public struct FieldReader {
         attachmentIsNewer = places.attachment > 0 && stamps.attachment >= stamps.register
     }
 
-    /// The MAP variant, nil when there is none that a reader sees.
+    /// The MAP variant; nil when there is none or it is invisible.
     public func map() throws(CRDTError) -> MapReader? {
         guard mapPlace > 0 else { return nil }
         let map = try MapReader(ByteReader(bytes, at: mapPlace))
         return map.isVisible ? map : nil
     }
 
-    /// The REGISTER variant's value with the greatest stamp, nil when there is none.
+    /// The REGISTER variant's value with the greatest stamp; nil when there is none.
     public func register() throws(CRDTError) -> Value? {
         try newestLeaf(registerPlace, SlotBits.ofRegister)
     }
 
-    /// The UTF-8 bytes of the text that `register` gives, in place; nil when it gives none or something else.
-    /// For comparing: no string is made.
+    /// The UTF-8 bytes of `register`'s value if it is a text, in place; else nil. For comparisons that need
+    /// no string.
     public func registerText() throws(CRDTError) -> UnsafeRawBufferPointer? {
         guard registerPlace > 0 else { return nil }
         var reader = try newestLeafReader(registerPlace, SlotBits.ofRegister)
         return try reader.textInPlace()
     }
 
-    /// The ATTACHMENT variant's token with the greatest stamp, nil when there is none.
+    /// The ATTACHMENT variant's token with the greatest stamp; nil when there is none.
     public func attachment() throws(CRDTError) -> Value? {
         try newestLeaf(attachmentPlace, SlotBits.ofAttachment)
     }
 
-    /// The COUNTER variant's value, nil when there is none that a reader sees.
+    /// The COUNTER variant's value; nil when there is none or it is invisible.
     public func counter() throws(CRDTError) -> Value? {
         guard counterPlace > 0 else { return nil }
         var reader = ByteReader(bytes, at: counterPlace)
@@ -120,10 +120,10 @@ public struct FieldReader {
             : try leaves(registerPlace, SlotBits.ofRegister)
     }
 
-    /// The values of the ATTACHMENT that no later write has seen, greatest stamp first.
+    /// The values of the ATTACHMENT that no later write has observed, greatest stamp first.
     func attachments() throws(CRDTError) -> [Value] { try leaves(attachmentPlace, SlotBits.ofAttachment) }
 
-    /// The value of one kind, or of the newest kind when nil; nil when that variant does not exist.
+    /// The value of one kind, or of the newest kind when nil. Nil when that variant does not exist.
     public func value(_ kind: FieldKind? = nil) throws -> Value? { try value(kind, depth: 0) }
 
     func value(_ kind: FieldKind?, depth: Int) throws -> Value? {
@@ -144,7 +144,7 @@ extension FieldReader {
         return try reader.value(depth: 0)
     }
 
-    /// At the value of the greatest stamp.
+    /// A reader at the value with the greatest stamp.
     private func newestLeafReader(_ place: Int, _ flags: UInt8) throws(CRDTError) -> ByteReader {
         var reader = ByteReader(bytes, at: place)
         let number = head & flags & SlotBits.several != 0 ? try reader.count(unit: 2) : 1
@@ -171,8 +171,8 @@ extension FieldReader {
 }
 
 extension ByteReader {
-    /// Steps over the values of a field, with the flags of its kind, and gives the greatest stamp as an
-    /// index plus one.
+    /// Steps over the values of a field with the flags of its kind; returns the greatest stamp as an index
+    /// plus one.
     fileprivate mutating func skipLeaves(_ flags: UInt8, _ inherited: Int) throws(CRDTError) -> Int {
         let number = flags & SlotBits.several != 0 ? try count(unit: 2) : 1
         var greatest = inherited
@@ -183,7 +183,7 @@ extension ByteReader {
         return greatest
     }
 
-    /// An index into a stamp table that is not at hand: any number, as long as it can be compared and
+    /// An index into a stamp table that is not at hand. Any number is accepted that can be compared and
     /// raised by one.
     mutating func stampIndex() throws(CRDTError) -> Int {
         guard let index = Int(exactly: try varint()), index < Int.max else {

@@ -1,6 +1,6 @@
-/// A document that nobody has written before, as one transaction inserts it: what `DocumentEditor.create`
-/// makes of its fields, written straight into the state. Nearly every insertion is one, and the trees between
-/// the fields and their encodings cost several times as much as the encodings.
+/// A document that one transaction inserts and nobody has written before. Writes the result of
+/// `DocumentEditor.create` straight into the encoded state. Nearly every insertion is one, and the trees
+/// that the editor builds cost several times as much as the encodings.
 ///
 /// Invariant: state and delta are byte for byte those of the editor.
 public final class FreshDocument: Sendable {
@@ -14,15 +14,15 @@ public final class FreshDocument: Sendable {
     public let stamp: Stamp
     /// The encoded state, as `Document.encoded` gives it.
     public let state: [UInt8]
-    /// The encoded delta, as `Delta.encoded` gives it; made of the state.
+    /// The encoded delta, as `Delta.encoded` gives it. Computed from the state.
     public var delta: [UInt8] {
         let made = state.withUnsafeBytes { Insertion.delta(ofState: $0) }
-        guard let made else { preconditionFailure("what was written for an insertion is one") }
+        guard let made else { preconditionFailure("the state just written is not an insertion") }
         return made.delta
     }
 
-    /// Of these fields, `without` one of them. nil where one is an attachment, which the editor knows about.
-    /// `series` is that of the documents before it. Throws `tooDeep`.
+    /// Encodes these fields, except `omitted`. Nil when a field is an attachment: use the editor then.
+    /// `series` is shared by documents that are inserted one after the other. Throws `tooDeep`.
     public init?(
         _ fields: ObjectValue, without omitted: String? = nil, objectsAreRegisters: Bool = false,
         stamp: Stamp, in series: FreshSeries = FreshSeries()
@@ -37,7 +37,7 @@ public final class FreshDocument: Sendable {
         state = writer.state.copy
     }
 
-    /// The edits, for whoever edits the document again in the same transaction.
+    /// The edits, for a further edit of the document in the same transaction.
     public var pending: DocumentEditor.Pending {
         var editor = DocumentEditor(document: Document(), stamp: stamp)
         do {
@@ -49,16 +49,17 @@ public final class FreshDocument: Sendable {
     }
 }
 
-/// Documents that are inserted one after the other: nearly all of a load have the same keys, and to sort and
-/// encode those costs as much as to write the values. Belongs to one thread.
+/// Documents that are inserted one after the other. Nearly all documents of a load have the same keys, and
+/// sorting and encoding the keys costs as much as writing the values; so the keys are cached. Belongs to one
+/// thread.
 public final class FreshSeries {
     /// The keys of a map.
     fileprivate final class Keys {
         let keys: [String]
-        /// The places of the pairs in canonical order, the one that is left out not among them.
+        /// The places of the pairs in canonical order, without the omitted one.
         let order: [Int]
         private let omitted: String?
-        /// The encoded keys in that order, and where each ends.
+        /// The encoded keys in that order, and the end of each.
         let encoded: [UInt8]
         let ends: [Int]
 
@@ -95,17 +96,17 @@ public final class FreshSeries {
         }
     }
 
-    /// Of the last document's maps, in the order in which they are met.
+    /// The keys of the last document's maps, in the order of the walk.
     private var known: [Keys] = []
-    /// Where documents are written.
+    /// The buffer into which documents are written.
     fileprivate var bytes = ByteScratch()
 
-    /// A series that begins.
+    /// A series without documents.
     public init() {}
 
     deinit { bytes.deallocate() }
 
-    /// Of so many maps of a document the keys are kept.
+    /// The number of maps in a document whose keys are kept.
     private static let maps = 16
 
     fileprivate func keys(of object: ObjectValue, without omitted: String?, at place: Int) -> Keys {
@@ -127,7 +128,7 @@ private struct FreshWriter {
     private(set) var state: ByteScratch
     private let series: FreshSeries
     private let objectsAreRegisters: Bool
-    /// How many maps with fields were begun.
+    /// The number of maps with fields begun so far.
     private var maps = 0
 
     init(_ series: FreshSeries, _ stamp: Stamp, objectsAreRegisters: Bool) {
@@ -147,12 +148,12 @@ private struct FreshWriter {
         state.byte(0)
     }
 
-    /// A MAP whose presence and fields all have the first stamp of the table. False when there is an
-    /// attachment in it.
+    /// Writes a MAP whose presence and fields all have the first stamp of the table. Returns false when it
+    /// contains an attachment.
     mutating func map(
         _ object: ObjectValue, without omitted: String? = nil, depth: Int
     ) throws(CRDTError) -> Bool {
-        // One presence, by the first stamp; that stamp is the greatest one.
+        // One presence, with the first stamp of the table, which is also the greatest.
         state.byte(1)
         state.byte(0)
         state.byte(1)

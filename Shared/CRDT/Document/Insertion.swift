@@ -1,18 +1,18 @@
-/// A change that inserts a document as a whole, read straight from its encoding: of a document that nobody
-/// has written before nearly every change is one. The trees between delta and state cost several times as
-/// much as the encodings, so they are made only where something else has to be merged with it.
+/// A change that inserts a document as a whole, read straight from its encoding. For a document that nobody
+/// has written before, nearly every change is one. The trees between delta and state cost several times as
+/// much as the encodings, so they are built only when the insertion has to be merged with something else.
 ///
-/// Invariant: `state` is byte for byte what applying the decoded delta to no document gives, and everything
-/// that decoding checks is checked. Whatever is not of this plain form is nil here, and decoded.
+/// Invariant: `state` is byte for byte the result of applying the decoded delta to no document, and all
+/// checks of decoding are made. Anything that is not of this plain form is nil here and has to be decoded.
 public struct Insertion: Sendable, Equatable {
     /// The operation's stamp, the only one that the document has.
     public let stamp: Stamp
     /// The encoded delta.
     public let delta: [UInt8]
-    /// The encoded state of a document that is nothing but this insertion.
+    /// The encoded state of a document that consists of this insertion only.
     public let state: [UInt8]
 
-    /// nil for a delta that does not insert a plain document, or does not decode.
+    /// Nil for a delta that does not insert a plain document or does not decode.
     public init?(delta: [UInt8], stamp: Stamp) {
         var writer = ByteWriter()
         writer.reserve(delta.count + delta.count / 2 + 64)
@@ -27,7 +27,7 @@ public struct Insertion: Sendable, Equatable {
         state = writer.bytes
     }
 
-    /// Whether a delta is one; makes nothing.
+    /// Returns whether a delta is such an insertion, without building anything.
     public static func isOne(_ delta: [UInt8]) -> Bool {
         delta.withUnsafeBytes { raw in
             var reader = ByteReader(raw)
@@ -35,8 +35,8 @@ public struct Insertion: Sendable, Equatable {
         }
     }
 
-    /// The stamp of a state that is nothing but an insertion; nil for any other, and for one that does not
-    /// decode.
+    /// The stamp of a state that consists of one insertion. Nil for any other state, and for one that does
+    /// not decode.
     public static func stamp(ofState state: [UInt8]) -> Stamp? {
         state.withUnsafeBytes { raw in
             var reader = ByteReader(raw)
@@ -44,8 +44,8 @@ public struct Insertion: Sendable, Equatable {
         }
     }
 
-    /// The encoded delta that gives this state when it is applied to no document, and its stamp: the way back
-    /// from `state`. nil for a state that is not nothing but an insertion.
+    /// The inverse of `state`: the stamp and the encoded delta that gives this state when applied to no
+    /// document. Nil for a state that does not consist of one insertion.
     public static func delta(ofState state: UnsafeRawBufferPointer) -> (stamp: Stamp, delta: [UInt8])? {
         var writer = ByteWriter()
         writer.reserve(state.count)
@@ -58,7 +58,7 @@ public struct Insertion: Sendable, Equatable {
     public func decoded() throws(CRDTError) -> Delta { try Delta(decoding: delta, stamp: stamp) }
 }
 
-/// What admitting an encoded delta needs to know of it; what it does is checked and not kept.
+/// The facts that admission needs about an encoded delta. The delta's edits are checked but not kept.
 public struct DeltaReach: Sendable, Equatable {
     /// See `Delta.base`.
     public let base: VersionVector
@@ -67,7 +67,7 @@ public struct DeltaReach: Sendable, Equatable {
     /// See `Delta.writesStamp`.
     public let writesStamp: Bool
 
-    /// Throws what decoding the delta throws.
+    /// Throws the errors of decoding the delta.
     public init(decoding delta: [UInt8], stamp: Stamp) throws(CRDTError) {
         guard !Insertion.isOne(delta) else {
             base = VersionVector()
@@ -82,11 +82,11 @@ public struct DeltaReach: Sendable, Equatable {
     }
 }
 
-/// Why a reading of plain bytes ends: they are of another form, or damaged. The decoders say which.
+/// Ends the reading of plain bytes: they are of another form, or damaged. The decoders tell which.
 private struct NotPlain: Error {}
 
 extension ByteWriter {
-    /// A state's head before its root: one stamp, by one actor, at its greatest time.
+    /// The head of a state before its root: one stamp, by one actor, at its greatest time.
     mutating func plainHead(_ stamp: Stamp) {
         byte(Document.encodingVersion)
         byte(0)
@@ -100,7 +100,7 @@ extension ByteWriter {
 private enum PlainForm {
     /// Three bytes: one stamp, of the first actor, at its greatest time.
     static let stampTable: [UInt8] = [3, 1, 0, 0]
-    /// One presence, by the first stamp; that stamp is the greatest one.
+    /// One presence, with the first stamp of the table, which is also the greatest.
     static let presence: [UInt8] = [1, 0, 1]
     static let register = SlotBits.register | SlotBits.inheritsStamp
 }
@@ -211,8 +211,8 @@ extension ByteReader {
         return Stamp(time: time, actor: actor)
     }
 
-    /// The edit that creates a map. A store reads only what it has written: what is in the values is not
-    /// looked at.
+    /// Converts the MAP into the edit that creates it. Does not check the values: a store reads only states
+    /// that it has written.
     private mutating func plainMap(depth: Int, into writer: inout ByteWriter) throws {
         guard depth <= Limits.nestingDepth else { throw NotPlain() }
         try expect(PlainForm.presence)

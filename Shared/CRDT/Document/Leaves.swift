@@ -1,8 +1,8 @@
-/// The surviving writes of one REGISTER or ATTACHMENT, or the surviving RESTARTs of a COUNTER: what no write
-/// that observed them has replaced (rule 2), ascending by stamp. The last one shows, the others are its
-/// concurrent losers.
+/// The surviving writes of one REGISTER or ATTACHMENT, or the surviving RESTARTs of a COUNTER: the writes
+/// that no later write has observed and replaced (rule 2), ascending by stamp. The last one shows; the
+/// others are its concurrent losers.
 ///
-/// Nearly every field has exactly one, so that one is kept without an array.
+/// Nearly every field has exactly one, so a single write is kept without an array.
 struct Leaves: Sendable {
     /// One write.
     struct Leaf: Sendable, Equatable {
@@ -50,7 +50,7 @@ struct Leaves: Sendable {
         }
     }
 
-    /// Adds the stamps to a list, but for one that stands last in it: neighbours mostly share theirs.
+    /// Appends the stamps to a list, except one that equals its last stamp: neighbours mostly share theirs.
     func appendStamps(to stamps: inout [Stamp]) {
         switch storage {
         case .none: break
@@ -59,7 +59,7 @@ struct Leaves: Sendable {
         }
     }
 
-    /// Replaces what was observed by one write.
+    /// Replaces the observed writes by this one.
     mutating func write(_ leaf: Leaf, observed: Observed) {
         switch storage {
         case .none: storage = .one(leaf)
@@ -74,7 +74,7 @@ struct Leaves: Sendable {
         }
     }
 
-    /// Removes what was observed.
+    /// Removes the observed writes.
     mutating func remove(observed: Observed) {
         switch storage {
         case .none: break
@@ -84,7 +84,7 @@ struct Leaves: Sendable {
         }
     }
 
-    /// What both have stays; what one has stays unless the other's vector covers it.
+    /// The join: a write stays when both sides have it, or when the other side's vector does not cover it.
     static func join(
         _ left: Leaves, _ leftVector: VersionVector, _ right: Leaves, _ rightVector: VersionVector
     ) -> Leaves {
@@ -99,7 +99,7 @@ struct Leaves: Sendable {
             return Leaves(ascending: one.stamp < other.stamp ? [one, other] : [other, one])
         }
         var kept: [Leaf] = []
-        // One walk, for both ascend: a search per leaf takes the square of what a stranger can send.
+        // One walk, since both ascend. A search per leaf would be quadratic in data that a stranger sends.
         var place = 0
         for leaf in left {
             while place < right.count, right[place].stamp < leaf.stamp {
@@ -125,7 +125,8 @@ struct Leaves: Sendable {
         }
     }
 
-    /// One stamp has one content (invariant 2); of two that a liar made, every replica keeps the same one.
+    /// One stamp has one content (invariant 2). If a dishonest writer made two, every replica keeps the same
+    /// one.
     private static func greater(_ one: Leaf, _ other: Leaf) -> Leaves {
         if one.value == other.value { return Leaves(one) }
         func bytes(_ leaf: Leaf) -> [UInt8] {

@@ -1,12 +1,12 @@
 /// A MAP: the stamps that created it and the fields below.
 ///
 /// Invariants: `presence` ascends; fields ascend by key bytes; no field is empty. A field may be invisible:
-/// what is left of a removed counter outlives its key (rule 4). `maxStamp` is derived when encoding.
+/// the residue of a removed counter outlives its key (rule 4). `maxStamp` is derived when encoding.
 struct MapNode: Sendable, Equatable {
     var presence: [Stamp] = []
     var fields: [Field] = []
 
-    /// One key and what stands under it.
+    /// One key and the slot under it.
     struct Field: Sendable, Equatable {
         let key: String
         var slot: Slot
@@ -16,10 +16,10 @@ struct MapNode: Sendable, Equatable {
         }
     }
 
-    /// Whether nothing at all is left here.
+    /// True if nothing at all is left here.
     var isEmpty: Bool { presence.isEmpty && fields.isEmpty }
 
-    /// A map is there while a write that created it survives, or anything visible stands below it.
+    /// A map is visible while a write that created it survives, or anything below it is visible.
     var isVisible: Bool { !presence.isEmpty || fields.contains { $0.slot.isVisible } }
 
     subscript(key: String) -> Slot? {
@@ -27,7 +27,7 @@ struct MapNode: Sendable, Equatable {
         return place.found ? fields[place.index].slot : nil
     }
 
-    /// What stands at the end of a path of maps; nil for the empty path.
+    /// The slot at the end of a path of maps; nil for the empty path.
     subscript(path: ArraySlice<String>) -> Slot? {
         guard let key = path.first, let slot = self[key] else { return nil }
         return path.count == 1 ? slot : slot.map?[path.dropFirst()]

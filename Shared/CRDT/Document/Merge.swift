@@ -1,5 +1,5 @@
-// Joining two states (rule 2): what both have stays; what one has stays unless the other's vector covers it,
-// because then the other has seen it go.
+// Joining two states (rule 2): an entry stays when both states have it, or when the other's vector does not
+// cover it. If the vector covers it, the other has seen it go.
 
 extension MapNode {
     static func join(
@@ -34,7 +34,7 @@ extension MapNode {
     ) -> [Stamp] {
         if left == right { return left }
         var kept: [Stamp] = []
-        // One walk, for both ascend.
+        // One walk, since both ascend.
         var place = 0
         for stamp in left {
             while place < right.count, right[place] < stamp {

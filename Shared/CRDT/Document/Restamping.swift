@@ -1,11 +1,11 @@
 extension Delta {
-    /// The same edit under another actor's stamp: how a store that has to close its actor moves the writes
-    /// that nobody has seen (rules 9, 20, 21).
+    /// The same edit under another actor's stamp. A store that has to close its actor moves its unseen
+    /// writes to the new actor this way (rules 9, 20, 21).
     ///
-    /// `document` is the state as the others have it, with this store's earlier writes moved already.
-    /// `admitted` is the greatest time of the closing actor that the others took, nil when they took none.
-    /// What the edit had observed of the closing actor beyond that, it observes of the new one. The stamp
-    /// must exceed the base: a precondition.
+    /// `document` is the state as the others have it, with this store's earlier writes already moved.
+    /// `admitted` is the greatest time of the closing actor that the others took; nil when they took none.
+    /// Observations of the closing actor beyond that become observations of the new one. Precondition: the
+    /// stamp exceeds the base.
     public func restamped(_ new: Stamp, on document: Document, admitted: Timestamp?) -> Delta {
         var entries = base.entries.compactMap { entry -> VersionVector.Entry? in
             guard entry.actor == stamp.actor else { return entry }
@@ -17,14 +17,15 @@ extension Delta {
         return restamped(new, on: document, base: VersionVector(entries))
     }
 
-    /// As `restamped(_:on:admitted:)` on a base that the caller worked out, where several actors of one store
-    /// close at once: each of them lowered to what the others took, the new actor's last stamp added. What
-    /// the edit had observed beyond that base, it observes of `document` as far as the base goes.
+    /// As `restamped(_:on:admitted:)`, but on a base from the caller, for several actors of one store that
+    /// close at once. In that base each closing actor is lowered to the time that the others took, and the
+    /// new actor's last stamp is added. Observations beyond that base become observations of `document` as
+    /// far as the base goes.
     public func restamped(_ new: Stamp, on document: Document, base given: VersionVector) -> Delta {
         let edit = Moving(new: new.actor, base: given).edit(root, document.root)
         var needed = given
         if let seedStamp { needed.insert(seedStamp) }
-        // A delta that only seeds rests on nothing.
+        // A delta that only seeds needs no base.
         if seed != nil, edit.isEmpty { needed = VersionVector() }
         precondition(
             needed.greatestTime.map { $0 < new.time } ?? true,
@@ -33,8 +34,8 @@ extension Delta {
     }
 }
 
-/// Rewrites what an edit's removals saw of counters: the closing actors' increments that nobody took are the
-/// new actor's now.
+/// Rewrites the counter baselines in an edit's removals: the closing actors' increments that nobody took now
+/// belong to the new actor.
 private struct Moving {
     let new: ActorID
     let base: VersionVector

@@ -1,15 +1,15 @@
-// INITIAL documents (rule 7): content that every store may write for itself, at every launch, and that is
-// one write. It has a stamp of its own, older than any other and named by its content.
+// INITIAL documents (rule 7): content that every store may write by itself, at every launch, and that is
+// still one write. Its stamp is older than any other and derived from its content.
 
 extension DocumentEditor {
-    /// Writes a document's INITIAL content, with its presence, and says whether it did.
+    /// Writes a document's INITIAL content with its presence; returns whether it did.
     ///
-    /// Nothing happens, and false comes back, on a live document, and where the document's vector covers this
-    /// very content: so a seed that was deleted stays deleted. Values become variants as `set` says; a
-    /// declaration is of the whole document. Throws as `set` does.
+    /// Does nothing and returns false on a live document, and where the document's vector covers this very
+    /// content, so that a deleted seed stays deleted. Values become variants as in `set`; a declaration is
+    /// of the whole document. Throws as `set` does.
     ///
     /// Regular writes beat seeds. After other edits of its own transaction (a DELETE, say) the content is
-    /// besides written as a regular insert, because a delta's seed comes before its edits.
+    /// also written as a regular insert, because a delta's seed comes before its edits.
     public mutating func seed(
         _ value: ObjectValue, declared: TypeDeclaration? = nil, objectsAreRegisters: Bool = false
     ) throws(CRDTError) -> Bool {
@@ -28,7 +28,7 @@ extension DocumentEditor {
         if isFirst {
             document.root.apply(edit, observed: .nothing, stamp: seedStamp)
         } else {
-            // What is not live holds nothing that clearing it once more would take; the seed goes with it.
+            // On a document that is not live, clearing removes nothing more than the seed itself.
             pending.root.clears = true
             let seen = WritePlan.Seen(
                 slot: Slot(map: document.root), pending: SlotEdit(map: pending.root))

@@ -6,7 +6,7 @@ struct Slot: Sendable, Equatable {
 
     init(map: MapNode? = nil) { self.map = map }
 
-    /// What few fields have, kept out of the way of the many.
+    /// Variants that few fields have, stored apart so that most slots stay small.
     private struct Others: Sendable, Equatable {
         var counter: CounterNode?
         var attachment = Leaves()
@@ -23,17 +23,17 @@ struct Slot: Sendable, Equatable {
         set { setOthers(Others(counter: counter, attachment: newValue)) }
     }
 
-    /// Whether there is neither counter nor attachment.
+    /// True if there is neither counter nor attachment.
     var isPlain: Bool { others == nil }
 
     private mutating func setOthers(_ content: Others) {
         others = content.counter == nil && content.attachment.isEmpty ? nil : Box(content)
     }
 
-    /// Whether nothing is left here at all, so that the key goes.
+    /// True if nothing at all is left here, so that the key goes.
     var isEmpty: Bool { register.isEmpty && map == nil && others == nil }
 
-    /// Whether a reader sees something here: what is left of a removed counter is not for readers.
+    /// True if readers see something here. They do not see the residue of a removed counter.
     var isVisible: Bool {
         if !register.isEmpty || map?.isVisible == true { return true }
         return others.map { !$0.content.attachment.isEmpty || $0.content.counter?.isVisible == true } ?? false
@@ -56,7 +56,7 @@ struct Slot: Sendable, Equatable {
         }
     }
 
-    /// Whether a variant of the kind, any kind when nil, is visible.
+    /// Returns whether a variant of the kind, or of any kind when nil, is visible.
     func holds(_ kind: FieldKind?) -> Bool {
         switch kind {
         case nil: isVisible
@@ -91,8 +91,8 @@ struct Slot: Sendable, Equatable {
         }
     }
 
-    /// The concurrent values of the REGISTER or of the ATTACHMENT, whichever was written last; greatest stamp
-    /// first.
+    /// The concurrent values of the REGISTER or of the ATTACHMENT, whichever was written last; greatest
+    /// stamp first.
     var conflicts: [Value] {
         let showsAttachment = attachment.newest.map { stamp in register.newest.map { $0 <= stamp } ?? true }
         return (showsAttachment ?? false ? attachment : register).reversed().map(\.value)
@@ -116,7 +116,7 @@ func greater(_ left: Stamp?, _ right: Stamp?) -> Stamp? {
     return max(left, right)
 }
 
-/// A value behind a reference: never changed, so that it can be shared.
+/// An immutable value in a reference, so that it can be shared.
 final class Box<Content: Sendable>: Sendable {
     let content: Content
     init(_ content: Content) { self.content = content }

@@ -1,16 +1,16 @@
 // The end of documents (rules 7, 12 to 15): what a deletion leaves, what reaping leaves of that, and what a
-// store that returns after the reaping keeps of its own.
+// store that returns after the reaping keeps of its own writes.
 
 extension Document {
-    /// Whether the document was written once and is not live: what a deletion leaves. What is left of it
-    /// is its vector and the baselines of its counters.
+    /// True if the document was written once and is not live: the state after a deletion. It still has its
+    /// vector and the baselines of its counters.
     public var isTombstone: Bool { !isLive && !vector.isEmpty }
 
-    /// When a tombstone was written last, by the writers' clocks; nil for anything else.
+    /// The time of a tombstone's last write, by the writers' clocks; nil for anything else.
     public var deletedAt: Timestamp? { isTombstone ? vector.greatestTime : nil }
 
-    /// Whether a tombstone is older than the time-to-live, by its last writer's clock. A clock that
-    /// was ahead keeps it longer; nothing makes it go early.
+    /// Returns whether a tombstone is older than the time-to-live, by its last writer's clock. A clock that
+    /// was ahead keeps it longer; nothing makes it expire early.
     public func hasOutlived(_ timeToLive: Duration, wallMilliseconds: UInt64) -> Bool {
         guard let deletedAt else { return false }
         let age = Duration.milliseconds(
@@ -18,51 +18,53 @@ extension Document {
         return age > timeToLive
     }
 
-    /// What reaping leaves of a tombstone: nothing, or, where a seed had been written, the seeds' part of the
-    /// vector, so that no seed returns after its deletion (rule 7). Only for tombstones: a precondition.
+    /// The remains of a tombstone after reaping: nil, or, if a seed had been written, the seeds' part of the
+    /// vector, so that no seed returns after its deletion (rule 7). Precondition: the document is a
+    /// tombstone.
     ///
-    /// The baselines of counters go too. So, as after an eviction (rule 10), a store must not write here
-    /// again with an actor that this vector held: where the tombstone is kept, the actor's old baseline
-    /// would be taken from a total that began anew.
+    /// The baselines of counters are dropped too. So, as after an eviction (rule 10), a store must not write
+    /// here again with an actor that this vector held: where the tombstone is kept, the actor's old baseline
+    /// would be subtracted from a total that started again from zero.
     public func reaped() -> Document? {
         precondition(!isLive, "only tombstones are reaped")
         return Document(restOf: vector)
     }
 
-    /// The rest of seeds that a vector names, of a document that is gone; nil where it names none.
+    /// A document that is gone, reduced to the seeds that its vector names; nil when it names none.
     public init?(restOf vector: VersionVector) {
         let seeds = vector.seeds
         guard !seeds.isEmpty else { return nil }
         self.init(vector: seeds, root: MapNode())
     }
 
-    /// Whether the vector names seeds of which nothing is here: overwritten, deleted, or reaped before the
-    /// rest was written. Where it is so, an equal vector does not mean equal content (rule 7).
+    /// True if the vector names seeds without any content here: overwritten, deleted, or reaped before the
+    /// other content was written. Then an equal vector does not mean equal content (rule 7).
     public var hasLostSeeds: Bool {
         let seeds = vector.seeds
         return !seeds.isEmpty && MapNode.join(root, vector, MapNode(), seeds) == root
     }
 
-    /// What a store keeps of a document that was reaped elsewhere while it was away: what the frontier covers
-    /// is dropped, everything else survives as a delete against a concurrent update leaves it (rules 13, 14).
+    /// The part of this document that a returning store keeps after the document was reaped elsewhere.
+    /// Writes that the frontier covers are dropped; everything else survives, as after a delete with a
+    /// concurrent update (rules 13, 14).
     ///
-    /// `frontier` is the log's, joined with the vector of what reaping left of this document there: a log
-    /// counts actors, and no actor wrote the seeds. Without it they would come back.
+    /// `frontier` is the log's frontier joined with the vector of the document's remains after reaping. The
+    /// log counts actors, and no actor wrote the seeds: without that vector they would come back.
     ///
-    /// `own` are the store's own deltas of this document, in their order; those that the frontier covers are
-    /// skipped. They tell what of the store's counters the others have not seen: a counter keeps one running
-    /// total. Of counters that a third store incremented unseen what grew since its baseline stays, because
-    /// nothing here tells more of its parts.
+    /// `own` holds the store's own deltas of this document, in their order; those that the frontier covers
+    /// are skipped. They are needed because a counter keeps one running total: they tell which of the
+    /// store's increments the others have not seen. A counter that a third store incremented unseen keeps
+    /// its growth since the baseline, because nothing here tells more about its parts.
     public func gone(frontier: VersionVector, replaying own: [Delta]) -> Document {
         let back = Return(frontier: frontier, own: own)
-        // Not `merge`: an empty tree under the frontier says that all it covers was removed.
+        // Not `merge`: an empty tree under the frontier means that everything it covers was removed.
         var tree = MapNode.join(root, vector, MapNode(), frontier)
         tree.restartCounters(back, back.replay(until: .max), [])
         return Document(vector: vector.union(frontier), root: tree)
     }
 
-    /// What is left where all goes but what these actors wrote, whose deltas of this document `own` are, in
-    /// their order. Of the rest nothing is remembered: it may come back.
+    /// The document reduced to the writes of these actors. `own` holds their deltas of this document, in
+    /// their order. The other writes are forgotten, not removed: they may come back.
     public func only(of actors: Set<ActorID>, replaying own: [Delta]) -> Document {
         let others = VersionVector(vector.entries.filter { !actors.contains($0.actor) })
         return Document(
@@ -72,8 +74,9 @@ extension Document {
 }
 
 extension DocumentReader {
-    /// Whether it is what reaping leaves of a document that began with seeds (rule 7): dead, and its vector
-    /// names the seeds only. Then an equal vector does not mean equal content: the seeds may live elsewhere.
+    /// True if this is the remains of a reaped document that began with seeds (rule 7): not live, and its
+    /// vector names only the seeds. Then an equal vector does not mean equal content: the seeds may live
+    /// elsewhere.
     public func isRestOfSeeds() throws(CRDTError) -> Bool {
         guard !isLive else { return false }
         let entries = try vector().entries
@@ -81,7 +84,7 @@ extension DocumentReader {
     }
 }
 
-/// What a store that returns has to know of each counter.
+/// The data from which a returning store rebuilds its counters.
 private struct Return {
     let frontier: VersionVector
     /// The store's own deltas that the frontier does not cover, in their order.
@@ -94,7 +97,7 @@ private struct Return {
         actors = Set(unseen.map(\.stamp.actor))
     }
 
-    /// What the unseen deltas up to a time make of an empty tree.
+    /// Applies the unseen deltas up to a time to an empty tree.
     func replay(until time: Timestamp) -> MapNode {
         var tree = MapNode()
         for delta in unseen where delta.stamp.time <= time {
@@ -103,8 +106,8 @@ private struct Return {
         return tree
     }
 
-    /// An entry as it goes on where everything under the frontier is gone; `replayed` is the same actor's
-    /// entry made of its unseen increments alone.
+    /// An entry as it continues once everything under the frontier is gone. `replayed` is the same actor's
+    /// entry, built from its unseen increments alone.
     func entry(_ entry: CounterNode.Entry, _ replayed: CounterNode.Entry?, at path: [String])
         -> CounterNode.Entry?
     {
@@ -114,8 +117,8 @@ private struct Return {
         guard let baseline = entry.baseline,
             !frontier.covers(Stamp(time: baseline.time, actor: entry.actor))
         else { return result }
-        // What others observed of this store's increments counted from the old total. A difference of totals
-        // would round where they are doubles.
+        // The baselines that others observed for this store's increments count from the old total. A
+        // difference of totals would round for doubles, so the baseline is replayed.
         result.baseline =
             baseline.time == replayed.point.time
             ? replayed.point
@@ -123,8 +126,8 @@ private struct Return {
         return result
     }
 
-    /// A third store's entry. What was removed of it under the frontier is no part of the total that the
-    /// others have begun anew: kept as a baseline, it would be taken from that one.
+    /// A third store's entry. The part of it that was removed under the frontier is not in the total that
+    /// the others have started again. As a baseline it would be subtracted from that total.
     private func sinceBaseline(_ entry: CounterNode.Entry) -> CounterNode.Entry {
         guard let baseline = entry.baseline,
             frontier.covers(Stamp(time: baseline.time, actor: entry.actor))

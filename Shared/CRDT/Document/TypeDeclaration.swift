@@ -2,7 +2,7 @@
 public struct TypeDeclaration: Sendable, Equatable {
     /// The kind of this field.
     public let kind: FieldKind
-    /// Declared children; only of a MAP.
+    /// Declared children; only for a MAP.
     public let children: [(key: String, type: TypeDeclaration)]
 
     /// A declaration of this kind.

@@ -1,18 +1,17 @@
-/// How a value becomes variants: which objects turn into MAPs, which into ATTACHMENTs, and which stay
-/// REGISTERs.
+/// How a value becomes variants: which objects become MAPs or ATTACHMENTs, and which stay REGISTERs.
 struct WritePlan {
     /// Strict mode: an undeclared object is one REGISTER.
     let objectsAreRegisters: Bool
     /// The transaction's stamp.
     let stamp: Stamp
 
-    /// What stands under a key, as the transaction sees it, and what it has done there so far.
+    /// The slot under a key as the transaction sees it, and the transaction's edits of it so far.
     struct Seen {
         var slot: Slot?
         var pending: SlotEdit?
     }
 
-    /// What stands in a map.
+    /// A map as the transaction sees it, and the transaction's edits of it so far.
     struct SeenMap {
         var node: MapNode?
         var pending: MapEdit?
@@ -82,7 +81,8 @@ struct WritePlan {
 
     func map(_ object: ObjectValue, _ declared: TypeDeclaration?, seeing seen: Seen) -> MapEdit {
         var edit = MapEdit()
-        // Writing below an existing map leaves its presence alone; an empty object has nothing else to write.
+        // Writing below an existing map leaves its presence alone; an empty object has nothing else to
+        // write.
         edit.writesPresence = object.isEmpty || seen.slot?.map?.isVisible != true
         let below = SeenMap(node: seen.slot?.map, pending: seen.pending?.map)
         for entry in object.sorted {
@@ -95,7 +95,8 @@ struct WritePlan {
 
     // MARK: Paths
 
-    /// The edit that does `body` to the slot at the end of a path, creating the maps on the way.
+    /// Adds to `edit` the edit that applies `body` to the slot at the end of a path. Creates the maps on the
+    /// way.
     func descend(
         _ path: ArraySlice<String>, into edit: inout MapEdit, seeing map: SeenMap,
         _ body: (inout SlotEdit, Seen) -> Void
@@ -128,8 +129,8 @@ struct WritePlan {
         return edit
     }
 
-    /// The removal of a counter as the transaction saw it: its own increments are taken back, everybody's
-    /// earlier ones become baselines.
+    /// The removal of a counter as the transaction saw it: it takes back the transaction's own increments
+    /// and names everybody's earlier ones as baselines.
     private func removal(ofCounter seen: Seen, clearsRestarts: Bool) -> CounterEdit {
         let before = before(seen)
         let more = seen.slot?.counter?.observed(by: stamp.actor, before: before) ?? []
@@ -139,7 +140,7 @@ struct WritePlan {
         return CounterEdit(baselines: baselines, clearsRestarts: clearsRestarts, before: before)
     }
 
-    /// What this transaction's increments of a counter are counted from.
+    /// The entry from which this transaction's increments of a counter count.
     private func before(_ seen: Seen) -> CounterEdit.Before {
         if let pending = seen.pending?.counter, pending.amount != nil, let before = pending.before {
             return before
@@ -149,7 +150,7 @@ struct WritePlan {
 
     // MARK: Removals
 
-    /// Removes one kind, or every kind, of what stands under a key.
+    /// Removes one kind, or every kind, under a key.
     func unset(_ kind: FieldKind?, in slot: inout SlotEdit, seeing seen: Seen) {
         guard let existing = seen.slot else { return }
         if kind == nil || kind == .register, !existing.register.isEmpty { slot.clearsRegister = true }
@@ -162,7 +163,8 @@ struct WritePlan {
         if kind == nil || kind == .attachment, !existing.attachment.isEmpty { slot.clearsAttachment = true }
     }
 
-    /// The removal of a map with everything in it. Leaves go by their stamps; counters have to be named.
+    /// The removal of a map with everything in it. Leaves are removed by their stamps; counters must be
+    /// named.
     func removal(of map: SeenMap) -> MapEdit {
         MapEdit(clears: true, fields: baselines(in: map))
     }
@@ -174,7 +176,7 @@ struct WritePlan {
             let seen = Seen(slot: field.slot, pending: map.pending?[field.key])
             var slot = SlotEdit()
             if field.slot.counter != nil {
-                // Taking back this transaction's own increments is an edit, if an empty one for others.
+                // Taking back this transaction's own increments is an edit, though an empty one for others.
                 let takesBack = seen.pending?.counter?.amount != nil
                 let edit = removal(ofCounter: seen, clearsRestarts: takesBack)
                 if !edit.isEmpty { slot.counter = edit }
@@ -185,8 +187,8 @@ struct WritePlan {
         }
     }
 
-    /// Within one transaction all writes have one stamp, and a tie goes to the later kind. So a write of an
-    /// earlier kind clears what this transaction wrote of a later one, or it would stay hidden behind it.
+    /// Within one transaction all writes have one stamp, and the later kind wins a tie. So a write of an
+    /// earlier kind clears the transaction's own write of a later kind; otherwise that one would still show.
     func uncover(_ kind: FieldKind, in slot: inout SlotEdit, seeing seen: Seen) {
         guard let existing = seen.slot else { return }
         for later in FieldKind.allCases where later.rawValue > kind.rawValue {

@@ -1,5 +1,5 @@
-/// What one store tells another about one document: a delta to apply where its base is covered, a full state
-/// to merge, or that it is gone.
+/// One store's news of one document for another store: a delta to apply where its base is covered, a full
+/// state to merge, or the notice that the document is gone.
 public struct DocumentUpdate: Sendable, Equatable {
     /// The forms of content.
     public enum Content: Sendable, Equatable {
@@ -7,14 +7,14 @@ public struct DocumentUpdate: Sendable, Equatable {
         case delta(Stamp, [UInt8])
         /// An encoded full state.
         case state([UInt8])
-        /// The document is gone where this comes from: whatever this encoded vector covers was removed, and
+        /// The document is gone at the sender: everything that this encoded vector covers was removed, and
         /// its tombstone reaped (rules 13 and 14).
         case gone([UInt8])
     }
 
     /// The document.
     public let key: DocumentKey
-    /// What to do with it.
+    /// The content to apply.
     public let content: Content
 
     /// An update of this document.
@@ -23,7 +23,7 @@ public struct DocumentUpdate: Sendable, Equatable {
         self.content = content
     }
 
-    /// Checks that the content decodes.
+    /// Checks that the content decodes; throws the error of its decoder.
     public func verify() throws(CRDTError) {
         switch content {
         case .delta(let stamp, let bytes): _ = try Delta(decoding: bytes, stamp: stamp)

@@ -1,35 +1,36 @@
-/// The fold of the log, as far as it is pure: what one entry does to one document. Every materialization and
-/// every projection is this step, repeated; so all of them agree (rule 17), whatever they are stored in.
+/// The pure part of folding the log: the effect of one entry on one document. Every materialization and
+/// every projection repeats this step, so they all agree (rule 17), whatever they are stored in.
 ///
-/// Who folds also keeps, as functions of the entries alone: the clock (`LoggedOperation.latestTime`), the
-/// frontier (per actor the last sequence and timestamp of the entries so far), per document the offset that
-/// changed it last, and the reap floor: the greatest such offset of any document that was reaped.
+/// A store that folds also keeps, as functions of the entries alone: the clock
+/// (`LoggedOperation.latestTime`), the frontier (for each actor the last sequence and timestamp of the
+/// entries so far), for each document the offset of its last change, and the reap floor: the greatest such
+/// offset of any reaped document.
 public enum Fold {
-    /// What a change did to a document's stored state.
+    /// The effect of a change on a document's stored state.
     public enum Outcome: Sendable, Equatable {
-        /// It is this now.
+        /// The document has this state now.
         case changed(state: [UInt8], isLive: Bool)
-        /// Everything the change brings was there already: the state stays, but was confirmed here.
+        /// Everything in the change was there already. The state stays, but the log has confirmed it here.
         case duplicate
-        /// A tombstone has gone. What stays, not live, keeps seeds from coming back (rule 7); nil when
-        /// nothing has to.
+        /// A tombstone was reaped. `rest` stays, not live, and keeps deleted seeds from coming back (rule
+        /// 7); nil when there is nothing to keep.
         case reaped(rest: [UInt8]?)
         /// The change has no effect at all.
         case void(Reason)
     }
 
-    /// Why a change has no effect.
+    /// The reason why a change has no effect.
     public enum Reason: Sendable, Equatable {
-        /// A delta whose base the fold does not cover (decision 0004): damage, or a liar.
+        /// A delta whose base the fold does not cover (decision 0004): damage or a dishonest writer.
         case baseMissing
-        /// A reaping of a document that is not that tombstone: somebody wrote it, or it was reaped before.
+        /// A reaping of a document that is not that tombstone: it was written again, or reaped before.
         case noSuchTombstone
     }
 
-    /// What a change makes of a document.
+    /// Applies a change to a document's state.
     ///
     /// - Parameter state: the document's encoded state; nil when the fold does not have it.
-    /// - Throws: when the state does not decode: damage of the store that holds it.
+    /// - Throws: when the state does not decode, that is, when its store is damaged.
     public static func step(_ change: LoggedChange, on state: [UInt8]?) throws(CRDTError) -> Outcome {
         if state == nil, case .insertion(let insertion) = change {
             return .changed(state: insertion.state, isLive: true)
@@ -61,28 +62,29 @@ public enum Fold {
 }
 
 extension Document {
-    /// Whether reaping takes anything from the tombstone: not from one that is down to its seeds.
+    /// True if reaping removes anything from the tombstone. False for one that holds only its seeds' stamps.
     public var isReapable: Bool { isTombstone && reaped() != self }
 }
 
-/// A log entry's operation, decoded down to what folding needs.
+/// A log entry's operation, decoded as far as folding needs.
 public struct LoggedOperation: Sendable {
     /// One document's change.
     public struct Change: Sendable {
         /// The document.
         public let key: DocumentKey
-        /// What it does.
+        /// The decoded change.
         public let content: LoggedChange
-        /// The change as the log has it.
+        /// The encoded change, as in the log.
         public let bytes: [UInt8]
     }
 
-    /// Who wrote it, as which operation, when.
+    /// The operation's actor, sequence, timestamp and origin.
     public let header: OperationHeader
-    /// Its changes, in order, of distinct documents. Empty for a refusal's record (decision 0005).
+    /// Its changes, in order; each is of another document. Empty for the record of a refusal (decision
+    /// 0005).
     public let changes: [Change]
 
-    /// Decodes an entry's bytes; what does not decode in a log is damage.
+    /// Decodes an entry's bytes. An entry of a log that does not decode is damaged.
     public init(decoding bytes: [UInt8]) throws(CRDTError) {
         let operation = try Operation(decoding: bytes)
         header = OperationHeader(
@@ -103,7 +105,7 @@ public struct LoggedOperation: Sendable {
     /// The stamp of its deltas.
     public var stamp: Stamp { Stamp(time: header.timestamp, actor: header.actor) }
 
-    /// The greatest timestamp it brings: a clock that has folded it is not behind that.
+    /// The greatest timestamp in it. A clock that has folded the operation has at least this time.
     public var latestTime: Timestamp {
         changes.reduce(header.timestamp) { max($0, $1.content.latestTime ?? 0) }
     }

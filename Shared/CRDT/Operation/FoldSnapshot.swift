@@ -1,4 +1,4 @@
-// A stored fold of a log at one offset: what a store that begins there needs instead of the entries before.
+// A stored fold of a log at one offset. A store that starts from it needs no entry before that offset.
 //
 // A snapshot is a sequence of chunks, each decodable by itself. A chunk is a version byte (1) and records:
 //
@@ -11,13 +11,13 @@
 //   05  history    actor (u64), varint sequence, varint count, checksums (u64 each): its latest operations
 //   FF  end        varint number of actors, varint number of documents
 //
-// The first record is a begin, the last an end; whoever lacks one of them has no snapshot.
+// The first record is a begin, the last an end. A sequence that lacks either is no snapshot.
 
 /// One record of a snapshot.
 public enum SnapshotRecord: Sendable, Equatable {
-    /// What the snapshot is of.
+    /// The log position and clock of the snapshot.
     case begin(SnapshotStart)
-    /// How far one actor is folded.
+    /// The last folded operation of one actor.
     case actor(ActorProgress)
     /// One document, tombstones included.
     case document(SnapshotDocument)
@@ -29,16 +29,16 @@ public enum SnapshotRecord: Sendable, Equatable {
     case end(actors: UInt64, documents: UInt64)
 }
 
-/// Where a snapshot stands, and what its fold knows besides documents.
+/// The position of a snapshot, and the fold's state besides documents.
 public struct SnapshotStart: Sendable, Equatable {
     /// The place after the last folded entry.
     public let position: LogPosition
     /// The greatest timestamp folded.
     public let clock: Timestamp
-    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 for none.
+    /// The greatest offset of the last change of any reaped tombstone; 0 when none was reaped.
     public let reapFloor: UInt64
 
-    /// A snapshot of this place.
+    /// A snapshot at this position.
     public init(position: LogPosition, clock: Timestamp, reapFloor: UInt64) {
         self.position = position
         self.clock = clock
@@ -46,7 +46,7 @@ public struct SnapshotStart: Sendable, Equatable {
     }
 }
 
-/// How far a fold has come with one actor (rule 13).
+/// The last folded operation of one actor (rule 13).
 public struct ActorProgress: Sendable, Hashable {
     /// The actor.
     public let actor: ActorID
@@ -65,9 +65,9 @@ public struct ActorProgress: Sendable, Hashable {
 
 /// A document of a snapshot.
 public struct SnapshotDocument: Sendable, Equatable {
-    /// Which one.
+    /// Its key.
     public let key: DocumentKey
-    /// Whether readers see it.
+    /// True if readers see it.
     public let isLive: Bool
     /// The offset that last changed it.
     public let offset: UInt64
@@ -94,19 +94,19 @@ private enum Tag {
     static let end: UInt8 = 0xFF
 }
 
-/// Puts records into a chunk.
+/// Encodes records into a chunk.
 public struct SnapshotChunk: Sendable {
     private var writer = ByteWriter()
     private var collection: String?
-    /// Whether it holds no record yet.
+    /// True if it holds no record yet.
     public private(set) var isEmpty = true
 
     /// A chunk without records.
     public init() { writer.byte(Tag.version) }
 
-    /// The chunk as it is stored.
+    /// The chunk as stored.
     public var bytes: [UInt8] { writer.bytes }
-    /// Its size.
+    /// Its size in bytes.
     public var byteCount: Int { writer.bytes.count }
 
     /// Adds a record.
@@ -154,8 +154,8 @@ public struct SnapshotChunk: Sendable {
         }
     }
 
-    /// The records of a stored chunk. Throws `truncated`, `malformed`, `unsupportedVersion`; document states
-    /// stay encoded.
+    /// Decodes the records of a stored chunk; document states stay encoded. Throws `truncated`, `malformed`,
+    /// `unsupportedVersion`.
     public static func records(in bytes: [UInt8]) throws(CRDTError) -> [SnapshotRecord] {
         let result = bytes.withUnsafeBytes { raw -> Result<[SnapshotRecord], CRDTError> in
             Result { () throws(CRDTError) -> [SnapshotRecord] in
@@ -177,7 +177,7 @@ public struct SnapshotChunk: Sendable {
 }
 
 extension ByteReader {
-    /// The next record; nil for one that names a collection.
+    /// Reads the next record; nil for a record that only names a collection.
     fileprivate mutating func snapshotRecord(
         _ collection: inout String?
     ) throws(CRDTError) -> SnapshotRecord? {

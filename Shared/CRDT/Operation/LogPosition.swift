@@ -19,20 +19,20 @@ extension LogID: CustomStringConvertible {
     }
 }
 
-/// A place in one database's log, with proof of the history before it: what cursors and checkpoints hold
-/// (rule 18).
+/// A place in one database's log, with the hash of the history before it. Cursors and checkpoints hold
+/// positions (rule 18).
 ///
-/// Two logs that differ in identity, length or history differ here; then a reader reconciles, it never
-/// guesses.
+/// Logs that differ in identity, length or history have different positions. A reader that finds a
+/// difference reconciles; it never guesses.
 public struct LogPosition: Hashable, Sendable {
-    /// Which log.
+    /// The log.
     public let logID: LogID
     /// The offset of the last operation before this place; 0 at the start.
     public let offset: UInt64
     /// The chain hash at that offset.
     public let hash: UInt64
 
-    /// A position as stored in a cursor. Whether the log has it, only the log knows.
+    /// A position as stored in a cursor. Only the log can tell if it has this position.
     public init(logID: LogID, offset: UInt64, hash: UInt64) {
         self.logID = logID
         self.offset = offset

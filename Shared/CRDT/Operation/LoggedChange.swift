@@ -1,19 +1,20 @@
-// What a change of the log holds. Writers' operations hold deltas. Two more forms are written by servers
-// only: their first byte tells them from a delta, whose first byte is its version, so no peer can upload one,
-// since admission takes nothing but deltas.
+// The changes of log entries. Operations of writers hold deltas. Two more forms are written by servers only.
+// Their first byte tells them from a delta, whose first byte is its version. Admission takes deltas only, so
+// no peer can upload the other forms.
 
 /// A change of the log, decoded.
 public enum LoggedChange: Sendable, Equatable {
     /// One transaction's effect on one document.
     case delta(Delta)
-    /// The same where that inserts a plain document: decoded only where it meets another state.
+    /// A delta that inserts a plain document. It is decoded only when it has to be merged with another
+    /// state.
     case insertion(Insertion)
-    /// A full state to merge (decision 0006); the operation's own stamp enters no vector.
+    /// A full state to merge (decision 0006). The stamp of the operation itself enters no vector.
     case state(Document)
     /// The tombstone with this vector has outlived its time (rule 15, decision 0010).
     case reaping(at: VersionVector)
 
-    /// Decodes a change of an operation with this stamp. Throws what the decoders of the three forms throw.
+    /// Decodes a change of an operation with this stamp. Throws the errors of the three decoders.
     public init(decoding bytes: [UInt8], stamp: Stamp) throws(CRDTError) {
         switch bytes.first {
         case StateChange.marker: self = .state(try Document(decoding: Array(bytes.dropFirst())))
@@ -30,7 +31,7 @@ public enum LoggedChange: Sendable, Equatable {
         }
     }
 
-    /// The greatest timestamp that it brings besides its operation's; clocks take note of it.
+    /// The greatest timestamp in it besides that of its operation; clocks take note of it.
     public var latestTime: Timestamp? {
         if case .state(let document) = self { document.vector.greatestTime } else { nil }
     }
@@ -38,24 +39,24 @@ public enum LoggedChange: Sendable, Equatable {
 
 /// A change of the log that holds a document's full state instead of a delta (decision 0006).
 ///
-/// Written by a server only, when it has found that its log is behind what a peer holds.
+/// Only a server writes it, when it finds that a peer has writes that the log lacks.
 public enum StateChange {
-    /// "S" in ASCII; no version of a delta's encoding will have this number.
+    /// "S" in ASCII. No version of a delta's encoding will have this number.
     static let marker: UInt8 = 0x53
 
     /// The change that merges an encoded document.
     public static func encode(_ state: [UInt8]) -> [UInt8] { [marker] + state }
 
-    /// The encoded document, nil when the change is of another form.
+    /// The encoded document; nil when the change is of another form.
     public static func state(in change: [UInt8]) -> [UInt8]? {
         change.first == marker ? Array(change.dropFirst()) : nil
     }
 }
 
-/// A change of the log that reaps a tombstone (rule 15): every fold of the log drops the document if it is
-/// still the tombstone with this vector, and does nothing otherwise.
+/// A change of the log that reaps a tombstone (rule 15). Every fold of the log drops the document if it is
+/// still the tombstone with this vector, and otherwise does nothing.
 public enum ReapingChange {
-    /// "R" in ASCII; no version of a delta's encoding will have this number.
+    /// "R" in ASCII. No version of a delta's encoding will have this number.
     static let marker: UInt8 = 0x52
 
     /// The change that reaps the tombstone with this vector.

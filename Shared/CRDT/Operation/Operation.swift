@@ -1,4 +1,4 @@
-/// Everything one transaction changed: what logs hold and sessions carry.
+/// Everything one transaction changed: the unit that logs store and sessions carry.
 ///
 /// Invariants: `sequence` counts one actor's operations from 1 without gap; every delta has the stamp
 /// (`timestamp`, `actor`); changes name distinct documents.
@@ -19,20 +19,20 @@ public struct Operation: Sendable, Equatable {
             self.delta = delta
         }
 
-        /// Same document (names by bytes), same delta.
+        /// Equal when the collection names have the same bytes and the ids and deltas are equal.
         public static func == (left: Change, right: Change) -> Bool {
             utf8Equal(left.collection, right.collection) && left.id == right.id && left.delta == right.delta
         }
     }
 
-    /// Who wrote.
+    /// The author.
     public let actor: ActorID
-    /// The place among its actor's operations, from 1.
+    /// The number among its actor's operations, from 1.
     public let sequence: UInt64
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp
-    /// For an operation that its store moved to this actor: the `identity` it was written under. A log takes
-    /// one operation of an origin (decision 0009).
+    /// The `identity` under which the operation was first written, when its store moved it to this actor;
+    /// else nil. A log takes one operation for each origin (decision 0009).
     public let origin: UInt64?
     /// The changes, in the order in which the transaction first touched the documents.
     public let changes: [Change]
@@ -51,19 +51,19 @@ public struct Operation: Sendable, Equatable {
     /// The stamp of every delta in it.
     public var stamp: Stamp { Stamp(time: timestamp, actor: actor) }
 
-    /// What tells the transaction from every other, whatever actor its operation was moved to: the checksum
-    /// of the operation as it was first written.
+    /// A checksum that identifies the transaction, whatever actor its operation was moved to: the checksum
+    /// of the operation as first written.
     public var identity: UInt64 { identity(of: encoded()) }
 
-    /// The same where its encoding is at hand.
+    /// As `identity`, when the caller has the encoding already.
     public func identity(of encoding: [UInt8]) -> UInt64 { origin ?? hash64(encoding) }
 }
 
 /// An operation's identity without its changes.
 public struct OperationHeader: Sendable, Equatable {
-    /// Who wrote.
+    /// The author.
     public let actor: ActorID
-    /// The place among its actor's operations, from 1.
+    /// The number among its actor's operations, from 1.
     public let sequence: UInt64
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp

@@ -1,27 +1,28 @@
-/// What one transaction has edited so far, on its way to becoming an operation: a pending delta per document,
-/// in the order of their first edits, under one stamp. Whoever drafts keeps the documents' states.
+/// The edits of one transaction so far: a pending delta for each document, in the order of their first
+/// edits, under one stamp. Becomes an operation at commit. The caller keeps the documents' states.
 public struct OperationDraft: Sendable {
-    /// For the transaction's result: documents above the soft limit.
+    /// Warnings for the transaction's result: documents above the soft limit.
     public private(set) var warnings: [String] = []
     private var pending: [DocumentKey: DocumentEditor.Pending] = [:]
     private var order: [DocumentKey] = []
 
-    /// Nothing is edited yet.
+    /// A draft without edits.
     public init() {}
 
-    /// Whether nothing is edited yet.
+    /// True if there is no edit yet.
     public var isEmpty: Bool { order.isEmpty }
 
-    /// What was edited in a document so far; nil when nothing was.
+    /// The edits of a document so far; nil when there is none.
     public subscript(key: DocumentKey) -> DocumentEditor.Pending? { pending[key] }
 
-    /// Takes note of an edit: all that is pending of a document, this edit included.
+    /// Sets all pending edits of a document, the latest one included.
     public mutating func note(_ edits: DocumentEditor.Pending, of key: DocumentKey) {
         if pending.updateValue(edits, forKey: key) == nil { order.append(key) }
     }
 
-    /// Judges the size of a document that an edit leaves, in encoded bytes; what shrinks is never refused.
-    /// - Returns: why it must not be so large; nil when it may, with a warning above the soft limit.
+    /// Checks the size of an edited document, in encoded bytes, and adds a warning above the soft limit. A
+    /// document that does not grow is never refused.
+    /// - Returns: the reason for a refusal; nil when the size is allowed.
     public mutating func refusal(
         of key: DocumentKey, bytes: Int, before: Int, softBytes: Int = Limits.documentSoftLimitBytes,
         hardBytes: Int = Limits.documentHardLimitBytes
@@ -36,7 +37,7 @@ public struct OperationDraft: Sendable {
         return nil
     }
 
-    /// The operation of everything edited, with its encoding; nil when nothing was.
+    /// The operation of all edits, with its encoding; nil when there is no edit.
     public func operation(_ stamp: Stamp, sequence: UInt64) -> (operation: Operation, bytes: [UInt8])? {
         guard !order.isEmpty else { return nil }
         let changes = order.compactMap { key in
@@ -49,9 +50,9 @@ public struct OperationDraft: Sendable {
         return (operation, operation.encoded())
     }
 
-    /// Why an operation of so many encoded bytes is not made; nil when it may be.
+    /// The reason why an operation of this many encoded bytes is refused; nil when it is allowed.
     public static func refusal(operationBytes bytes: Int) -> String? {
         guard bytes > Limits.operationBytes else { return nil }
-        return "the transaction changes \(bytes) bytes, one may change \(Limits.operationBytes)"
+        return "the transaction has \(bytes) bytes, the limit is \(Limits.operationBytes); split it"
     }
 }

@@ -18,10 +18,11 @@ extension Operation {
     /// The flag of an operation that was moved.
     static let originFlag: UInt8 = 1
 
-    /// The bytes that logs store and whose hash chains.
+    /// The bytes that logs store and hash.
     public func encoded() -> [UInt8] {
         var writer = ByteWriter()
-        // A change adds two lengths to its id and delta; the first one of a collection its name.
+        // A change adds two lengths to its id and delta; the first change of a collection also adds the
+        // name.
         writer.reserve(
             changes.reduce(64) { $0 + $1.id.bytes.count + $1.delta.count + 16 }
                 + (changes.first?.collection.utf8.count ?? 0))
@@ -46,7 +47,7 @@ extension Operation {
         return writer.bytes
     }
 
-    /// Decodes an operation, its ids checked; deltas stay encoded (decode them with
+    /// Decodes an operation and checks its ids. Deltas stay encoded (decode them with
     /// `Delta(decoding:stamp:)`).
     public init(decoding bytes: [UInt8]) throws(CRDTError) {
         let result = bytes.withUnsafeBytes { raw -> Result<Operation, CRDTError> in
@@ -65,7 +66,7 @@ extension Operation {
 }
 
 extension Operation {
-    /// Whether every change of an encoded operation is of a collection that the predicate takes, read in
+    /// Returns whether `takes` accepts the collection of every change of an encoded operation, read in
     /// place. False for bytes that are no operation.
     public static func isWithin(
         _ bytes: UnsafeRawBufferPointer, _ takes: (UnsafeRawBufferPointer) -> Bool

@@ -1,9 +1,9 @@
 /// CBOR (RFC 8949) for values: deterministic encoding (section 4.2: shortest forms, keys sorted bytewise),
-/// and a decoder for anything another encoder may send that a value can hold.
+/// and a decoder for any encoding of an item that a value can hold.
 ///
-/// Doubles are written in the shortest of the three float widths that keeps them; a float of any width
-/// reads back as a double, so `1` and `1.0` stay different. Tags are skipped, `undefined` reads as null,
-/// map keys must be strings.
+/// Doubles are written in the shortest of the three float widths that keeps them. A float of any width reads
+/// back as a double, so `1` and `1.0` stay different. Tags are skipped, `undefined` reads as null, map keys
+/// must be strings.
 public enum CBOR {
     /// The deterministic encoding of a value.
     public static func encode(_ value: Value) -> [UInt8] {
@@ -26,15 +26,15 @@ public enum CBOR {
     }
 }
 
-/// Appends CBOR items. Sessions write their frames with it, item by item.
+/// Appends CBOR items. Sessions write their frames with it.
 public struct CBORWriter: Sendable {
-    /// What was written so far.
+    /// The bytes written so far.
     public private(set) var bytes: [UInt8] = []
 
     /// An empty writer.
     public init() {}
 
-    /// Makes room for about so many bytes, so that what is written is not moved again and again.
+    /// Makes room for about `count` bytes, which saves moving the bytes as they grow.
     public mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
 
     /// An item's head: major type 0…7 and its argument in the shortest form.
@@ -56,7 +56,7 @@ public struct CBORWriter: Sendable {
         head(2, UInt64(run.count))
         bytes.append(contentsOf: run)
     }
-    /// The same for what most are: without asking what they are.
+    /// The fast path for a byte array, the most frequent argument.
     public mutating func binary(_ run: [UInt8]) {
         head(2, UInt64(run.count))
         bytes.append(contentsOf: run)
@@ -74,7 +74,7 @@ public struct CBORWriter: Sendable {
     public mutating func bool(_ flag: Bool) { bytes.append(flag ? 0xF5 : 0xF4) }
     /// Null.
     public mutating func null() { bytes.append(0xF6) }
-    /// An item that is encoded already.
+    /// An encoded item, appended as it is.
     public mutating func item(_ encoded: some Collection<UInt8>) { bytes.append(contentsOf: encoded) }
 
     /// Any value, deterministically.
@@ -120,9 +120,9 @@ public struct CBORWriter: Sendable {
     }
 }
 
-/// IEEE 754 half precision, by hand: `Float16` is not on every platform that builds us.
+/// IEEE 754 half precision, written here because not every platform that we build on has `Float16`.
 enum HalfFloat {
-    /// The 16 bits of a float that half precision holds exactly, else nil.
+    /// The 16 bits of a float; nil unless half precision holds it exactly.
     static func bits(of number: Float) -> UInt16? {
         let sign = UInt16(number.sign == .minus ? 0x8000 : 0)
         if number == 0 { return sign }

@@ -1,14 +1,14 @@
-/// Reads CBOR items one by one, for values and for frames. Never allocates more than the bytes at hand can
+/// Reads CBOR items one by one, for values and for frames. Never allocates more than the remaining bytes can
 /// fill.
 public struct CBORDecoder {
     var reader: ByteReader
 
     init(reader: ByteReader) { self.reader = reader }
 
-    /// A decoder over bytes that the caller keeps in place while it is used.
+    /// A decoder over bytes that the caller keeps in place while the decoder is used.
     public init(_ bytes: UnsafeRawBufferPointer) { reader = ByteReader(bytes) }
 
-    /// Whether everything was read.
+    /// True if everything was read.
     public var isAtEnd: Bool { reader.isAtEnd }
 
     /// The head of the next item: major type and argument. Indefinite lengths are refused.
@@ -35,9 +35,9 @@ public struct CBORDecoder {
     public mutating func text() throws(CRDTError) -> String {
         try reader.text(length: try length(3, "a text string"))
     }
-    /// The number of an array's elements.
+    /// The head of an array: the number of its elements.
     public mutating func array() throws(CRDTError) -> Int { try length(4, "an array") }
-    /// The number of a map's pairs.
+    /// The head of a map: the number of its pairs.
     public mutating func map() throws(CRDTError) -> Int { try length(5, "a map") }
     /// True or false.
     public mutating func bool() throws(CRDTError) -> Bool {

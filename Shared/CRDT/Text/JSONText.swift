@@ -1,14 +1,14 @@
-/// JSON text (RFC 8259) to values and back, keeping integers and doubles apart.
+/// Converts JSON text (RFC 8259) to values and back, and keeps integers and doubles apart.
 ///
 /// Written here because the platform's parser turns `1.0` into `1`. A number without fraction and exponent
-/// that fits 64 bits is an integer, any other a double. Of duplicate keys the last wins. Printing writes a
-/// double always with fraction or exponent, a binary as a base64 string, NaN and infinities as null: JSON
-/// has no word for them.
+/// that fits 64 bits is an integer, any other a double. The last of duplicate keys wins. Printing always
+/// writes a double with fraction or exponent, a binary as a base64 string, and NaN and infinities as null
+/// because JSON has no word for them.
 public enum JSONText {
     /// Parses exactly one JSON text. Throws `invalidJSON` with line and column, or `tooDeep`.
     public static func parse(_ text: String) throws(CRDTError) -> Value { try parse(Array(text.utf8)) }
 
-    /// As `parse(_:)`, from UTF-8 bytes.
+    /// As `parse(_:)`, but from UTF-8 bytes.
     public static func parse(_ bytes: [UInt8]) throws(CRDTError) -> Value {
         var parser = JSONParser(bytes: bytes)
         let value = try parser.value(depth: 0)
@@ -17,7 +17,7 @@ public enum JSONText {
         return value
     }
 
-    /// The shortest text of a value, keys in their order or sorted by bytes.
+    /// The shortest text of a value. Keys keep their order, or are sorted by bytes.
     public static func print(_ value: Value, sortedKeys: Bool = false) -> String {
         var printer = JSONPrinter(sortedKeys: sortedKeys)
         printer.value(value)

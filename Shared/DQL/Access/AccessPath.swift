@@ -1,24 +1,24 @@
 import CRDT
 
-/// How the documents of one source are reached. The condition stays in the plan as a filter, so a path may
+/// The way to reach the documents of one source. The condition stays in the plan as a filter, so a path may
 /// find too many documents and never changes an answer.
 indirect enum AccessPath: Equatable, Sendable {
     /// Every live document.
     case collection
     /// No document: the condition cannot hold.
     case nothing
-    /// The documents of some ids.
+    /// The documents with these ids.
     case ids([DocumentID])
     /// The documents of some entries of an index, in its order.
     case index(IndexScan)
-    /// The documents that one of the paths finds.
+    /// The documents that any of the paths finds.
     case union([AccessPath])
     /// The documents that all of the index scans find.
     case intersection([IndexScan])
 }
 
 extension AccessPath {
-    /// The ids that a condition confines a source to: `_id = x` or `_id IN …` among the operands of its
+    /// The ids to which a condition confines a source: `_id = x` or `_id IN …` among the operands of its
     /// AND.
     static func ids(in condition: BoundExpression, source: Int) -> IDList? {
         switch condition {
@@ -40,7 +40,7 @@ extension AccessPath {
         }
     }
 
-    /// Whether a value is known when the statement starts.
+    /// Returns whether a value is known when the statement starts.
     private static func isKnown(_ value: BoundExpression) -> Bool {
         switch value {
         case .constant, .parameter: true
@@ -48,8 +48,7 @@ extension AccessPath {
         }
     }
 
-    /// The id that compares equal to a value; nil when no id does. Ids hold no floats, yet `_id = 1.0` finds
-    /// 1.
+    /// The id that compares equal to a value; nil if none does. Ids hold no floats, yet `_id = 1.0` finds 1.
     static func id(equalTo value: Value) -> DocumentID? {
         guard let value = withoutFloats(value) else { return nil }
         return try? DocumentID(value)

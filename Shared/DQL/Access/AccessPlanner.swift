@@ -1,32 +1,32 @@
 import CRDT
 
-/// Chooses how the documents of one source are reached: deterministically, by simple costs, for the arguments
-/// of one execution. One document of a scan of the collection costs 1.
+/// Chooses how to reach the documents of one source: deterministically, by simple costs, for the arguments
+/// of one execution. Scanning one document of the collection costs 1.
 struct AccessPlanner {
-    /// What is wanted of a source.
+    /// The request for a source's documents.
     struct Request {
         let collection: String
         let source: Int
         let confinement: Confinement
         /// ORDER BY, if an index may deliver it.
         var order: [SortTerm] = []
-        /// Whether only the first rows are wanted.
+        /// True if only the first rows are needed.
         var isLimited = false
-        /// Whether all of the condition is in `confinement`, so that few rows are thrown away behind it.
+        /// True if `confinement` covers the whole condition, so that few rows are dropped after it.
         var isConfinedWholly = false
-        /// Whether the order in which documents come shows in the result: in the order of rows or groups, in
-        /// which of equal values stands for its group, in how a sum of floats is rounded.
+        /// True if the result depends on the order of the documents: in the order of rows or groups, in the
+        /// value that represents equal ones in its group, or in the rounding of a sum of floats.
         var readsOrder = true
         /// The fields that the statement reads of the source; nil when it needs the document.
         var fields: [[String]]?
     }
 
-    /// What was chosen.
+    /// The chosen path.
     struct Choice: Equatable {
         var path: AccessPath
-        /// Whether the path delivers ORDER BY's order.
+        /// True if the path delivers rows in the order of ORDER BY.
         var isOrdered = false
-        /// Whether an index alone has everything that the statement reads.
+        /// True if the index alone has everything that the statement reads.
         var isCovered = false
         var cost: Double
     }
@@ -37,11 +37,12 @@ struct AccessPlanner {
 
     private enum Cost {
         static let document = 1.0
-        /// A document reached from an entry.
+        /// The cost of a document reached from an entry.
         static let fetch = 2.0
         static let entry = 0.3
         static let sort = 0.5
-        /// What a LIMIT leaves of the work when rows come in order, few of them being thrown away, or many.
+        /// The share of the work left under a LIMIT when rows come in order, if few of them are dropped, or
+        /// many.
         static let limited = 0.05
         static let limitedFiltered = 0.3
         static let ids = 0.001
@@ -52,7 +53,7 @@ struct AccessPlanner {
             path: .collection, cost: Cost.document + (request.order.isEmpty ? 0 : Cost.sort))
         if request.confinement == .never { return Choice(path: .nothing, isOrdered: true, cost: 0) }
         let base = idChoice(request.confinement) ?? scan
-        // Ids are no index.
+        // Ids are not an index.
         guard !directives.disablesIndexes, !hint.asksForScan else { return base }
         let constraints = Self.constraints(request.confinement)
         let candidates = usableIndexes.compactMap { choice($0, constraints, request) }
@@ -66,7 +67,7 @@ struct AccessPlanner {
         return Self.cheapest(all) ?? base
     }
 
-    /// The first of the cheapest.
+    /// The first among the cheapest.
     private static func cheapest(_ choices: [Choice]) -> Choice? {
         choices.reduce(nil) { best, next in best.map { $0.cost <= next.cost } ?? false ? best : next }
     }
@@ -109,7 +110,7 @@ struct AccessPlanner {
             && request.fields?.allSatisfy { field in
                 index.keys.contains { Confinement.samePath($0.path, field) }
             } ?? false
-        // An index that neither finds, orders nor covers is worth nothing.
+        // An index that neither finds, orders nor covers is useless.
         guard use.usedKeys > 0 || order != nil || isCovered else { return nil }
         var cost = use.selectivity * (isCovered ? Cost.entry : Cost.fetch)
         if order != nil, request.isLimited || directives.prefersOrder {
@@ -162,7 +163,7 @@ struct AccessPlanner {
             path: .intersection(chosen.map { IndexScan(index: $0.index, ranges: $0.ranges) }), cost: cost)
     }
 
-    /// A path for every branch of an OR; the cheapest of several ORs.
+    /// A path for every branch of an OR; if there are several ORs, the cheapest one.
     private func union(_ request: Request) -> Choice? {
         var alternatives: [[Confinement]] = []
         switch request.confinement {
@@ -189,18 +190,18 @@ struct AccessPlanner {
     }
 }
 
-/// What an index can do for some constraints: which parts of it are read.
+/// The use of an index for some constraints: the parts of it to read.
 struct IndexUse {
     let index: IndexDescription
     let ranges: [IndexRange]
-    /// How many of its keys are confined.
+    /// How many keys of the index are confined.
     let usedKeys: Int
-    /// The guessed share of the documents that it finds.
+    /// The estimated share of the documents that it finds.
     let selectivity: Double
-    /// How many of the first keys have one value throughout.
+    /// How many of the first keys have a single value.
     private let constantKeys: Int
 
-    /// nil when documents that the constraints let through may not be in the index.
+    /// nil if documents that satisfy the constraints may be absent from the index.
     init?(
         _ index: IndexDescription, _ constraints: [(path: [String], ranges: RangeSet)],
         _ directives: Directives
@@ -249,7 +250,7 @@ struct IndexUse {
         selectivity = share
     }
 
-    /// Rough shares, the same on every store: nothing is known of the documents.
+    /// Rough shares, the same on every store: nothing is known about the documents.
     private static func selectivity(_ set: RangeSet) -> Double {
         var total = 0.0
         for range in set.ranges {
@@ -269,9 +270,9 @@ struct IndexUse {
         return min(total, 0.9)
     }
 
-    /// Whether the index has to be read against its order to deliver the terms'; nil when it does not deliver
-    /// it at all. All keys have to take part: so rows that the terms do not tell apart come as a scan has
-    /// them.
+    /// Returns whether the index has to be read in reverse to deliver the order of the terms; nil if it
+    /// cannot deliver it at all. All keys have to take part, so that rows that the terms do not tell apart
+    /// come as in a scan.
     func direction(of terms: [SortTerm], _ source: Int) -> Bool? {
         var place = 0
         var isReversed: Bool?

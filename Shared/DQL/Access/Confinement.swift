@@ -1,23 +1,23 @@
 import CRDT
 
-/// What a condition confines the documents of one source to: every document for which it holds is within, and
-/// others may be. Worked out when all arguments are known, so that a comparison of the wrong type is seen to
-/// find nothing.
+/// The documents of one source to which a condition confines it: every document for which the condition
+/// holds is within; others may be too. Computed when all arguments are known, so that a comparison with the
+/// wrong type turns out to find nothing.
 indirect enum Confinement: Equatable, Sendable {
-    /// It says nothing.
+    /// No confinement.
     case any
     /// No document.
     case never
-    /// A field, as an undeclared read gives it, lies in some ranges.
+    /// A field, as an undeclared read gives it, lies in one of the ranges.
     case field([String], RangeSet)
     /// The id is one of these.
     case ids([DocumentID])
-    /// All of these hold; none of them is `all`.
+    /// All of these hold; none of them is itself `all`.
     case all([Confinement])
-    /// One of these holds.
+    /// At least one of these holds.
     case some([Confinement])
 
-    /// The confinement under which a condition is true; `wanted` being false, the one under which it is false
+    /// The confinement under which a condition is true; with `wanted` false, the one under which it is false
     /// (and neither NULL nor MISSING).
     init(_ condition: BoundExpression, source: Int, wanted: Bool = true) {
         func part(_ operand: BoundExpression, _ wanted: Bool) -> Confinement {
@@ -128,7 +128,7 @@ indirect enum Confinement: Equatable, Sendable {
         ranges.isEmpty ? .never : ranges.isAll ? .any : .field(path, ranges)
     }
 
-    /// The path of a field that an index can hold: one that is read as an undeclared field is.
+    /// The path of a field that an index can hold: a field that is read as undeclared.
     static func field(_ expression: BoundExpression, _ source: Int) -> [String]? {
         guard case .field(let access) = expression, access.source == source,
             access.kinds.allSatisfy({ $0 == nil }), access.declaration?.children.isEmpty ?? true
@@ -136,7 +136,7 @@ indirect enum Confinement: Equatable, Sendable {
         return access.path
     }
 
-    // MARK: Together
+    // MARK: Combining
 
     private static func conjunction(_ parts: [Confinement]) -> Confinement {
         var fields: [(path: [String], ranges: RangeSet)] = []
@@ -204,7 +204,7 @@ indirect enum Confinement: Equatable, Sendable {
 }
 
 extension BinaryOperator {
-    /// The comparison with its sides exchanged.
+    /// The comparison with its sides swapped.
     var mirrored: BinaryOperator {
         switch self {
         case .less: .greater
@@ -215,7 +215,7 @@ extension BinaryOperator {
         }
     }
 
-    /// The comparison that holds of comparable values where this one does not.
+    /// The comparison that holds for comparable values exactly where this one does not.
     fileprivate var negated: BinaryOperator {
         switch self {
         case .equal: .notEqual

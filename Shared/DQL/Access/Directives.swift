@@ -1,26 +1,27 @@
 import CRDT
 
-/// What advises the choice of access paths. Whatever it says, a result stays the same; what is not understood
-/// is ignored, as a hint of another version would be.
+/// Hints for the choice of access paths. They never change a result; unknown ones are ignored, since they
+/// may belong to another version.
 struct Directives: Equatable, Sendable {
     /// `#disable_index_scan`: no index is used.
     var disablesIndexes = false
     /// `#prefer_order`: an index that delivers ORDER BY's order wins over one that finds fewer documents.
     var prefersOrder = false
-    /// `#intersects`: how many index scans are intersected at most; 0 leaves it to `#max_scans`, 1 is never.
+    /// `#intersects`: how many index scans are intersected at most; 0 leaves it to `#max_scans`, 1 means
+    /// never.
     var intersections = 0
-    /// `#max_scans`: how many index scans one access may be made of.
+    /// `#max_scans`: how many index scans one access may consist of.
     var scans = DQLLimits.indexScans
-    /// `#max_inlist`: how many values of one IN are looked up one by one; a longer list is one range.
+    /// `#max_inlist`: how many values of one IN are looked up one by one; a longer list becomes one range.
     var inListValues = DQLLimits.indexRanges
-    /// `#max_serial_ranges`: how many ranges of an index one scan reads; more are one range.
+    /// `#max_serial_ranges`: how many ranges of an index one scan reads; more become one range.
     var serialRanges = DQLLimits.indexRanges
     /// `#max_joins`: how many joins a statement may have.
     var joins = DQLLimits.joins
 
     init() {}
 
-    /// Those of a parameter and then those of a statement.
+    /// The directives of a parameter, overridden by those of a statement.
     init(_ standard: ObjectValue, _ written: ObjectValue?) {
         for entry in standard.entries + (written?.entries ?? []) { take(entry.key, entry.value) }
     }
@@ -41,15 +42,14 @@ struct Directives: Equatable, Sendable {
     }
 }
 
-/// What a statement says about the indexes of one source: USE INDEX and `#index`.
+/// A statement's choice of indexes for one source: USE INDEX and `#index`.
 struct IndexHint: Equatable, Sendable {
     /// The only indexes that may be used; empty asks for a scan of the collection, nil leaves it open.
     var names: [String]?
 
     init(names: [String]? = nil) { self.names = names }
 
-    /// `#index`: a name, or several; empty or null asks for a scan. Of USE INDEX and `#index` the first
-    /// counts.
+    /// `#index`: a name, or several; empty or null asks for a scan. USE INDEX wins over `#index`.
     init(_ source: SourceSyntax) {
         if let name = source.indexHint {
             names = name.text.isEmpty ? [] : [name.text]

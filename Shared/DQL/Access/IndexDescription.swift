@@ -1,14 +1,14 @@
 import CRDT
 
-/// One index as a store offers it and a statement may use it.
+/// One index as a store offers it to statements.
 public struct IndexDescription: Equatable, Sendable {
     /// One key of an index.
     public struct Key: Equatable, Sendable {
-        /// The field, read as an undeclared field is: its newest variant, MAPs as objects, nil when MISSING.
+        /// The field, read as undeclared: its newest variant, MAPs as objects, nil when MISSING.
         public let path: [String]
-        /// DESC.
+        /// True for DESC.
         public let isDescending: Bool
-        /// Whether documents without the field are in the index.
+        /// True if documents without the field are in the index.
         public let includesMissing: Bool
 
         /// A key.
@@ -19,7 +19,7 @@ public struct IndexDescription: Equatable, Sendable {
             self.includesMissing = includesMissing
         }
 
-        /// Same path by bytes, same direction.
+        /// Compares paths by bytes; the direction counts too.
         public static func == (left: Key, right: Key) -> Bool {
             left.path.count == right.path.count && zip(left.path, right.path).allSatisfy(utf8Equal)
                 && left.isDescending == right.isDescending && left.includesMissing == right.includesMissing
@@ -30,12 +30,12 @@ public struct IndexDescription: Equatable, Sendable {
     public let name: String
     /// The collection.
     public let collection: String
-    /// What is indexed, at least one key.
+    /// The indexed keys, at least one.
     public let keys: [Key]
-    /// Whether every live document is in it. One that is still being built is listed and not used.
+    /// True if every live document is in it. An index that is still being built is listed and not used.
     public let isReady: Bool
-    /// Whether entries are in the exact order of their values, and scans of them find no others. A store that
-    /// cuts long keys says false: such an index finds documents, and neither sorts nor covers.
+    /// True if entries are in the exact order of their values, and scans find no others. A store that cuts
+    /// long keys sets false: such an index finds documents, and neither sorts nor covers.
     public let isExact: Bool
 
     /// An index.
@@ -50,7 +50,7 @@ public struct IndexDescription: Equatable, Sendable {
         self.isExact = isExact
     }
 
-    /// What `system:indexes` shows of it.
+    /// The row in `system:indexes`.
     public var row: ObjectValue {
         let fields = keys.map { key -> Value in
             .object(
@@ -72,7 +72,7 @@ public struct IndexDescription: Equatable, Sendable {
 public struct IndexCatalog: Equatable, Sendable {
     /// Changes whenever an index appears, becomes ready or vanishes.
     public let version: UInt64
-    /// In the order of their names' bytes: what is chosen among equals is the first.
+    /// In the order of their names' bytes: the first of equally good indexes is chosen.
     public let indexes: [IndexDescription]
 
     /// A catalog.
@@ -82,10 +82,10 @@ public struct IndexCatalog: Equatable, Sendable {
     }
 }
 
-/// CREATE INDEX or DROP INDEX with the names checked: what the owner of a store carries out. Building an
-/// index is no part of a transaction, so it is not executed in one.
+/// CREATE INDEX or DROP INDEX with checked names, for the owner of a store to carry out. Building an index
+/// is no part of a transaction, so a transaction does not execute it.
 public enum IndexChange: Equatable, Sendable {
-    /// CREATE INDEX. `isReady` and `isExact` of the description say nothing here.
+    /// CREATE INDEX. `isReady` and `isExact` of the description have no meaning here.
     case create(IndexDescription, ifNotExists: Bool)
     /// DROP INDEX.
     case drop(collection: String, name: String, ifExists: Bool)

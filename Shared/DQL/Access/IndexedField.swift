@@ -1,6 +1,6 @@
 import CRDT
 
-/// A field as indexes hold it: read as an undeclared field is.
+/// A field as indexes hold it: read as undeclared.
 public struct IndexedField: Sendable {
     private let access: FieldAccess
     private let fields = FieldResolver(isStrict: false, types: [])

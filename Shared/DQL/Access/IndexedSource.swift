@@ -2,9 +2,9 @@ import CRDT
 
 /// A part of an index: the entries whose first keys equal some values and whose next key lies in a range.
 public struct IndexRange: Equatable, Sendable {
-    /// What the first keys equal; nil is MISSING.
+    /// The values of the first keys; nil is MISSING.
     public let equal: [Value?]
-    /// Where the key after those lies; nil is anywhere.
+    /// The range of the key after those; nil is unbounded.
     public let next: KeyRange?
 
     /// A part of an index.
@@ -14,17 +14,17 @@ public struct IndexRange: Equatable, Sendable {
     }
 }
 
-/// Entries of an index, in its order or against it.
+/// Entries of an index, in its order or in reverse.
 public struct IndexScan: Equatable, Sendable {
     /// The index.
     public let index: IndexDescription
-    /// Disjoint parts of it in the order of the index: a scan against the order reads them from the last to
-    /// the first. None is nothing.
+    /// Disjoint parts of the index in its order: a reversed scan reads them from the last to the first.
+    /// Without parts it reads nothing.
     public let ranges: [IndexRange]
-    /// Whether it is read against its order.
+    /// True if the index is read in reverse.
     public var isReversed: Bool
-    /// Whether its order is what is asked for. Otherwise its documents come in the order of a scan of the
-    /// collection, so that an index changes not even an order that nobody promised.
+    /// True if the caller needs the order of the index. Otherwise the documents come in the order of a scan
+    /// of the collection, so that an index does not change even an order that nobody promised.
     public var isOrdered: Bool
 
     /// Entries of an index.
@@ -37,12 +37,12 @@ public struct IndexScan: Equatable, Sendable {
         self.isOrdered = isOrdered
     }
 
-    /// The same scan of other parts of its index.
+    /// The same scan over other parts of its index.
     func replacing(ranges: [IndexRange]) -> IndexScan {
         IndexScan(index: index, ranges: ranges, isReversed: isReversed, isOrdered: isOrdered)
     }
 
-    /// Whether all its entries have one key: then they are in the order of a scan.
+    /// True if all its entries have one key: then they are in the order of a scan.
     var isOneKey: Bool {
         ranges.count == 1 && ranges[0].next == nil && ranges[0].equal.count == index.keys.count
     }
@@ -50,7 +50,7 @@ public struct IndexScan: Equatable, Sendable {
 
 /// One entry of an index.
 public struct IndexEntry {
-    /// What of an entry is worth being worked out.
+    /// The parts of an entry that the caller needs.
     public struct Parts: OptionSet, Sendable {
         /// The bits.
         public let rawValue: Int
@@ -64,10 +64,10 @@ public struct IndexEntry {
 
     /// A number that stands for the document within its collection and snapshot.
     public let document: Int64
-    /// The document's id if it was asked for.
+    /// The document's id if the caller needs it.
     public let id: DocumentID?
-    /// The keys' values if they were asked for, exactly as a read of the document gives them (`1` is not
-    /// `1.0`); nil within is MISSING.
+    /// The keys' values if the caller needs them, exactly as a read of the document gives them (`1` is not
+    /// `1.0`); a nil element is MISSING.
     public let values: [Value?]
 
     /// An entry.
@@ -78,31 +78,32 @@ public struct IndexEntry {
     }
 }
 
-/// A snapshot with indexes: what the planner may use of a store.
+/// A snapshot with indexes: the part of a store that the planner may use.
 ///
-/// An index may deliver too much, never too little: whatever is found, the whole condition is evaluated on
-/// the document. Only what `isExact` promises is relied upon: then a scan delivers what its ranges hold and
-/// nothing else, and a condition that says no more than the range is not asked again (`DirectRead`). A
-/// document is delivered once.
+/// An index may deliver too much, never too little: the whole condition is evaluated on each document found.
+/// The planner relies only on `isExact`. If it is set, a scan delivers exactly the entries in its ranges,
+/// and a condition that says no more than the range is not evaluated again (`DirectRead`). A document is
+/// delivered once.
 public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
     func catalog(of collection: String) throws -> IndexCatalog
 
-    /// The version of that catalog: asked for with every statement that was planned before.
+    /// The version of that catalog: read for every statement that was planned before.
     func catalogVersion(of collection: String) throws -> UInt64
 
-    /// Visits the live documents of a scan's entries, in the scan's order, in place; as `scan`. Entries of
-    /// one key come in the order of `scan` also where the index is read against its order; so in `entries`.
+    /// Visits the live documents of a scan's entries, in the scan's order, in place; otherwise as `scan`.
+    /// Entries of one key come in the order of `scan` even if the index is read in reverse; so they do in
+    /// `entries`.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws
 
-    /// Visits a scan's entries, in its order, without their documents; as `scan`.
+    /// Visits a scan's entries, in its order, without their documents; otherwise as `scan`.
     func entries(of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool) throws
 
-    /// Visits the live documents of some numbers, which ascend, in this order; as `scan`.
+    /// Visits the live documents with these numbers, which ascend, in this order; otherwise as `scan`.
     func documents(
         _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
 
-    /// The number of a live document; nil when there is none with this id.
+    /// The number of a live document; nil if there is none with this id.
     func number(of id: DocumentID, in collection: String) throws -> Int64?
 
     /// How many live documents a collection has.
@@ -110,6 +111,6 @@ public protocol IndexedSource: DocumentSource {
 }
 
 extension IndexedSource {
-    /// Itself.
+    /// The source itself.
     public var indexed: (any IndexedSource)? { self }
 }

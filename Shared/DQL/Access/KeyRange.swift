@@ -1,6 +1,6 @@
 import CRDT
 
-/// The types in the order in which values collate (spec 2.3); within each its own order.
+/// The types in the order in which values collate (spec 2.3); each has its own order within.
 public enum ValueClass: Int, Sendable, CaseIterable, Comparable {
     case boolean, number, binary, string, array, object, null, missing
 
@@ -51,7 +51,7 @@ public enum KeyPosition: Equatable, Sendable {
         }
     }
 
-    /// Negative, zero or positive as the left cut lies before, at or after the right one.
+    /// Negative, zero or positive if the left cut lies before, at or after the right one.
     static func compare(_ left: KeyPosition, _ right: KeyPosition) -> Int {
         let (first, second) = (left.valueClass, right.valueClass)
         if first != second { return first < second ? -1 : 1 }
@@ -87,7 +87,7 @@ public enum KeyPosition: Equatable, Sendable {
     private var side: Int { if case .before = self { -1 } else { 1 } }
 }
 
-/// The values between two cuts, in collation order whatever an index's direction is.
+/// The values between two cuts, in collation order, whatever the direction of the index.
 public struct KeyRange: Equatable, Sendable {
     /// The cut before the first value.
     public let lower: KeyPosition
@@ -109,10 +109,10 @@ public struct KeyRange: Equatable, Sendable {
         KeyRange(from: .beforeClass(known), to: .afterClass(known))
     }
 
-    /// Whether it surely holds nothing.
+    /// True if the range surely holds nothing.
     var isEmpty: Bool { KeyPosition.compare(lower, upper) >= 0 }
 
-    /// The one value that it holds, doubly optional because that can be MISSING.
+    /// The value of a range that holds only one; doubly optional because that value can be MISSING.
     var point: Value?? {
         switch (lower, upper) {
         case (.before(let value), .after(let other)) where ValueOrder.areEqual(value, other): .some(value)
@@ -122,7 +122,7 @@ public struct KeyRange: Equatable, Sendable {
         }
     }
 
-    /// Whether MISSING is in it.
+    /// True if MISSING is in the range.
     var holdsMissing: Bool { KeyPosition.compare(upper, .before(nil)) > 0 }
 }
 
@@ -166,7 +166,7 @@ struct RangeSet: Equatable, Sendable {
         return RangeSet(common)
     }
 
-    /// The values that are in none of its ranges, up to a cut.
+    /// The values that are in none of the ranges, up to a cut.
     func complement(before end: KeyPosition) -> RangeSet {
         var gaps: [KeyRange] = []
         var from = KeyPosition.start

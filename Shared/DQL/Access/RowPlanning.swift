@@ -1,29 +1,29 @@
 import CRDT
 
-/// Makes the plan of one execution out of a statement's plan: access paths for the arguments at hand and for
-/// the indexes that the snapshot has. Nothing of it is kept, so that an index that appears or vanishes
-/// between two executions of one prepared statement needs no care.
+/// Turns a statement's plan into the plan of one execution: access paths for the given arguments and the
+/// indexes of the snapshot. Nothing is kept, so an index may appear or vanish between two executions of one
+/// prepared statement.
 struct RowPlanner {
     let documents: any DocumentSource
     let options: ExecutionOptions
 
     private var indexed: (any IndexedSource)? { documents.indexed }
 
-    /// What planning made of a statement's rows.
+    /// The planned rows of a statement.
     struct Planned {
         var input: OrderedRows
         var projection: BoundProjection
-        /// Whether the rows come in ORDER BY's order.
+        /// True if the rows come in the order of ORDER BY.
         var isOrdered = false
     }
 
-    /// The plan of a SELECT. `isLimited`: whether it has a LIMIT. A DISTINCT takes its places in the order
-    /// from the row that came first of those that are alike, so its rows have to come as a scan's.
+    /// The plan of a SELECT. `isLimited` is true if it has a LIMIT. DISTINCT orders equal rows by the first
+    /// of them, so its rows have to come in the order of a scan.
     func plan(
         _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
     ) throws -> Planned {
         var planned = Planned(input: input, projection: projection)
-        // Strict reads see other variants than those an index holds.
+        // Strict reads see other variants than the ones in an index.
         guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
         if let counted = try counting(input.rows, indexed) {
             planned.input = input.replacing(rows: counted)
@@ -75,14 +75,14 @@ struct RowPlanner {
         }
     }
 
-    /// Whether the order of the rows does not show in a grouping.
+    /// Returns whether a grouping's result is independent of the order of its rows.
     private static func onlyCounts(_ grouping: Grouping) -> Bool {
         grouping.keys.isEmpty && grouping.aggregates.allSatisfy { $0.kind == .count }
     }
 
     // MARK: Covering
 
-    /// The fields of a source that a statement reads; nil when it needs more of a document than those.
+    /// The fields of a source that a statement reads; nil if it needs more of a document.
     private func fieldsRead(
         _ shape: Shape, _ input: OrderedRows, _ projection: BoundProjection, _ source: Int
     ) -> [[String]]? {
@@ -126,7 +126,7 @@ struct RowPlanner {
         planned.input = planned.input.replacing(rows: rows)
     }
 
-    /// Whether a condition is nothing but what a confinement can say exactly.
+    /// Returns whether a confinement can express the condition exactly.
     private static func isConfinement(_ condition: BoundExpression) -> Bool {
         switch condition {
         case .and(let operands): operands.allSatisfy(isConfinement)
@@ -138,7 +138,7 @@ struct RowPlanner {
     }
 }
 
-/// The parts of a row plan: its leaf and what is done with its rows.
+/// The parts of a row plan: its leaf and the steps above it.
 private struct Shape {
     var leaf: RowPlan
     var condition: BoundExpression?
@@ -192,7 +192,7 @@ extension OrderedRows {
 /// Collects the fields of a source that expressions read.
 private struct FieldsRead {
     let source: Int
-    /// nil once something else of a document was read.
+    /// nil once anything else of a document was read.
     private(set) var fields: [[String]]? = []
 
     init(source: Int) { self.source = source }
@@ -233,7 +233,7 @@ private struct FieldsRead {
     }
 }
 
-/// Where the values of an index's entry stand in a row, and expressions that read them there.
+/// The places in a row of the values of an index entry, and expressions that read them there.
 private struct CoveredSlots {
     let index: IndexDescription
     let source: Int

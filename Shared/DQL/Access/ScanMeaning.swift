@@ -1,15 +1,15 @@
 import CRDT
 
-/// What a scan means, value by value: stores may do it faster, and are tested against this.
+/// The meaning of a scan, value by value: stores may run scans faster, and are tested against this.
 extension KeyRange {
-    /// Whether a value (nil is MISSING) lies in the range.
+    /// Returns whether a value (nil is MISSING) lies in the range.
     public func contains(_ value: Value?) -> Bool {
         KeyPosition.compare(lower, .before(value)) <= 0 && KeyPosition.compare(.after(value), upper) <= 0
     }
 }
 
 extension IndexRange {
-    /// Whether an entry with these keys lies in this part of an index.
+    /// Returns whether an entry with these keys lies in this part of an index.
     public func contains(_ values: [Value?]) -> Bool {
         for (place, value) in equal.enumerated() where !ValueOrder.areEqual(values[place], value) {
             return false
@@ -19,8 +19,8 @@ extension IndexRange {
 }
 
 extension IndexDescription {
-    /// Negative, zero or positive as an entry with the left keys stands before, with or after one with the
-    /// right ones.
+    /// Negative, zero or positive if an entry with the left keys stands before, with or after one with the
+    /// right keys.
     public func compare(_ left: [Value?], _ right: [Value?]) -> Int {
         for (place, key) in keys.enumerated() {
             let order = ValueOrder.collate(left[place], right[place])
@@ -29,7 +29,7 @@ extension IndexDescription {
         return 0
     }
 
-    /// The keys of a document; nil when it is not in the index.
+    /// The keys of a document; nil if it is not in the index.
     public func values(of document: DocumentReader) throws -> [Value?]? {
         let fields = FieldResolver(isStrict: false, types: [.none])
         var values: [Value?] = []

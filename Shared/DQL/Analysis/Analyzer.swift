@@ -1,15 +1,15 @@
 import CRDT
 
-/// From syntax tree to plan: names, types, shape, warnings.
+/// Turns a syntax tree into a plan: names, types, shape, warnings.
 struct Analyzer {
     let source: SourceText
     var binder: Binder
 
-    /// What an analysis gives.
+    /// The result of an analysis.
     struct Result: Sendable {
         let plan: StatementPlan
         let parameters: [NameSyntax]
-        /// `x IN (:p)`: worth a warning when the argument turns out to be an array.
+        /// `x IN (:p)`: gets a warning if the argument turns out to be an array.
         let listedParameters: [ListedParameter]
         let warnings: [DQLWarning]
         let collectionsRead: [String]

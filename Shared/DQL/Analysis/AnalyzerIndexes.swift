@@ -22,7 +22,7 @@ extension Analyzer {
             }
             if keys.contains(where: { Self.areEqual($0.path, path) }) {
                 throw source.error(
-                    .invalidIndex, "\(path.joined(separator: ".")) is a key of this index already",
+                    .invalidIndex, "\(path.joined(separator: ".")) is already a key of this index",
                     at: written.path.span)
             }
             if written.includesMissing == nil { openKeys.insert(keys.count) }
@@ -62,8 +62,9 @@ extension Analyzer {
 }
 
 extension PreparedStatement {
-    /// What CREATE INDEX or DROP INDEX asks its store for, keys without INCLUDE or EXCLUDE MISSING as
-    /// `dql_index_default_include_missing` has it; nil for other statements.
+    /// The index change that CREATE INDEX or DROP INDEX asks its store for, with
+    /// `dql_index_default_include_missing` applied to keys without INCLUDE or EXCLUDE MISSING; nil for other
+    /// statements.
     public func indexChange(_ parameters: SystemParameters) -> IndexChange? {
         guard case .index(let index) = plan else { return nil }
         guard case .create(let description, let ifNotExists) = index.change,
@@ -81,7 +82,7 @@ extension PreparedStatement {
 }
 
 extension DQLError {
-    /// CREATE INDEX without IF NOT EXISTS of a name that the collection's indexes have.
+    /// CREATE INDEX without IF NOT EXISTS, of a name that the collection's indexes already have.
     public static func indexExists(_ name: String, _ collection: String) -> DQLError {
         DQLError(
             .indexExists,
@@ -89,23 +90,23 @@ extension DQLError {
             position: SourcePosition(line: 1, column: 1))
     }
 
-    /// DROP INDEX without IF EXISTS of an index that is not there.
+    /// DROP INDEX without IF EXISTS, of an index that does not exist.
     public static func unknownIndex(_ name: String, _ collection: String) -> DQLError {
         DQLError(
             .unknownIndex, "there is no index \(name) on \(collection)",
             position: SourcePosition(line: 1, column: 1))
     }
 
-    /// CREATE INDEX of an index that somebody dropped before it was complete.
+    /// CREATE INDEX of an index that was dropped before it was complete.
     public static func indexGone(_ name: String, _ collection: String) -> DQLError {
         DQLError(
             .cancelled, "Query failed: the index \(name) on \(collection) was dropped while it was built")
     }
 
-    /// CREATE INDEX on a collection that has as many as it may.
+    /// CREATE INDEX on a collection that has as many indexes as it may.
     public static func tooManyIndexes(_ collection: String) -> DQLError {
         DQLError(
             .tooManyIndexes,
-            "\(collection) has \(DQLLimits.indexesOfCollection) indexes, no more are possible")
+            "\(collection) has \(DQLLimits.indexesOfCollection) indexes already, and may not have more")
     }
 }

@@ -1,8 +1,8 @@
 import CRDT
 
-/// Sources, conditions, order and bounds: what all statements have in common.
+/// Sources, conditions, order and bounds: the common parts of all statements.
 extension Analyzer {
-    /// The documents that an UPDATE, DELETE or EVICT is about.
+    /// The documents of an UPDATE, DELETE or EVICT.
     mutating func targets(
         _ written: SourceSyntax, _ selection: SelectionSyntax
     ) throws(DQLError) -> OrderedRows {
@@ -14,7 +14,7 @@ extension Analyzer {
             directives: written.directives?.values)
     }
 
-    /// The documents of a source, or the pairs of several, that a condition lets through.
+    /// The documents of a source, or the pairs of several, for which a condition is true.
     mutating func documents(
         _ written: SourceSyntax, _ condition: ExpressionSyntax?, _ directives: DirectivesSyntax? = nil
     ) throws(DQLError) -> RowPlan {
@@ -28,7 +28,7 @@ extension Analyzer {
         for one in sources { ids.append(try self.ids(one)) }
         var bindings: [SourceBinding] = []
         for (index, one) in sources.enumerated() { bindings.append(try binding(one, index, among: bindings)) }
-        // A RIGHT JOIN comes first and is a LEFT JOIN with its sides exchanged.
+        // A RIGHT JOIN comes first and is a LEFT JOIN with its sides swapped.
         let isSwapped = written.joins.first?.kind == .right
         var conditions: [BoundExpression] = []
         for (index, join) in written.joins.enumerated() {
@@ -101,7 +101,7 @@ extension Analyzer {
         return .scan(collection: name, source: index)
     }
 
-    /// The name of a `system:` collection that exists.
+    /// The name of an existing `system:` collection.
     private func systemName(_ collection: CollectionSyntax) throws(DQLError) -> NameSyntax {
         let name = collection.name.text.lowercased()
         guard SystemCollection(rawValue: name) != nil else {

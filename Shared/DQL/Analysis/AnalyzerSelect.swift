@@ -1,6 +1,6 @@
 import CRDT
 
-/// SELECT and what projects like it.
+/// SELECT, and other projections like it.
 extension Analyzer {
     mutating func plan(_ select: SelectStatement) throws(DQLError) -> SelectPlan {
         var rows = try documents(select.source, select.selection.condition, select.directives)
@@ -30,7 +30,7 @@ extension Analyzer {
             projection: projection, isDistinct: select.isDistinct)
     }
 
-    /// RETURNING over the documents of `binding`: nothing that came before in the statement is in reach.
+    /// RETURNING over the documents of `binding`: nothing from earlier in the statement is in scope.
     mutating func plan(
         _ returning: ReturningSyntax?, over binding: SourceBinding
     ) throws(DQLError) -> ReturningPlan? {
@@ -129,7 +129,7 @@ extension Analyzer {
         }
     }
 
-    /// The name of a projection: its alias, the last name of a path, else its position.
+    /// The name of a projection: its alias, the last name of a path, or otherwise its position.
     private static func name(of value: ExpressionSyntax, _ alias: NameSyntax?, at index: Int) -> String {
         if let alias { return alias.text }
         let (root, steps) = Binder.steps(of: value)
@@ -149,7 +149,7 @@ extension Analyzer {
         }
     }
 
-    /// What ORDER BY may call the projections.
+    /// The names by which ORDER BY may refer to the projections.
     private static func names(_ projection: ProjectionSyntax) -> ProjectedNames {
         var names = ProjectedNames()
         guard case .elements(let elements) = projection else { return names }

@@ -78,7 +78,7 @@ extension Analyzer {
             throw source.error(
                 .reservedCollection,
                 "\(collection.name.text) cannot be written: names that begin with "
-                    + "\(reservedCollectionPrefix) are the system's",
+                    + "\(reservedCollectionPrefix) belong to the system",
                 at: collection.name.span)
         }
     }

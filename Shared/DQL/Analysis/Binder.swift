@@ -5,16 +5,16 @@ struct Binder {
     let source: SourceText
     var scope = Scope()
     private(set) var parameters: [NameSyntax] = []
-    /// Where a parameter stands in `parameters`, by its name's bytes.
+    /// The place of a parameter in `parameters`, by its name's bytes.
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
     /// The collections whose documents are read, each once.
     private(set) var collectionsRead: [String] = []
-    /// The parameters that are right sides of IN, by their places.
+    /// The positions of the parameters that are right sides of IN.
     private(set) var collectionParameters: Set<Int> = []
-    /// The subqueries, inner ones before those around them.
+    /// The subqueries, inner ones before the outer ones.
     private(set) var subqueries: [BoundSubquery] = []
-    /// How many subqueries are around what is bound.
+    /// The number of subqueries around the current expression.
     private var subqueryDepth = 0
     /// The parameters that stand alone in a list of IN.
     private(set) var listedParameters: [ListedParameter] = []
@@ -26,10 +26,10 @@ struct Binder {
         warnings.append(source.warning(code, message, at: span))
     }
 
-    /// How many warnings and listed parameters there are.
+    /// The numbers of warnings and listed parameters.
     var findings: (warnings: Int, listed: Int) { (warnings.count, listedParameters.count) }
 
-    /// Drops those that came since.
+    /// Drops the warnings and listed parameters added since then.
     mutating func forget(since known: (warnings: Int, listed: Int)) {
         warnings.removeLast(warnings.count - known.warnings)
         listedParameters.removeLast(listedParameters.count - known.listed)
@@ -92,7 +92,7 @@ struct Binder {
         case .between(let value, let low, let high, let negated):
             let bound = try bind(value)
             let (from, to) = (try bind(low), try bind(high))
-            // Beside one bound that is null, NOT BETWEEN can be true by the other.
+            // If one bound is null, NOT BETWEEN can still be true because of the other.
             let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
             warnAboutComparison(bound, others, at: expression.span)
             predicate = .between(bound, low: from, high: to)
@@ -140,7 +140,7 @@ struct Binder {
         let boundPattern = try bind(pattern)
         var boundEscape: BoundExpression?
         if let escape { boundEscape = try bind(escape) }
-        // A pattern that is written out and is none is an error here; a computed one makes MISSING.
+        // An invalid pattern that is written out is an error here; a computed one gives MISSING.
         if case .constant(.string(let text)?) = boundPattern, escape == nil {
             do {
                 _ = try SimilarPattern(text, isConstant: false)
@@ -177,8 +177,8 @@ struct Binder {
         }
     }
 
-    /// A subquery stands for an argument that is worked out when the statement begins. Bound once, however
-    /// often the expression around it is.
+    /// A subquery stands for an argument that is evaluated when the statement begins. Bound once, however
+    /// often the expression around it is bound.
     private mutating func bindSubquery(
         _ select: SelectStatement, _ use: BoundSubquery.Use, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
@@ -220,8 +220,8 @@ struct Binder {
         return parameters.count - 1
     }
 
-    /// An array or object whose parts are all known is a constant: later stages recognize it, and it is built
-    /// once.
+    /// An array or object whose parts are all known is a constant: later stages recognize it, and it is
+    /// built once.
     private static func folded(_ expression: BoundExpression) -> BoundExpression {
         switch expression {
         case .array(let elements):
@@ -237,18 +237,18 @@ struct Binder {
     }
 }
 
-/// A subquery: worked out once, when the statement begins, and read as an argument.
+/// A subquery: evaluated once, when the statement begins, and read as an argument.
 struct BoundSubquery: Sendable {
-    /// Its place among the statement's parameters.
+    /// Its position among the statement's parameters.
     let place: Int
     let plan: SelectPlan
     let use: Use
     let span: SourceSpan
 
     enum Use {
-        /// The value of its one row; of several it is an error, of none null.
+        /// The value of its single row; several rows are an error, no row is null.
         case value
-        /// Whether there is a row.
+        /// True if there is a row.
         case exists
         /// The values of all rows.
         case list
@@ -257,7 +257,7 @@ struct BoundSubquery: Sendable {
 
 /// A parameter that stands alone in a list of IN.
 struct ListedParameter: Sendable {
-    /// Its place among the statement's parameters.
+    /// Its position among the statement's parameters.
     let place: Int
     let span: SourceSpan
 }

@@ -29,7 +29,7 @@ extension Binder {
         return BoundExpression.call(BoundCall(function: function, arguments: arguments)).prepared
     }
 
-    /// What the function itself says about arguments that are already known.
+    /// Reports the errors and warnings of the function's own check of known arguments.
     private mutating func checkKnownArguments(
         _ function: FunctionDefinition, _ arguments: [BoundExpression], _ call: CallSyntax
     ) throws(DQLError) {
@@ -43,7 +43,7 @@ extension Binder {
         warn(.literalType, message, at: span)
     }
 
-    /// `conflicts(path)`: the one function that asks a field rather than a value.
+    /// `conflicts(path)`: the one function that reads a field rather than a value.
     static let conflictsName = "conflicts"
 
     private mutating func bindConflicts(
@@ -54,7 +54,7 @@ extension Binder {
         }
         guard case .field(let access) = try bind(call.arguments[0]) else {
             throw source.error(
-                .notAField, "conflicts takes a field of a document, nothing computed",
+                .notAField, "conflicts takes a field of a document, not a computed value",
                 at: call.arguments[0].span)
         }
         return .conflicts(access)
@@ -65,7 +65,7 @@ extension Binder {
             Conversion.typeNames[name.lowercased()] == nil
         else { return }
         throw source.error(
-            .unknownType, "CAST knows no type \(name)", at: type.span,
+            .unknownType, "CAST has no type \(name)", at: type.span,
             suggestion: Suggestion.closest(to: name, among: Conversion.typeNames.keys.sorted()))
     }
 
@@ -104,7 +104,7 @@ extension Binder {
             throw source.error(
                 .wrongArguments, "\(kind.rawValue.uppercased()) takes one argument", at: span)
         }
-        // In place: a copy of the binder for each aggregate would copy its parameters each time.
+        // Changed in place: a copy of the binder for each aggregate would copy its parameters each time.
         let outer = scope
         scope.grouping = nil
         scope.projected = ProjectedNames()

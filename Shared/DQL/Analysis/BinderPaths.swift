@@ -1,6 +1,6 @@
 import CRDT
 
-/// Paths: which part of a path names a source, which is read in place, which is worked out on a value.
+/// Paths: decides which part of a path names a source, is read in place, or is evaluated on a value.
 extension Binder {
     mutating func bindPath(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         let (root, steps) = Self.steps(of: expression)
@@ -23,8 +23,8 @@ extension Binder {
         scope.projected.place(of: name)
     }
 
-    /// What SELECT names, bound once however often ORDER BY refers to it. It does not see the variables of
-    /// ORDER BY's expression; their numbers stay taken. Its warnings were given where SELECT names it.
+    /// A projection of SELECT, bound once however often ORDER BY refers to it. It does not see the variables
+    /// of ORDER BY's expression; their numbers stay taken. Its warnings were reported where SELECT names it.
     private mutating func bindProjected(_ place: Int) throws(DQLError) -> BoundExpression {
         let key = Scope.ProjectedPlace(place: place, locals: scope.locals.count)
         if let known = scope.boundProjections[key] { return known }
@@ -39,7 +39,7 @@ extension Binder {
         return bound
     }
 
-    /// A field of one of the statement's documents; the first name may be the source's.
+    /// A field of one of the statement's documents; the first name may be the name of the source.
     private mutating func bindField(
         _ first: String, _ steps: ArraySlice<PathStep>, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
@@ -50,7 +50,7 @@ extension Binder {
             rest = rest.dropFirst()
         }
         guard let binding = try binding(&names, span) else {
-            // `_id` of a join: those of all sides.
+            // `_id` of a join: the ids of all sides.
             let ids = scope.sources.map {
                 BoundExpression.Entry(key: $0.name, value: .documentID(source: $0.index))
             }
@@ -64,7 +64,7 @@ extension Binder {
         return try apply(rest, to: .field(access(names, binding)))
     }
 
-    /// The source that a path is of, its name taken from the path; nil for the `_id` of several.
+    /// The source of a path, its name removed from the path; nil for the `_id` of several sources.
     private mutating func binding(
         _ names: inout [String], _ span: SourceSpan
     ) throws(DQLError) -> SourceBinding? {
@@ -76,7 +76,7 @@ extension Binder {
             } else if names.count > 1, scope.outerNames.contains(where: { utf8Equal($0, first) }) {
                 throw source.error(
                     .unsupportedClause,
-                    "a subquery cannot read \(first), a source of the statement around it", at: span)
+                    "a subquery cannot read \(first), a source of the outer statement", at: span)
             } else if binding.isAlias, utf8Equal(first, binding.collection), names.count > 1 {
                 warn(
                     .hiddenName,
@@ -142,7 +142,7 @@ extension Binder {
 
     // MARK: Groups
 
-    /// The slot of a group key that the expression is, if groups are in scope.
+    /// The slot of the group key that equals the expression, if groups are in scope.
     mutating func groupKey(_ expression: ExpressionSyntax) throws(DQLError) -> Int? {
         guard let grouping = scope.grouping, !grouping.keys.isEmpty, !containsAggregate(expression) else {
             return nil
@@ -150,8 +150,9 @@ extension Binder {
         if case .name(let name) = Self.steps(of: expression).root.kind, projection(named: name.text) != nil {
             return nil
         }
-        // In place: a copy of the binder for each term would copy its parameters each time. The parameters
-        // found here stay, they are those of the term; the warnings go, its own binding gives them.
+        // Changed in place: a copy of the binder for each term would copy its parameters each time.
+        // Parameters found here stay, since they belong to the term; warnings are dropped, since binding the
+        // term itself reports them.
         let outer = scope
         let known = findings
         scope.grouping = nil
@@ -178,7 +179,7 @@ extension Binder {
         }
     }
 
-    /// Whether an aggregate is called anywhere in the expression.
+    /// Returns whether an aggregate is called anywhere in the expression.
     func containsAggregate(_ expression: ExpressionSyntax) -> Bool {
         if case .call(let call) = expression.kind, AggregateKind(rawValue: call.name) != nil { return true }
         return expression.kind.children.contains(where: containsAggregate)
@@ -191,5 +192,5 @@ enum PathStep {
     case index(ExpressionSyntax)
 }
 
-/// The field under which a document shows its id.
+/// The field that shows the id of a document.
 public let documentIDField = "_id"

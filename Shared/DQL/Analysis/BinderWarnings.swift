@@ -1,7 +1,6 @@
 import CRDT
 
-/// The types that can be told before a statement runs. A register can hold anything, so most fields have
-/// none.
+/// The types that are known before a statement runs. A register can hold anything, so most fields have none.
 enum StaticType: String, Sendable {
     case boolean, number, string, binary, array, object
 
@@ -41,7 +40,7 @@ enum StaticType: String, Sendable {
 }
 
 extension Binder {
-    /// Warns when a value can never be equal to, less than or greater than what it is compared with.
+    /// Warns if a value can never be equal to, less than or greater than the values it is compared with.
     mutating func warnAboutComparison(
         _ value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
     ) {
@@ -68,7 +67,7 @@ extension Binder {
         }
     }
 
-    /// `_id = id`: the right side is a field of the document, hardly ever what is meant.
+    /// Warns about `_id = id`: the right side is a field of the document, which is hardly ever meant.
     mutating func warnAboutNames(
         _ left: ExpressionSyntax, _ boundLeft: BoundExpression, _ right: ExpressionSyntax,
         _ boundRight: BoundExpression, at span: SourceSpan

@@ -1,26 +1,26 @@
 import CRDT
 
-/// What the names of a statement can mean.
+/// The possible meanings of a statement's names.
 struct Scope {
-    /// The documents in reach, by their place among the sources. Empty in INSERT.
+    /// The documents in scope, by their position among the sources. Empty in INSERT.
     var sources: [SourceBinding] = []
-    /// What the sources of the statements around a subquery are called: none of it is in reach.
+    /// The names of the sources of statements around a subquery: none of them is in scope.
     var outerNames: [String] = []
-    /// Why a subquery cannot stand here; nil where it can.
+    /// The place that refuses a subquery, for the error; nil where one may stand.
     var subqueriesRefused: String?
-    /// ORDER BY sees what SELECT names.
+    /// The projections that ORDER BY can refer to.
     var projected = ProjectedNames()
-    /// Those that ORDER BY referred to.
+    /// The projections that ORDER BY referred to.
     var boundProjections: [ProjectedPlace: BoundExpression] = [:]
-    /// The variables of ANY, EVERY, ARRAY and OBJECT in reach, innermost last. Their place is their
-    /// number; nil is one that cannot be named here.
+    /// The variables of ANY, EVERY, ARRAY and OBJECT in scope, innermost last. Their index is their number;
+    /// nil is a variable that cannot be named here.
     var locals: [NameSyntax?] = []
-    /// Set while terms are bound that see groups instead of documents.
+    /// Set while binding terms that see groups instead of documents.
     var grouping: GroupScope?
-    /// Why an aggregate cannot stand here; nil where it can.
+    /// The place that refuses an aggregate, for the error; nil where one may stand.
     var aggregatesRefused: String? = "here"
 
-    /// A projection and how many variables were in reach where it was referred to: its own ones are numbered
+    /// A projection and the number of variables in scope at the reference: its own variables are numbered
     /// after those.
     struct ProjectedPlace: Hashable {
         let place: Int
@@ -28,13 +28,13 @@ struct Scope {
     }
 }
 
-/// The names of projections, each with the place of the first one that has it.
+/// The names of projections, each with the index of the first projection that has it.
 struct ProjectedNames {
-    /// What they name, in their order.
+    /// The projections in their order.
     private(set) var values: [ExpressionSyntax] = []
     private var places: [[UInt8]: Int] = [:]
 
-    /// Adds a projection; false when its name was taken.
+    /// Adds a projection; false if its name was taken.
     @discardableResult
     mutating func add(_ name: String, _ value: ExpressionSyntax) -> Bool {
         defer { values.append(value) }
@@ -47,7 +47,7 @@ struct ProjectedNames {
     func place(of name: String) -> Int? { places.isEmpty ? nil : places[Array(name.utf8)] }
 }
 
-/// One source and the names it answers to.
+/// One source with its name.
 struct SourceBinding {
     let index: Int
     /// The alias, or the collection's name.
@@ -57,13 +57,13 @@ struct SourceBinding {
     let types: TypeDefinition
 }
 
-/// The groups of a statement, growing aggregates as they are met.
+/// The groups of a statement; aggregates are added as they are met.
 struct GroupScope {
     let keys: [BoundExpression]
-    /// Where keys of a fingerprint are: each term of a statement is looked for among them.
+    /// The indices of keys by fingerprint: each term of a statement is looked up among them.
     private let places: [Int: [Int]]
     var aggregates: [BoundAggregate] = []
-    /// How the error names a term that is neither key nor aggregate.
+    /// The error's name for a term that is neither key nor aggregate.
     var term: Term
 
     enum Term {
@@ -78,12 +78,12 @@ struct GroupScope {
         places = Dictionary(grouping: keys.indices) { keys[$0].fingerprint }
     }
 
-    /// The slot of a key; nil for what is none.
+    /// The slot of a key; nil for an expression that is not a key.
     func slot(of key: BoundExpression) -> Int? {
         places[key.fingerprint]?.first { keys[$0] == key }
     }
 
-    /// The slot of an aggregate, a new one if it was not met yet; nil when there are too many.
+    /// The slot of an aggregate, a new one if it is met for the first time; nil if there are too many.
     mutating func slot(of aggregate: BoundAggregate) -> Int? {
         if let known = aggregates.firstIndex(of: aggregate) { return keys.count + known }
         guard aggregates.count < DQLLimits.aggregates else { return nil }

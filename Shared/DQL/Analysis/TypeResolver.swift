@@ -1,6 +1,6 @@
 import CRDT
 
-/// Type definitions as the store understands them.
+/// Converts type definitions to the store's declarations.
 enum TypeResolver {
     static func resolve(
         _ fields: [FieldDeclarationSyntax], _ source: SourceText
@@ -53,7 +53,7 @@ struct TargetResolver {
         let path: [String]
         /// The declared type of the last step.
         let declaration: TypeDeclaration?
-        /// The first step above the last that is not declared.
+        /// The first undeclared step above the last.
         let undeclaredStep: String?
         let span: SourceSpan
     }
@@ -79,7 +79,8 @@ struct TargetResolver {
             path: path, declaration: declaration, undeclaredStep: undeclaredStep, span: written.span)
     }
 
-    /// Two changes of one field, or of a field and one below it, have no order that the statement shows.
+    /// Throws for two changes of one field, or of a field and one below it: the statement gives them no
+    /// order.
     private mutating func checkOverlap(_ path: [String], _ span: SourceSpan) throws(DQLError) {
         var prefix: [UInt8] = []
         for (index, name) in path.enumerated() {
@@ -96,18 +97,18 @@ struct TargetResolver {
         }
     }
 
-    /// The paths so far and what leads to them, as bytes.
+    /// The paths so far and their ancestors, as bytes.
     private struct PathTree {
         var ends: Set<[UInt8]> = []
         var inner: Set<[UInt8]> = []
 
-        /// A name as bytes that no other name begins with.
+        /// A name as bytes that no other name's bytes begin with.
         static func step(_ name: String) -> [UInt8] {
             withUnsafeBytes(of: UInt64(name.utf8.count).bigEndian) { Array($0) } + Array(name.utf8)
         }
     }
 
-    /// Why a field of a declared type cannot be changed so.
+    /// The error of a change that the field's declared type does not allow.
     func refusal(_ kind: FieldKind, _ name: String, _ span: SourceSpan) -> DQLError {
         source.error(
             .notAMap, "Unsupported DML operation on \("\(kind)".uppercased()) field \"\(name)\"", at: span)

@@ -1,18 +1,18 @@
 import CRDT
 
-/// Prepared statements, least recently used ones dropped first.
+/// A cache of prepared statements; the least recently used are dropped first.
 ///
 /// A value without a lock: its owner guards it and compiles outside of that lock. Compiling depends on the
-/// text only (settings matter when a statement is executed), so the text is the whole key.
+/// text only (settings matter at execution), so the text is the whole key.
 ///
 /// Invariants: `places` holds each node once; the nodes form one ring through the sentinel at 0, from the
-/// most to the least recently used; `textBytes` is the sum of the texts held.
+/// most to the least recently used; `textBytes` is the sum of the cached texts.
 public struct StatementCache: Sendable {
-    /// What the cache did since it was made.
+    /// Counts of the cache's events since it was made.
     public struct Statistics: Equatable, Sendable {
-        /// Look-ups that found a statement.
+        /// Lookups that found a statement.
         public internal(set) var hits = 0
-        /// Look-ups that did not.
+        /// Lookups that did not.
         public internal(set) var misses = 0
         /// Statements dropped to make room.
         public internal(set) var evictions = 0
@@ -26,9 +26,9 @@ public struct StatementCache: Sendable {
         var older: Int
     }
 
-    /// What the cache did.
+    /// Counts of the cache's events.
     public private(set) var statistics = Statistics()
-    /// How many statements it holds at most; 0 holds none.
+    /// The greatest number of cached statements; 0 caches none.
     public private(set) var capacity: Int
     private var places: [Key: Int] = [:]
     private var nodes: [Node] = [Node(statement: nil, hash: 0, uses: 0, newer: 0, older: 0)]
@@ -41,10 +41,10 @@ public struct StatementCache: Sendable {
         self.capacity = capacity
     }
 
-    /// How many statements it holds.
+    /// The number of cached statements.
     public var count: Int { places.count }
 
-    /// The statement of exactly this text, if it is held.
+    /// The statement with exactly this text, if it is cached.
     public mutating func lookup(_ text: String) -> PreparedStatement? {
         guard let place = places[Key(text)] else {
             statistics.misses += 1
@@ -59,7 +59,7 @@ public struct StatementCache: Sendable {
         return nodes[place].statement
     }
 
-    /// Holds a statement. One with a text longer than `DQLLimits.cachedTextBytes` is not held.
+    /// Caches a statement, unless its text is longer than `DQLLimits.cachedTextBytes`.
     public mutating func insert(_ statement: PreparedStatement) {
         let key = Key(statement.text)
         let bytes = statement.text.utf8.count
@@ -73,14 +73,14 @@ public struct StatementCache: Sendable {
         link(place)
     }
 
-    /// Changes how many statements it holds at most; drops what is too much.
+    /// Changes the greatest number of cached statements; drops the excess.
     public mutating func resize(to capacity: Int) {
         precondition(capacity >= 0, "a cache cannot hold fewer than no statements")
         self.capacity = capacity
         while count > capacity { evict() }
     }
 
-    /// What `system:shared_statements` shows: one row a statement, the most recently used first.
+    /// The rows of `system:shared_statements`: one per statement, the most recently used first.
     public var rows: [ObjectValue] {
         var rows: [ObjectValue] = []
         var place = nodes[0].older
@@ -128,7 +128,7 @@ public struct StatementCache: Sendable {
         statistics.evictions += 1
     }
 
-    /// A text with its hash, worked out once. Texts are equal by their bytes.
+    /// A text with its hash, computed once. Texts are equal by their bytes.
     private struct Key: Hashable, Sendable {
         let text: String
         let hash: UInt64

@@ -1,6 +1,6 @@
 import CRDT
 
-/// Reads what an access path finds, each document once.
+/// Reads the documents that an access path finds, each once.
 struct AccessRunner {
     let source: any IndexedSource
     let collection: String
@@ -14,7 +14,7 @@ struct AccessRunner {
         case .ids(let ids) where ids.count == 1:
             try source.lookup(collection, ids[0]) { _ = try visit($0) }
         case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
-        // In the order of a scan, which does not say how a condition names its documents.
+        // In the order of a scan, however the condition names the documents.
         case .ids, .index, .union, .intersection:
             guard let found = try numbers(path) else { return try source.scan(collection, visit) }
             try source.documents(collection, numbered: found, visit)
@@ -47,7 +47,7 @@ struct AccessRunner {
         }
     }
 
-    /// The documents of a scan's entries, ascending; of those only that are in `known`, if it is given.
+    /// The documents of a scan's entries, ascending; only those in `known`, if it is given.
     private func numbers(of scan: IndexScan, among known: [Int64]?) throws -> [Int64]? {
         let wanted = known.map(Set.init)
         if wanted?.isEmpty ?? false { return [] }

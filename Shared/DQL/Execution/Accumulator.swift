@@ -9,7 +9,7 @@ struct Accumulator {
     private var sum = Sum()
     private var least: Value?
     private var greatest: Value?
-    /// Only of MEDIAN: it needs them all.
+    /// Used by MEDIAN only, which needs all numbers.
     private var numbers: [Value] = []
 
     init(_ aggregate: BoundAggregate) {
@@ -18,13 +18,13 @@ struct Accumulator {
         seen = aggregate.isDistinct ? [] : nil
     }
 
-    /// How many values it holds.
+    /// How many values are held.
     var held: Int { numbers.count + (seen?.count ?? 0) }
 
     /// Adds a row to COUNT(*).
     mutating func addRow() { count += 1 }
 
-    /// Adds a row's argument in place, where no value has to be kept; false when `add` has to do it.
+    /// Adds a row's argument in place if no value has to be kept; false if the caller has to use `add`.
     mutating func add(inPlace content: EncodedValue.Content) -> Bool {
         guard !isDistinct else { return false }
         switch (kind, content) {
@@ -71,7 +71,7 @@ struct Accumulator {
         }
     }
 
-    /// The middle one in order of size, as it is; of an even number the mean of the two in the middle.
+    /// The number in the middle, unchanged; of an even count the mean of the two in the middle.
     private var median: Value? {
         let sorted = numbers.sorted { ValueOrder.collate($0, $1) < 0 }
         let middle = sorted.count / 2
@@ -86,8 +86,8 @@ struct Accumulator {
         return .double(sum.double / 2)
     }
 
-    /// COUNT skips null, missing and false; SUM, AVG, MEDIAN and MID everything but numbers; MIN and MAX null
-    /// and missing.
+    /// Returns whether the aggregate counts a value. COUNT skips null, missing and false; SUM, AVG, MEDIAN
+    /// and MID skip everything but numbers; MIN and MAX skip null and missing.
     private func isCounted(_ value: Value) -> Bool {
         switch (kind, value) {
         case (_, .null), (.count, .bool(false)): false
@@ -98,11 +98,12 @@ struct Accumulator {
     }
 }
 
-/// A sum of numbers. Integers are added exactly, in whatever order they come, and become a float at the end
-/// if the total does not fit 64 bits; one float among them makes the sum a float.
+/// A sum of numbers. Integers are added exactly, in any order, and become a float at the end if the total
+/// does not fit 64 bits; one float among them makes the sum a float.
 struct Sum {
     private var low: Int64 = 0
-    /// How many times the integers' total passed the end of the 64-bit range upwards, less downwards.
+    /// How often the integers' total passed the upper end of the 64-bit range, less how often it passed the
+    /// lower.
     private var wraps: Int64 = 0
     private var floats = 0.0
     private var hasFloats = false

@@ -2,24 +2,24 @@ import CRDT
 
 /// The groups of a GROUP BY, in the order of their first row.
 ///
-/// Keys are known again by their encodings: a document's group is found by hashing bytes in place.
-/// Encodings of equal values may differ (`1` and `1.0`), so each new one is looked up once by its value.
+/// Keys are recognized by their encodings: a document's group is found by hashing bytes in place. Encodings
+/// of equal values may differ (`1` and `1.0`), so each new encoding is looked up once by its value.
 struct GroupTable {
     private let grouping: Grouping
     private let meter: ExecutionMeter
     private var places: [ValueKey: Int] = [:]
     private var keys: [[Value?]] = []
-    /// Those of all groups, one group after the other.
+    /// The accumulators of all groups, one group after the other.
     private var accumulators: [Accumulator] = []
-    /// The values that aggregates hold.
+    /// How many values the aggregates hold.
     private var held = 0
     private var keyBytes = 0
     private let inPlace: KeysInPlace?
     private var known = EncodedKeys()
-    /// Where arguments of aggregates are found in place, by their places.
+    /// The cursors that find the arguments of aggregates in place, by the aggregates' places.
     private let cursors: [FieldCursor?]
-    /// What is done for each aggregate with each document. The cursors are those of `cursors`, not counted as
-    /// used each time: that costs as much as an addition.
+    /// The work for each aggregate per document. The cursors are those of `cursors`, without a reference
+    /// count per use: counting costs as much as an addition.
     private let steps: [Step]
 
     private struct Step {
@@ -27,7 +27,7 @@ struct GroupTable {
         let cursor: Unmanaged<FieldCursor>?
     }
 
-    /// `readsInPlace`: whether rows are documents of source 0, read as undeclared ones.
+    /// - Parameter readsInPlace: true if rows are documents of source 0, read as undeclared ones.
     init(_ grouping: Grouping, _ meter: ExecutionMeter, readsInPlace: Bool = false) {
         self.grouping = grouping
         self.meter = meter
@@ -38,7 +38,7 @@ struct GroupTable {
         steps = zip(grouping.aggregates, cursors).map { aggregate, cursor in
             Step(hasArgument: aggregate.argument != nil, cursor: cursor.map(Unmanaged.passUnretained))
         }
-        // Without keys there is one group, also of no rows.
+        // Without keys there is one group, even if there are no rows.
         if grouping.keys.isEmpty { _ = newGroup([]) }
     }
 
@@ -58,7 +58,7 @@ struct GroupTable {
         try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
     }
 
-    /// Adds a document of source 0; what cannot be read in place `evaluate` works out.
+    /// Adds a document of source 0; `evaluate` computes the values that cannot be read in place.
     mutating func add(
         _ record: DocumentRecord, _ evaluate: (BoundExpression) throws -> Value?
     ) throws {
@@ -128,7 +128,8 @@ struct GroupTable {
         return newGroup(values)
     }
 
-    /// Visits one row a group, keys and then aggregates in its slots. Returns false when a visit ended it.
+    /// Visits one row per group, with keys and then aggregates in its slots. Returns false when a visit
+    /// ended it.
     func forEachRow(_ visit: (borrowing Row) throws -> Bool) throws -> Bool {
         let width = grouping.aggregates.count
         for place in keys.indices {
@@ -142,7 +143,7 @@ struct GroupTable {
 }
 
 extension Grouping {
-    /// Whether keys and arguments of aggregates are fields of one source, and nothing else.
+    /// True if keys and arguments of aggregates are fields of one source, and nothing else.
     var readsFieldsOnly: Bool {
         keys.allSatisfy { Confinement.field($0, 0) != nil }
             && aggregates.allSatisfy { $0.argument.map { Confinement.field($0, 0) != nil } ?? true }
@@ -154,7 +155,7 @@ private final class KeysInPlace {
     private let cursors: [FieldCursor]
     private var joined: [UInt8] = []
 
-    /// Stands for MISSING; no value begins so.
+    /// Stands for MISSING; no value's encoding begins with it.
     private static let missing: UInt8 = 0x3F
     private static let missingAlone: StaticString = "?"
 
@@ -164,7 +165,7 @@ private final class KeysInPlace {
         guard cursors.count == keys.count, !keys.isEmpty else { return nil }
     }
 
-    /// The keys of a document, valid until the next one; nil when they have to be worked out.
+    /// The keys of a document, valid until the next call; nil when they have to be evaluated.
     func find(in document: DocumentReader) -> UnsafeRawBufferPointer? {
         if cursors.count == 1 {
             switch cursors[0].find(in: document) {
@@ -188,7 +189,7 @@ private final class KeysInPlace {
     private let copy = Scratch()
 }
 
-/// Bytes at a place that stays while they are looked at.
+/// Bytes at a stable address while they are looked at.
 private final class Scratch {
     private var place = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 1)
     private var count = 0
@@ -207,11 +208,11 @@ private final class Scratch {
     }
 }
 
-/// Groups by the encodings of their keys: open addressing over bytes in one run.
+/// Groups by the encodings of their keys: an open-addressing table over one run of bytes.
 struct EncodedKeys {
     private struct Entry {
         var hash: UInt64 = 0
-        /// Where its bytes begin; -1 is an empty place.
+        /// Where the entry's bytes begin; -1 marks an empty place.
         var start = -1
         var count = 0
         var place = 0
@@ -239,7 +240,8 @@ struct EncodedKeys {
         }
     }
 
-    /// Adds a key that is not there. Beyond `DQLLimits.groupKeyBytes` it is not kept, and found by its value.
+    /// Adds a key that is not in the table. Beyond `DQLLimits.groupKeyBytes` it is not kept, and its group
+    /// is found by its value.
     mutating func insert(_ key: UnsafeRawBufferPointer, _ hash: UInt64, _ place: Int) {
         guard bytes.count + key.count <= DQLLimits.groupKeyBytes else { return }
         if (used + 1) * 2 > entries.count { grow() }

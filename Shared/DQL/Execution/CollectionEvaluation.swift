@@ -1,7 +1,7 @@
 import CRDT
 
-/// ANY, EVERY, ARRAY and OBJECT (spec 2.4). A source that is MISSING makes MISSING, one that is no collection
-/// NULL.
+/// ANY, EVERY, ARRAY and OBJECT (spec 2.4). A MISSING source gives MISSING; a source that is not a
+/// collection gives NULL.
 extension Evaluator {
     func quantified(_ quantified: BoundQuantified, _ row: borrowing Row) throws -> Value? {
         var count = 0
@@ -21,8 +21,8 @@ extension Evaluator {
         }
     }
 
-    /// Elements that are MISSING are left out, and so are those whose key is no string; a later duplicate of
-    /// a key wins.
+    /// Elements that are MISSING are left out, and so are elements whose key is not a string; a later
+    /// duplicate of a key wins.
     func comprehension(_ comprehension: BoundComprehension, _ row: borrowing Row) throws -> Value? {
         var values: [Value] = []
         var entries: [ObjectValue.Entry] = []
@@ -46,8 +46,8 @@ extension Evaluator {
         return comprehension.key == nil ? .array(values) : .object(ObjectValue(entries))
     }
 
-    /// Visits the elements with their variables bound, until a visit returns false. nil: the source is
-    /// MISSING; false: it is no collection.
+    /// Visits the elements with their variables bound, until a visit returns false. Returns nil if the
+    /// source is MISSING, false if it is not a collection.
     private func forEach(
         _ binding: BoundBinding, _ row: borrowing Row, _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool? {
@@ -62,8 +62,8 @@ extension Evaluator {
         return true
     }
 
-    /// Arrays by position, objects by key in the order of their bytes; WITHIN each element's own elements
-    /// after it. Returns false when a visit ended it.
+    /// Visits arrays by position and objects by key, in the order of the keys' bytes. WITHIN visits each
+    /// element's own elements after it. Returns false when a visit ended it.
     private func walk(
         _ collection: Value, _ binding: BoundBinding, _ place: Int, _ row: inout Row,
         _ visit: (borrowing Row) throws -> Bool

@@ -1,15 +1,14 @@
 import CRDT
 import Synchronization
 
-/// What the commonest statements come down to, seen when they are prepared: whole documents of a collection
-/// by their id, or by the value or a range of one field, perhaps in the order of that field. To plan such a
-/// statement takes longer than to run it.
+/// A short way to run the commonest statements, recognized when they are prepared: whole documents of a
+/// collection by their id, or by the value or a range of one field, perhaps in the order of that field. To
+/// plan such a statement takes longer than to run it.
 ///
-/// It is the general way cut short, and gives what that gives: which index serves a statement the planner has
-/// said (decision 0016), and holds while the catalog and the types of the arguments stay; only the bounds are
-/// made anew. The condition is asked of each document that an index finds, unless the index is exact.
-/// Whatever is not quite of the shape
-/// goes the general way.
+/// The result is always the one of the general way. The planner chooses the index (decision 0016), and its
+/// choice holds while the catalog and the types of the arguments stay the same; only the bounds are computed
+/// per execution. The condition is evaluated on each document that an index finds, unless the index is
+/// exact. A statement of any other shape goes the general way.
 final class DirectRead: Sendable {
     private enum Operand {
         case known(Value)
@@ -39,11 +38,11 @@ final class DirectRead: Sendable {
         case field([String], [Comparison])
     }
 
-    /// What the planner said.
+    /// The planner's choice.
     private final class Choice: Sendable {
         let catalog: UInt64
         let type: ValueClass
-        /// How the index is read; nil where the general way is to be gone.
+        /// How the index is read; nil where the statement has to go the general way.
         let scan: IndexScan?
 
         init(catalog: UInt64, type: ValueClass, scan: IndexScan?) {
@@ -55,7 +54,7 @@ final class DirectRead: Sendable {
     private let collection: String
     private let condition: BoundExpression
     private let access: Access
-    /// Whether there is a LIMIT or OFFSET.
+    /// True if there is a LIMIT or OFFSET.
     private let isBounded: Bool
     private let choice = Mutex<Choice?>(nil)
 
@@ -86,7 +85,7 @@ final class DirectRead: Sendable {
         }
     }
 
-    /// Whether a condition says nothing but that the id is this.
+    /// Returns whether a condition says only that the id is this.
     private static func isID(_ condition: BoundExpression, _ id: BoundExpression) -> Bool {
         switch condition {
         case .comparison(.equal, .documentID(source: 0), let value),
@@ -145,14 +144,14 @@ final class DirectRead: Sendable {
         }
     }
 
-    /// Hands out the statement's rows; false, before anything was done, when it has to go the general way.
+    /// Hands out the statement's rows; false, before anything was done, if it has to go the general way.
     func run(
         _ documents: any DocumentSource, _ context: ExecutionContext, _ body: (ResultRow) throws -> Bool
     ) throws -> Bool {
         guard !context.options.strictReads else { return false }
         switch access {
         case .id(let operand):
-            // What was found by such an id has it: there is nothing left to compare.
+            // A document found by this id has it: nothing is left to compare.
             guard let id = Self.id(operand.value(context.arguments)) else { return false }
             try context.meter.step()
             try documents.lookup(collection, id) { _ = try body(ResultRow(document: $0, context)) }
@@ -199,7 +198,7 @@ final class DirectRead: Sendable {
                 default: bounds = KeyRange(from: bounds.lower, to: .after(value))
                 }
             }
-            // What holds nothing, or one value only, is planned in another way.
+            // An empty range, or one of a single value, is planned in another way.
             if comparisons.count == 2 {
                 let last = comparisons[1].operand.value(context.arguments)
                 guard ValueOrder.collate(first, last) < 0 else { return nil }
@@ -216,7 +215,7 @@ final class DirectRead: Sendable {
         return planned
     }
 
-    /// The scan that the planner makes of the statement, if it is of one index by this range.
+    /// The scan that the planner chooses for the statement, if it is a scan of one index by this range.
     private func planned(
         _ range: IndexRange, _ path: [String], _ indexed: any IndexedSource, _ context: ExecutionContext
     ) throws -> IndexScan? {
@@ -230,7 +229,7 @@ final class DirectRead: Sendable {
         return scan
     }
 
-    /// Whether none of the values is so long that an index might cut it.
+    /// Returns whether all values are too short for an index to cut them.
     private static func areShort(_ comparisons: [Comparison], _ arguments: [Value]) -> Bool {
         comparisons.allSatisfy { comparison in
             guard case .string(let text) = comparison.operand.value(arguments) else { return true }
@@ -238,8 +237,8 @@ final class DirectRead: Sendable {
         }
     }
 
-    /// `isImplied`: the index holds its documents in the exact order of the field, so that the condition,
-    /// which is about that field only, holds for whatever is in the range.
+    /// - Parameter isImplied: the index holds its documents in the exact order of the field, so the
+    ///   condition, which is about that field only, holds for every document in the range.
     private func run(
         _ scan: IndexScan, isImplied: Bool, _ indexed: any IndexedSource, _ context: ExecutionContext,
         _ body: (ResultRow) throws -> Bool
@@ -256,7 +255,7 @@ final class DirectRead: Sendable {
     }
 }
 
-/// The documents of one execution on their way to who wants them.
+/// Passes the documents of one execution to the caller.
 private struct Walk {
     private let condition: BoundExpression?
     private let test: DocumentTest?
@@ -267,7 +266,7 @@ private struct Walk {
     private var skipped = 0
     private var taken = 0
 
-    /// `condition`: what is asked of each document.
+    /// - Parameter condition: evaluated on each document.
     init(
         _ condition: BoundExpression?, _ window: Window, _ plan: SelectPlan, _ context: ExecutionContext
     ) {

@@ -2,9 +2,9 @@ import CRDT
 
 /// One live document, valid only during the visit that hands it out.
 public struct DocumentRecord {
-    /// The id's bytes, until somebody asks for the id: scans that only count make none.
+    /// The id's bytes, until a caller asks for the id: scans that only count create none.
     let place: UnsafeRawBufferPointer
-    /// The id where there is one already.
+    /// The id, if it was created already.
     let known: DocumentID?
     /// The document, read in place.
     public let document: DocumentReader
@@ -12,14 +12,14 @@ public struct DocumentRecord {
     /// The document's id.
     public var id: DocumentID { known ?? DocumentID(trusted: [UInt8](place)) }
 
-    /// A document as a store shows it.
+    /// A document as a store presents it.
     public init(id: DocumentID, document: DocumentReader) {
         known = id
         place = UnsafeRawBufferPointer(start: nil, count: 0)
         self.document = document
     }
 
-    /// A document as a store shows it, with its id's bytes as this process stored them, in place too.
+    /// A document as a store presents it; the bytes of its id are in place too, as this process stored them.
     public init(idInPlace bytes: UnsafeRawBufferPointer, document: DocumentReader) {
         known = nil
         place = bytes
@@ -42,7 +42,7 @@ public protocol DocumentSource {
     /// the scan; one that throws ends it with its error. A collection that does not exist has no documents.
     func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
 
-    /// As `scan`, for a visit that never asks for an id: what the records say of theirs means nothing.
+    /// The same as `scan`, for a visit that never asks for an id: the ids of these records are meaningless.
     func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// Visits the document of this id if it is live.
@@ -53,7 +53,7 @@ public protocol DocumentSource {
 }
 
 extension DocumentSource {
-    /// By `scan`.
+    /// Implemented by `scan`.
     public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         try scan(collection, visit)
     }
@@ -64,18 +64,18 @@ extension DocumentSource {
 
 /// A write transaction: it sees its own writes.
 ///
-/// A statement that fails may have written before it failed. Statements are atomic, so whoever owns the
-/// transaction undoes what a throwing statement did (a savepoint).
+/// A statement that fails may have written before it failed. Statements are atomic, so the owner of the
+/// transaction undoes a throwing statement's writes (a savepoint).
 public protocol DocumentWriter: DocumentSource {
-    /// Whether the document is live.
+    /// Returns whether the document is live.
     func exists(_ collection: String, _ id: DocumentID) throws -> Bool
 
-    /// Hands out an editor on the document, which need not exist, and keeps its edits. Not called during a
+    /// Hands out an editor on the document, which need not exist, and stores its edits. Not called during a
     /// scan.
     func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
 
     /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `_id` among the fields is
-    /// left out. `declared` is what is declared of the document. Not called during a scan.
+    /// left out. `declared` holds the document's declared types. Not called during a scan.
     /// - Returns: whether it was inserted.
     func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
@@ -87,7 +87,7 @@ public protocol DocumentWriter: DocumentSource {
 }
 
 extension DocumentWriter {
-    /// By `exists` and `edit`.
+    /// Implemented by `exists` and `edit`.
     public func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool

@@ -1,14 +1,14 @@
 import CRDT
 
-/// A condition, or the part of one that comes down to fields and known values, prepared to be asked of
-/// document after document in place: no value is made, nothing is allocated. It says true, false, or nil
-/// where the evaluator has to say it.
+/// A condition, or a part of one, over fields and known values, prepared for testing many documents in
+/// place: it creates no values and allocates nothing. Its answer is true, false, or nil if the evaluator has
+/// to decide.
 ///
 /// Belongs to one execution on one thread.
 class DocumentTest {
     func holds(_ document: DocumentReader) -> Bool? { preconditionFailure("each kind of test answers") }
 
-    /// The test of a condition on the documents of a source; nil when it has to be left to the evaluator.
+    /// The test of a condition on the documents of a source; nil if only the evaluator can decide it.
     static func prepare(_ condition: BoundExpression, source: Int) -> DocumentTest? {
         switch condition {
         case .and(let operands):
@@ -38,7 +38,7 @@ class DocumentTest {
         }
     }
 
-    /// The test of as many operands of a condition as can be had, and what is left of it.
+    /// The test of as many operands of a condition as possible, and the rest of the condition.
     static func split(
         _ condition: BoundExpression, source: Int
     ) -> (test: DocumentTest?, rest: BoundExpression?) {
@@ -75,9 +75,9 @@ class DocumentTest {
     }
 }
 
-/// Tests that are asked without being counted as used each time: that costs as much as a test.
+/// Tests without a reference count per use: counting costs as much as a test.
 private final class TestList {
-    // Kept alive by `owned`, as long as this list is.
+    // Kept alive by `owned`, which lives as long as this list.
     private let tests: UnsafeMutableBufferPointer<Unmanaged<DocumentTest>>
     private let owned: [DocumentTest]
 
@@ -97,7 +97,7 @@ private final class TestList {
     }
 }
 
-/// Whether all of them hold, or any: as soon as one says the word that decides, nobody else is asked.
+/// Tests whether all hold, or any: the first test that decides ends it.
 private final class JunctionTest: DocumentTest {
     private let tests: TestList
     private let decisive: Bool
@@ -119,7 +119,7 @@ private final class JunctionTest: DocumentTest {
     }
 }
 
-/// Which orders of two values a comparison lets through.
+/// The orders of two values that satisfy a comparison.
 struct OrderTest {
     private let less: Bool
     private let equal: Bool
@@ -135,7 +135,7 @@ struct OrderTest {
     func holds(_ order: Int) -> Bool { order < 0 ? less : order == 0 ? equal : greater }
 }
 
-/// A field beside a text.
+/// Compares a field with a text.
 private final class TextTest: DocumentTest {
     private let cursor: FieldCursor
     private let order: OrderTest
@@ -162,7 +162,7 @@ private final class TextTest: DocumentTest {
     }
 }
 
-/// Whether a field is a text: the same encoding, and no other, says so.
+/// Tests whether a field is a given text: its encoding is equal exactly then.
 private final class SameTextTest: DocumentTest {
     private let cursor: FieldCursor
     private let text: EncodedText
@@ -175,7 +175,7 @@ private final class SameTextTest: DocumentTest {
     override func holds(_ document: DocumentReader) -> Bool? { cursor.holds(text, in: document) }
 }
 
-/// A number that another one is compared with.
+/// A number that fields are compared with.
 private struct NumberBound {
     private let order: OrderTest
     private let number: Value
@@ -198,7 +198,7 @@ private struct NumberBound {
     func holds(_ found: Double) -> Bool { order.holds(ValueOrder.collate(.double(found), number)) }
 }
 
-/// A field beside a number, or between two.
+/// Compares a field with a number, or with two bounds.
 private final class NumberTest: DocumentTest {
     private let cursor: FieldCursor
     private let bound: NumberBound
@@ -223,7 +223,7 @@ private final class NumberTest: DocumentTest {
         }
     }
 
-    /// The test of two comparisons of one field with numbers, which finds it once.
+    /// The test of two comparisons of one field with numbers, which looks the field up once.
     static func between(_ operands: [BoundExpression], _ source: Int) -> NumberTest? {
         guard operands.count == 2,
             case .comparison(let first, .field(let field), .constant(let low?)) = operands[0],
@@ -244,7 +244,7 @@ extension Value {
     }
 }
 
-/// A field beside true or false.
+/// Compares a field with true or false.
 private final class BooleanTest: DocumentTest {
     private let cursor: FieldCursor
     private let order: OrderTest
@@ -267,7 +267,7 @@ private final class BooleanTest: DocumentTest {
     }
 }
 
-/// IS NULL and IS MISSING.
+/// Tests IS NULL and IS MISSING.
 private final class PresenceTest: DocumentTest {
     private let cursor: FieldCursor
     private let wanted: ValueClass

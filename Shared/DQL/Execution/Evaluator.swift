@@ -1,22 +1,22 @@
 import CRDT
 
-/// Evaluates expressions on a row. This is the meaning of the language: every other way to execute a
+/// Evaluates expressions on a row. The evaluator defines the language: every other way to execute a
 /// statement has to agree with it. nil is MISSING.
 struct Evaluator: Sendable {
     let fields: FieldResolver
     private let context: FunctionContext
 
-    /// How many sources there are.
+    /// The number of sources.
     var sources: Int { fields.types.count }
 
-    /// `types`: what each source's statement declares.
+    /// - Parameter types: the types that the statement declares for each source.
     init(_ options: ExecutionOptions, types: [TypeDefinition]) {
         fields = FieldResolver(isStrict: options.strictReads, types: types)
         context = options.context
     }
 
-    /// Whether a condition lets a row through: only true does. As `evaluate`, without making truth values on
-    /// the way: this runs once per document of every scan.
+    /// Returns whether a condition lets a row through: only true does. The same as `evaluate`, without
+    /// creating truth values on the way: this runs once per document of every scan.
     func isTrue(_ condition: BoundExpression, _ row: borrowing Row) throws -> Bool {
         switch condition {
         case .and(let operands):
@@ -118,7 +118,7 @@ struct Evaluator: Sendable {
         }
     }
 
-    /// The value, its size counted as work.
+    /// Returns the value and counts its size as work.
     @inline(never)
     private func charged(_ value: Value?, _ row: borrowing Row) throws -> Value? {
         switch value {
@@ -211,7 +211,7 @@ struct Evaluator: Sendable {
         case .computed(let expression, let escape, let ignoresCase):
             let text = try evaluate(expression, row)
             guard case .string(let text)? = text else { return Truth.incomparable(value, text) }
-            // It is built for this one match, an element for a character.
+            // The pattern is built for this one match, one element per character.
             try row.meter?.work(bytes: text.utf8.count * DQLLimits.elementBytes)
             guard let escape else {
                 pattern = LikePattern(text, ignoresCase: ignoresCase)
@@ -222,7 +222,7 @@ struct Evaluator: Sendable {
         }
         switch value {
         case .string(let text)?:
-            // Counted before it begins; on its way a long match asks whether it is still wanted.
+            // Counted before the match begins; a long match checks on its way whether to go on.
             let meter = row.meter
             try meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
             return .bool(try pattern.matches(text) { try meter?.check() })
@@ -247,12 +247,12 @@ struct Evaluator: Sendable {
                 return nil
             }
             pattern = computed
-            // It is built for this one match.
+            // The pattern is built for this one match.
             try row.meter?.work(bytes: pattern.work(textBytes: DQLLimits.elementBytes))
         }
         switch value {
         case .string(let text)?:
-            // Counted before it begins, at the most that it can take.
+            // Counted before the match begins, at its greatest possible cost.
             try row.meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
             return .bool(pattern.matches(text))
         case .null?: return .null

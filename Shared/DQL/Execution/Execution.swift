@@ -1,7 +1,7 @@
 import CRDT
 
 extension SelectPlan {
-    /// Whether each row has one named column.
+    /// True if each row has one named column.
     fileprivate var hasOneColumn: Bool {
         guard case .elements(let elements) = projection, elements.count == 1, input.names.isEmpty,
             case .named = elements[0]
@@ -10,12 +10,12 @@ extension SelectPlan {
     }
 }
 
-/// Executing prepared statements. Errors of the language and of documents that cannot be read are `DQLError`;
-/// what a source or writer throws passes through unchanged.
+/// Executing prepared statements. Errors of the language and of unreadable documents are `DQLError`; the
+/// errors of a source or writer pass through unchanged.
 extension PreparedStatement {
     /// Hands the rows of a SELECT or SHOW to `body`, in order, until it returns false. Memory stays bounded:
-    /// rows are streamed, and what sorting, DISTINCT and GROUP BY hold is limited by
-    /// `ExecutionOptions.materializedRows`. Throws `readOnly` for a statement that writes.
+    /// rows are streamed, and `ExecutionOptions.materializedRows` limits the rows that sorting, DISTINCT and
+    /// GROUP BY hold. Throws `readOnly` for a statement that writes.
     ///
     /// Returns the warnings.
     @discardableResult
@@ -26,8 +26,8 @@ extension PreparedStatement {
         try forEachResult(in: documents, arguments: arguments, options: options) { try body($0.value) }
     }
 
-    /// As `forEachRow`, whole documents in place: for who keeps rows without looking into them, or wants a
-    /// part of them only.
+    /// The same as `forEachRow`, with whole documents in place: for callers that keep rows without reading
+    /// them, or read only a part of them.
     @discardableResult
     public func forEachResult(
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
@@ -67,7 +67,7 @@ extension PreparedStatement {
         return allWarnings(arguments, context.arguments)
     }
 
-    /// Those of the statement and of one execution's arguments.
+    /// The warnings of the statement and of one execution's arguments.
     private func allWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
         let more = argumentWarnings(arguments, values)
         return more.isEmpty ? warnings : warnings + more
@@ -86,9 +86,9 @@ extension PreparedStatement {
         return rows
     }
 
-    /// Executes any statement but ALTER SYSTEM in a write transaction. `idGenerator` is asked for the id of
-    /// each inserted document that brings none. When this throws, the writer may hold a part of the
-    /// statement's writes: its owner undoes them.
+    /// Executes any statement but ALTER SYSTEM in a write transaction. `idGenerator` supplies the id of each
+    /// inserted document without one. When this throws, the writer may hold a part of the statement's
+    /// writes: its owner undoes them.
     public func execute(
         in writer: any DocumentWriter, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions(), idGenerator: () throws -> DocumentID
@@ -135,7 +135,7 @@ extension PreparedStatement {
         }
     }
 
-    /// The arguments of an execution, subqueries worked out in the statement's own snapshot.
+    /// The arguments of an execution, with subqueries evaluated in the statement's own snapshot.
     private func begun(
         _ arguments: ObjectValue, _ options: ExecutionOptions, _ documents: any DocumentSource
     ) throws -> ExecutionContext {
@@ -155,7 +155,7 @@ extension PreparedStatement {
         var bytes = 0
         let isNamed = subquery.plan.hasOneColumn
         try SelectExecutor(subquery.plan, documents, context).run { row in
-            // A row of one column is its value; a row without it is null.
+            // A row of one column stands for its value; a row without the column for null.
             if isNamed, case .object(let object) = row {
                 rows.append(object.entries.first?.value ?? .null)
             } else {
@@ -172,7 +172,7 @@ extension PreparedStatement {
         case .value:
             guard rows.count < 2 else {
                 throw source.error(
-                    .severalRows, "a subquery that is used as a value gave more than one row",
+                    .severalRows, "a subquery used as a value gave more than one row",
                     at: subquery.span)
             }
             return rows.first ?? .null
@@ -185,8 +185,8 @@ extension PreparedStatement {
             position: SourcePosition(line: 1, column: 1))
     }
 
-    /// DELETE FROM system:active_requests and system:request_history: no document is written, so it needs no
-    /// write transaction and waits for none.
+    /// Executes DELETE FROM system:active_requests and system:request_history. It writes no document, so it
+    /// needs no write transaction and waits for none.
     private func deleteRequests(
         _ collection: SystemCollection, _ plan: RemovalPlan, _ documents: any DocumentSource,
         _ context: ExecutionContext, _ body: (Value) throws -> Bool
@@ -221,7 +221,8 @@ extension PreparedStatement {
             position: SourcePosition(line: 1, column: 1))
     }
 
-    /// A document whose bytes cannot be read is an error of this module; see `unreadableDocument`.
+    /// Turns the error of a document whose bytes cannot be read into an error of this module,
+    /// `unreadableDocument`.
     func readable<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

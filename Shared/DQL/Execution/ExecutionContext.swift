@@ -1,6 +1,6 @@
 import CRDT
 
-/// What the parts of one execution share. Belongs to one thread.
+/// The state shared by the parts of one execution. Belongs to one thread.
 final class ExecutionContext {
     let source: SourceText
     let options: ExecutionOptions
@@ -8,7 +8,7 @@ final class ExecutionContext {
     let meter: ExecutionMeter
     /// Set by PROFILE.
     let statistics: ExecutionStatistics?
-    /// Where the rows that are kept go: see `keep`.
+    /// The current block for kept rows: see `keep`.
     private var block: KeptBlock?
     private var blockBytes = 0
     private var usedBytes = 0
@@ -33,7 +33,7 @@ final class ExecutionContext {
         ExecutionContext(self, arguments, statistics)
     }
 
-    /// The same execution, counted.
+    /// The same execution, with statistics.
     func counting(_ statistics: ExecutionStatistics) -> ExecutionContext {
         ExecutionContext(self, arguments, statistics)
     }
@@ -42,8 +42,8 @@ final class ExecutionContext {
         RowRunner(source: documents, evaluator: Evaluator(options, types: types), context: self)
     }
 
-    /// Keeps a document. Several share an allocation, each twice as large as the one before: who keeps rows
-    /// mostly keeps all of them, and allocating takes longer than copying.
+    /// Keeps a document. Several share an allocation, each twice as large as the one before: a caller that
+    /// keeps rows mostly keeps all of them, and allocating takes longer than copying.
     func keep(_ id: UnsafeRawBufferPointer, _ document: UnsafeRawBufferPointer) -> KeptDocument {
         let count = id.count + document.count
         if block == nil || count > blockBytes - usedBytes {

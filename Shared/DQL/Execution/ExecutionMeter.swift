@@ -17,7 +17,7 @@ final class ExecutionMeter {
         stepsLeft = .max
     }
 
-    /// A meter that ends an execution after so many steps.
+    /// A meter that ends an execution after this many steps.
     init(steps: Int) {
         interruption = nil
         heldLimit = DQLLimits.materializedRows
@@ -25,13 +25,13 @@ final class ExecutionMeter {
         stepsLeft = steps
     }
 
-    /// One row, element or comparison. Throws `cancelled`, `timeout`, `tooManySteps`.
+    /// Counts one row, element or comparison. Throws `cancelled`, `timeout`, `tooManySteps`.
     func step() throws(DQLError) {
         stepsUntilCheck -= 1
         if stepsUntilCheck <= 0 { try check() }
     }
 
-    /// The work that a value was: long texts and collections take as long as many rows. Throws as `step`.
+    /// Counts the work of a value: long texts and collections take as long as many rows. Throws as `step`.
     func work(_ value: Value?) throws(DQLError) {
         let bytes: Int
         switch value {
@@ -44,14 +44,14 @@ final class ExecutionMeter {
         try work(bytes: bytes)
     }
 
-    /// The work that so many bytes are. Throws as `step`.
+    /// Counts the work of this many bytes. Throws as `step`.
     func work(bytes: Int) throws(DQLError) {
         guard bytes >= DQLLimits.stepBytes else { return }
         stepsUntilCheck -= bytes / DQLLimits.stepBytes
         if stepsUntilCheck <= 0 { try check() }
     }
 
-    /// Asks whether to go on. Throws as `step`.
+    /// Checks whether to go on. Throws as `step`.
     func check() throws(DQLError) {
         stepsLeft -= DQLLimits.stepsBetweenChecks - stepsUntilCheck
         stepsUntilCheck = DQLLimits.stepsBetweenChecks
@@ -84,7 +84,7 @@ final class ExecutionMeter {
 }
 
 extension Value {
-    /// About how many bytes it takes in memory.
+    /// The memory it takes, in bytes, approximately.
     var heldBytes: Int {
         switch self {
         case .string(let text): DQLLimits.elementBytes + text.utf8.count
@@ -100,7 +100,7 @@ extension Value {
 }
 
 extension DQLError {
-    /// What a statement ends with that is not to go on.
+    /// The error of a statement that was interrupted.
     public static func interrupted(_ reason: Interruption) -> DQLError {
         switch reason {
         case .cancelled: DQLError(.cancelled, "Query failed: the request was cancelled")

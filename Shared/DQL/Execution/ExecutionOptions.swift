@@ -1,32 +1,32 @@
 import CRDT
 
-/// What an execution needs to know beside the statement, its arguments and the documents: settings, and what
-/// only its owner has (a clock, system collections).
+/// The inputs of an execution besides the statement, its arguments and the documents: settings, and things
+/// that only its owner has (a clock, system collections).
 public struct ExecutionOptions: Sendable {
     /// `dql_strict_mode`: nothing is written below a field that is not declared as a MAP.
     public var strictMode: Bool
-    /// Undeclared reads see REGISTER values only. Strict mode with `dql_select_strict_mode`.
+    /// Undeclared reads see REGISTER values only: strict mode with `dql_select_strict_mode`.
     public var strictReads: Bool
     /// An undeclared object is written as one REGISTER, not as a MAP.
     public var objectsAreRegisters: Bool
-    /// What functions see of the world: clock, time zones, request.
+    /// The surroundings that functions see: clock, time zones, request.
     public var context: FunctionContext
-    /// What SHOW shows.
+    /// The parameters that SHOW reports.
     public var parameters: SystemParameters
-    /// The rows of `system:` collections; nil offers none but those every statement has.
+    /// The rows of `system:` collections; nil offers only those that every statement has.
     public var system: (any SystemCollections)?
-    /// Asked every so many steps whether to go on; nil is never.
+    /// Asked every 256 steps why to stop; nil means go on. Without it nothing interrupts the execution.
     public var interruption: (@Sendable () -> Interruption?)?
-    /// Nanoseconds since some moment, for PROFILE; without it times are 0.
+    /// Nanoseconds since an arbitrary moment, for PROFILE; without it times are 0.
     public var nanoseconds: (@Sendable () -> UInt64)?
-    /// Whether indexes are used. Without them every answer is the same.
+    /// True if indexes are used. Answers are the same without them.
     public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
     public var materializedRows: Int
-    /// How many bytes of them, about.
+    /// How many bytes of rows a statement may hold in memory at a time, approximately.
     public var materializedBytes: Int
 
-    /// Settings of a store, strict throughout or not at all.
+    /// The settings of a store that is strict throughout or not at all.
     public init(strictMode: Bool = false, context: FunctionContext = FunctionContext()) {
         self.strictMode = strictMode
         strictReads = strictMode
@@ -41,7 +41,7 @@ public struct ExecutionOptions: Sendable {
         materializedBytes = DQLLimits.materializedBytes
     }
 
-    /// What system parameters say.
+    /// The options that system parameters give.
     public init(_ parameters: SystemParameters) {
         self.init(strictMode: parameters.strictMode)
         strictReads = parameters.strictReads

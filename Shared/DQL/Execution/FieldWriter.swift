@@ -1,10 +1,10 @@
 import CRDT
 
-/// Writes fields through an editor and turns what the store refuses into errors of the statement.
+/// Writes fields through an editor and turns the store's refusals into errors of the statement.
 struct FieldWriter {
     var editor: DocumentEditor
     let source: SourceText
-    /// Where in the statement the value comes from.
+    /// The value's place in the statement.
     var span: SourceSpan
     let options: ExecutionOptions
 
@@ -24,14 +24,15 @@ struct FieldWriter {
         }
     }
 
-    /// null, or of a field declared as a MAP an empty one.
+    /// Writes null; an empty MAP for a field declared as one.
     mutating func reset(_ path: [String], _ declared: TypeDeclaration?) throws(DQLError) {
         guard declared?.kind == .map else { return try set(path, .null, declared) }
         try unset(path, .map)
         try set(path, .object(ObjectValue()), declared)
     }
 
-    /// Adds to a COUNTER. `amount` is what the statement gave: a whole number, or any finite one.
+    /// Adds to a COUNTER. `amount` is the statement's amount: a whole number, or any finite one if
+    /// `isFractional`.
     mutating func increment(_ path: [String], _ amount: Value, isFractional: Bool) throws(DQLError) {
         switch amount {
         case .int: break
@@ -62,8 +63,8 @@ struct FieldWriter {
         }
     }
 
-    /// Writes only what differs from the present value; below a MAP, key by key. Returns whether it wrote
-    /// anything.
+    /// Writes only the differences from the present value; below a MAP, key by key. Returns whether anything
+    /// was written.
     mutating func setDifference(
         _ path: [String], _ value: Value, _ declared: TypeDeclaration?
     ) throws(DQLError) -> Bool {
@@ -83,7 +84,7 @@ struct FieldWriter {
         return true
     }
 
-    /// The value as a reader of that kind sees it: of an attachment the whole token without its mark.
+    /// The value as a reader of that kind sees it: an attachment as the whole token without its mark.
     private static func shown(_ value: Value, _ kind: FieldKind?) -> Value {
         kind == .attachment ? AttachmentToken(value)?.value ?? value : value
     }

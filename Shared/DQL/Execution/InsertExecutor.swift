@@ -1,13 +1,13 @@
 import CRDT
 
-/// Runs an INSERT: all documents are there before the first one is written.
+/// Runs an INSERT: all documents are collected before the first one is written.
 struct InsertExecutor {
     let plan: InsertPlan
     let context: ExecutionContext
 
     private struct NewDocument {
         let id: DocumentID
-        /// As it was given, its id perhaps among them.
+        /// The object as given, perhaps with its id.
         let object: ObjectValue
         let span: SourceSpan
 
@@ -90,9 +90,9 @@ struct InsertExecutor {
 
     // MARK: Writing
 
-    /// Whether the document counts as written.
+    /// Writes the document. Returns whether it counts as written.
     private func write(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
-        // With FAIL it is hardly ever there, which the insertion finds out by itself.
+        // With FAIL the document hardly ever exists, and the insertion finds that out by itself.
         let isKnown = try plan.policy != .fail && writer.exists(plan.collection, document.id)
         if isKnown, plan.policy == .doNothing { return false }
         guard isKnown else {
@@ -122,7 +122,7 @@ struct InsertExecutor {
         return isMutated
     }
 
-    /// Whether it was inserted: not where it is live.
+    /// Inserts the document unless it is live. Returns whether it did.
     private func insert(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
         do {
             return try writer.insert(
@@ -133,11 +133,11 @@ struct InsertExecutor {
         }
     }
 
-    /// What is wrong with a value, rather than with the store.
+    /// Codes that mean a wrong value, rather than a failing store.
     private static let refusals: Set<CRDTErrorCode> = [.unsupportedKind, .invalidPath, .tooDeep]
 
-    /// Writes INITIAL content. Nothing happens to a document that is live, nor where this very content was
-    /// written and deleted before.
+    /// Writes INITIAL content. A no-op for a live document, and where this very content was written and
+    /// deleted before.
     private func seed(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
         guard try !writer.exists(plan.collection, document.id) else { return false }
         var isWritten = false

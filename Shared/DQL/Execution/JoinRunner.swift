@@ -1,7 +1,7 @@
 import CRDT
 
-/// The nested loop of a join: for each row on the left the documents of the right side that an access path
-/// finds for that row's values, and of those the ones for which the condition holds.
+/// The nested loop of a join: for each row on the left, an access path finds documents of the right side by
+/// that row's values, and the condition filters them.
 extension RowRunner {
     /// Visits a row's pairs. Returns false when a visit ended the run.
     func join(
@@ -48,7 +48,7 @@ extension RowRunner {
         return try visit(row)
     }
 
-    /// A path of a store without indexes.
+    /// Reads an access path in a store without indexes.
     private func reach(
         _ path: AccessPath, _ collection: String, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
@@ -63,7 +63,7 @@ extension RowRunner {
         }
     }
 
-    /// How the right side is reached for one row.
+    /// The access path to the right side for one row.
     private func accessPath(
         _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
     ) throws -> AccessPath {
@@ -83,7 +83,7 @@ extension RowRunner {
         return path
     }
 
-    /// The value that a field of the right side has to equal, where that is the whole condition.
+    /// The value that a field of the right side has to equal, if that is the whole condition.
     private static func probe(_ condition: BoundExpression, _ source: Int) -> Value? {
         switch condition {
         case .comparison(.equal, .field(let field), .constant(let value?)),
@@ -94,8 +94,9 @@ extension RowRunner {
     }
 }
 
-/// How the right sides of one execution's joins were reached for values of a type: for another value of the
-/// type it is the same index, at another place. So a join is planned once and not for each row of its left.
+/// The access paths to the right sides of one execution's joins, by the type of the value: another value of
+/// the type uses the same index at another place. So a join is planned once and not for each row on the
+/// left.
 final class JoinPaths {
     private var known: [(source: Int, type: ValueClass, scan: IndexScan)] = []
 
@@ -114,7 +115,8 @@ final class JoinPaths {
 
 /// The indexes of the collections that one execution joins: they do not change during it.
 final class KnownCatalogs {
-    /// A few; by the bytes of their names, since Swift takes other spellings of a character for the same.
+    /// A few entries, compared by the bytes of their names: Swift treats different spellings of a character
+    /// as equal.
     private var known: [(collection: String, catalog: IndexCatalog)] = []
 
     func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
@@ -126,8 +128,8 @@ final class KnownCatalogs {
 }
 
 extension RowPlanner {
-    /// Throws `joinWithoutIndex` for a join whose right side is reached by a scan of its collection that
-    /// nobody asked for. Checked before there is a row, with a text in place of what is not known yet.
+    /// Throws `joinWithoutIndex` for a join whose right side is reached by a scan of its collection that the
+    /// statement does not ask for. Checked before there is a row, with a text in place of unknown values.
     func checkJoins(of rows: RowPlan, _ source: SourceText) throws {
         switch rows {
         case .filter(let inner, _), .group(let inner, _): try checkJoins(of: inner, source)
@@ -146,7 +148,7 @@ extension RowPlanner {
 }
 
 extension RowPlanner {
-    /// How the right side of a join is reached, as far as that is known before there is a row.
+    /// The access path to the right side of a join, as far as it is known before there is a row.
     func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
         let catalog =
             options.strictReads ? nil : try documents.indexed?.catalog(of: collection)
@@ -161,7 +163,7 @@ extension RowPlanner {
 }
 
 extension JoinPlan {
-    /// What the condition confines the right side to, with a text in place of what is not known yet.
+    /// The right side's confinement by the condition, with a text in place of unknown values.
     var probe: Confinement {
         Confinement(
             condition.settled(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
@@ -169,8 +171,8 @@ extension JoinPlan {
 }
 
 extension BoundExpression {
-    /// A condition with the operands replaced that do not depend on a source: by what `value` says of them,
-    /// given whether they are the right side of IN.
+    /// The condition with each operand that does not depend on a source replaced by `value` of it. `isList`
+    /// is true if the operand is the right side of IN.
     func settled(
         for source: Int, _ value: (BoundExpression, _ isList: Bool) throws -> Value?
     ) rethrows -> BoundExpression {
@@ -196,7 +198,7 @@ extension BoundExpression {
 }
 
 extension BoundExpression {
-    /// Whether it depends on a document of this source, or on what is not known outside of it.
+    /// Returns whether the expression depends on a document of this source, or on values unknown outside it.
     func readsSource(_ source: Int) -> Bool {
         switch self {
         case .field(let access), .conflicts(let access): return access.source == source

@@ -30,8 +30,8 @@ struct Ordering: Sendable {
     }
 }
 
-/// Collects rows in order and keeps only those that can still be among the first `capacity`: the memory of
-/// ORDER BY with LIMIT is bounded by the limit. Rows that sort alike keep the order in which they came.
+/// Collects rows in order and keeps only those that can still be among the first `capacity`: the limit
+/// bounds the memory of ORDER BY with LIMIT. Rows that sort alike keep the order in which they came.
 struct TopRows<Payload> {
     private let ordering: Ordering
     private let capacity: Int
@@ -46,18 +46,19 @@ struct TopRows<Payload> {
         self.meter = meter
     }
 
-    /// How many rows it holds.
+    /// How many rows are held.
     var count: Int { rows.count }
-    /// About how many bytes they take, as whoever adds them counts it; of rows that were let go a share.
+    /// The rows' memory in bytes, approximately, as counted by the caller that adds them; dropped rows take
+    /// a proportional share with them.
     var bytes = 0
 
-    /// Takes all rows out, in an order in which those that sort alike stand as they came.
+    /// Takes all rows out; rows that sort alike stay in the order in which they came.
     mutating func drain() -> [(keys: [Value?], payload: Payload)] {
         defer { rows = [] }
         return rows
     }
 
-    /// Adds a row; `payload` is asked for only if the row is in. `holds`: whether how many rows are held is
+    /// Adds a row; `payload` is called only if the row is in. `holds`: true if the number of held rows is
     /// limited here.
     mutating func add(_ keys: [Value?], holds: Bool = true, _ payload: () throws -> Payload) throws {
         guard capacity > 0 else { return }
@@ -96,8 +97,8 @@ struct TopRows<Payload> {
     }
 }
 
-/// Tells in place, by the first term alone, that a row sorts behind the last one that is still in: most
-/// rows of a long scan do. Belongs to one execution on one thread.
+/// Tells in place, by the first term alone, that a row sorts after the last one that is still in: most rows
+/// of a long scan do. Belongs to one execution on one thread.
 final class SortCutoff {
     private let cursor: FieldCursor
     private let source: Int
@@ -113,7 +114,7 @@ final class SortCutoff {
         isDescending = first.isDescending
     }
 
-    /// Whether a row surely sorts behind keys that begin with a value.
+    /// Returns whether a row surely sorts after keys that begin with a value.
     func isBehind(_ last: Value?, _ row: borrowing Row) -> Bool {
         guard let record = row.documents[source], case .value(let value) = cursor.find(in: record.document)
         else { return false }

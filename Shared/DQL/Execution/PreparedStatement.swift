@@ -1,6 +1,6 @@
 import CRDT
 
-/// What a statement does.
+/// The kind of a statement.
 public enum StatementKind: String, Sendable, CaseIterable {
     /// Reads.
     case select
@@ -22,7 +22,7 @@ public enum StatementKind: String, Sendable, CaseIterable {
     case dropIndex
     /// Shows a plan.
     case explain
-    /// Runs a statement and shows what it took. What changes documents is of its own kind.
+    /// Runs a statement and reports its cost; changes documents if that statement does.
     case profile
     /// Recommends indexes.
     case advise
@@ -30,12 +30,12 @@ public enum StatementKind: String, Sendable, CaseIterable {
 
 /// A statement that was parsed and analyzed once and can be executed any number of times, on any thread.
 ///
-/// A class, since it is handed on with every execution: a copy of all it
-/// holds takes longer than a lookup.
+/// A class, because it is handed on with every execution: a copy of all its fields takes longer than a
+/// lookup.
 public final class PreparedStatement: Sendable {
     /// The syntax tree.
     public let statement: Statement
-    /// What it does.
+    /// The kind of statement.
     public let kind: StatementKind
     /// The collections it reads documents of, `system:` ones with their prefix.
     public let collectionsRead: [String]
@@ -43,7 +43,7 @@ public final class PreparedStatement: Sendable {
     public let collectionsWritten: [String]
     /// The parameters it needs arguments for, in order of appearance.
     public let parameterNames: [String]
-    /// What the analysis found suspicious.
+    /// The warnings of the analysis.
     public let warnings: [DQLWarning]
 
     let source: SourceText
@@ -60,7 +60,7 @@ public final class PreparedStatement: Sendable {
 
     /// The text it was prepared from.
     public var text: String { source.text }
-    /// Whether it changes nothing.
+    /// True if the statement changes nothing.
     public var isReadOnly: Bool {
         switch kind {
         case .select, .show, .explain, .advise: true
@@ -69,29 +69,29 @@ public final class PreparedStatement: Sendable {
         default: false
         }
     }
-    /// Whether it runs an EVICT, by itself or under PROFILE.
+    /// True if it runs an EVICT, by itself or under PROFILE.
     public var evicts: Bool {
         guard kind == .evict || kind == .profile else { return false }
         if case .evict = explainedStatement { return true }
         return false
     }
     private var deletesRequests: Bool { if case .deleteRequests = plan { true } else { false } }
-    /// Whether it asks for the indexes that it recommends (ADVISE AND PROVISION): its owner creates those
-    /// that `adviceAfterProvisioning` is told of.
+    /// True if it asks for the recommended indexes (ADVISE AND PROVISION): its owner creates the indexes
+    /// that `adviceAfterProvisioning` reports.
     public var provisions: Bool {
         if case .explain(.advise(provision: true), _) = plan { true } else { false }
     }
-    /// The collections it touches.
+    /// The collections it reads or writes.
     public var collections: [String] {
         collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
     }
 
-    /// Parses and analyzes. Throws with the position of what is wrong.
+    /// Parses and analyzes a statement. Throws with the position of the error.
     public convenience init(_ text: String) throws(DQLError) {
         try self.init(try Parser.parse(text), of: text)
     }
 
-    /// Analyzes a tree that a parser made of the text.
+    /// Analyzes the tree that a parser made of the text.
     init(_ statement: Statement, of text: String) throws(DQLError) {
         self.statement = statement
         source = SourceText(text: text)
@@ -110,7 +110,7 @@ public final class PreparedStatement: Sendable {
         (kind, collectionsRead, collectionsWritten) = Self.facts(of: statement, analysis.collectionsRead)
     }
 
-    /// What a statement does, and the collections it reads and writes.
+    /// A statement's kind, and the collections it reads and writes.
     private static func facts(
         of statement: Statement, _ read: [String]
     ) -> (kind: StatementKind, read: [String], written: [String]) {
@@ -118,7 +118,7 @@ public final class PreparedStatement: Sendable {
         case .select: return (.select, read, [])
         case .insert(let insert):
             let name = insert.collection.qualifiedName
-            // What is written comes back merged with what was there.
+            // The returned document is merged with the stored one.
             let isRead = insert.returning == nil || read.contains { utf8Equal($0, name) }
             return (.insert, isRead ? read : read + [name], [name])
         case .update(let update): return (.update, read, [update.source.collection.qualifiedName])
@@ -132,14 +132,14 @@ public final class PreparedStatement: Sendable {
             let inner = facts(of: explain.statement, read)
             switch explain.kind {
             case .profile: return (.profile, inner.read, inner.written)
-            // Who may not read a collection learns nothing of its indexes.
+            // A caller who may not read a collection learns nothing of its indexes.
             case .explain: return (.explain, inner.read + inner.written, [])
             case .advise: return (.advise, inner.read + inner.written, [])
             }
         }
     }
 
-    /// As `bind`, with a word in place of what was not given: for plans, which need no argument.
+    /// The same as `bind`, with a word in place of missing arguments: for plans, which need no argument.
     func bindForPlan(_ arguments: ObjectValue) throws(DQLError) -> [Value] {
         var all = arguments
         for name in parameterNames where all[name] == nil { all[name] = .string(":" + name) }
@@ -180,7 +180,7 @@ public final class PreparedStatement: Sendable {
         return values
     }
 
-    /// Up to so many arguments are compared with each parameter: quicker than a table of them.
+    /// Up to this many arguments are compared with each parameter: quicker than a table.
     private static let fewArguments = 8
 
     private static func byName(_ arguments: ObjectValue) -> [[UInt8]: Value] {
@@ -189,7 +189,7 @@ public final class PreparedStatement: Sendable {
         return values
     }
 
-    /// What is suspicious about the arguments of one execution; `values` are those bound.
+    /// Warnings about the arguments of one execution; `values` are the bound ones.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
         guard !listedParameters.isEmpty else { return unusedArguments(arguments) }
         let arrays = listedParameters.lazy.filter { [subqueries] listed in
@@ -223,7 +223,7 @@ public final class PreparedStatement: Sendable {
 
 /// Prepares statements.
 public enum StatementCompiler {
-    /// Parses and analyzes a statement. Throws with the position of what is wrong.
+    /// Parses and analyzes a statement. Throws with the position of the error.
     public static func compile(_ text: String) throws(DQLError) -> PreparedStatement {
         try PreparedStatement(text)
     }

@@ -1,6 +1,6 @@
 import CRDT
 
-/// Makes of a row what SELECT or RETURNING says.
+/// Builds the row that SELECT or RETURNING describes.
 struct Projector {
     let projection: BoundProjection
     let evaluator: Evaluator
@@ -19,14 +19,15 @@ struct Projector {
                         entries.append((key: name, value: value))
                     }
                 case .allFields(let source):
-                    // What MISSING names is not among a document's fields, wherever they stand.
+                    // The paths that MISSING names are left out of a document's fields, wherever they stand
+                    // in the list.
                     var document = try document(source, row)
                     for case .missing(let path) in elements {
                         document = Self.removing(path[...], from: document)
                     }
                     entries += document.entries
                 case .missing(let path):
-                    // Of what is named, only what stands before it.
+                    // Removes only from the fields that stand before it.
                     entries = Self.removing(path[...], from: ObjectValue(entries)).entries
                 }
             }

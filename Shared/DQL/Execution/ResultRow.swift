@@ -1,9 +1,9 @@
 import CRDT
 
-/// One row as a statement hands it out: a value, or a whole document in place, of which nothing is decoded
-/// until somebody asks. Valid only during the visit; `kept` is a copy for later.
+/// One row as a statement hands it out: a value, or a whole document in place, which is decoded only on
+/// request. Valid only during the visit; `kept` is a copy for later.
 public struct ResultRow {
-    // Fields and not an enum: what is handed on once a row is looked at where it is, not copied.
+    // Fields and not an enum, whose payload would be copied whenever a row is passed on.
     /// Any row but a document in place.
     private let row: KeptRow?
     /// A document in place, as an undeclared reader sees it: the bytes of its id and its own.
@@ -23,7 +23,7 @@ public struct ResultRow {
         self.keeper = Unmanaged.passUnretained(keeper)
     }
 
-    /// One that had to wait for those that come before it.
+    /// A row that had to wait for those before it.
     init(_ kept: KeptRow) {
         row = kept
         place = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -45,7 +45,7 @@ public struct ResultRow {
         }
     }
 
-    /// The row to keep: of a document a copy of its encoding, which is one run of bytes and not a tree.
+    /// A copy of the row for later. A document is copied as its encoding, one run of bytes and not a tree.
     public var kept: KeptRow {
         guard let keeper else {
             guard let row else { preconditionFailure("a row is a document or another row") }
@@ -72,7 +72,7 @@ public struct ResultRow {
     }
 }
 
-/// A row that outlives the statement: a value, or a document's encoding, decoded when it is asked for.
+/// A row that outlives the statement: a value, or a document's encoding, decoded on request.
 public struct KeptRow: Sendable {
     private enum Content: Sendable {
         case value(Value)
@@ -84,7 +84,7 @@ public struct KeptRow: Sendable {
     /// A row that is a value.
     public init(_ value: Value) { content = .value(value) }
 
-    /// A row of its own memory: one that may be dropped before the others.
+    /// A row with its own memory, for a row that may be dropped before the others.
     init(_ record: DocumentRecord) {
         content = .document(
             record.withBytes { KeptDocument($0, $1, in: KeptBlock.make($0.count + $1.count), at: 0) })
@@ -92,7 +92,7 @@ public struct KeptRow: Sendable {
 
     init(_ document: KeptDocument) { content = .document(document) }
 
-    /// The row decoded; made anew at each call. Throws `unreadableDocument`.
+    /// The row, decoded again at each call. Throws `unreadableDocument`.
     public var value: Value {
         get throws {
             switch content {
@@ -103,9 +103,9 @@ public struct KeptRow: Sendable {
         }
     }
 
-    /// Hands out the bytes of the id and of the document where the row is a whole document as an undeclared
+    /// Hands out the bytes of the id and of the document if the row is a whole document as an undeclared
     /// reader sees it, valid during the call; nil for any other row. Equal bytes are equal rows; rows with
-    /// other bytes may still read alike (a value was written again).
+    /// different bytes may still read alike (a value was written again).
     public func withDocument<Result>(
         _ body: (_ id: UnsafeRawBufferPointer, _ document: UnsafeRawBufferPointer) -> Result
     ) -> Result? {
@@ -113,7 +113,7 @@ public struct KeptRow: Sendable {
         return document.withBytes(body)
     }
 
-    /// About how many bytes of memory it takes.
+    /// The memory it takes, in bytes, approximately.
     var heldBytes: Int {
         switch content {
         case .value(let value): value.heldBytes
@@ -121,7 +121,7 @@ public struct KeptRow: Sendable {
         }
     }
 
-    /// One field of the row, without decoding the others; nil when there is none. Throws
+    /// One field of the row, without decoding the others; nil if it does not exist. Throws
     /// `unreadableDocument`.
     public func field(_ name: String) throws -> Value? {
         switch content {
@@ -135,24 +135,24 @@ public struct KeptRow: Sendable {
     }
 }
 
-/// Bytes of rows that are kept.
+/// The bytes of kept rows.
 final class KeptBlock: ManagedBuffer<Void, UInt8> {
     static func make(_ bytes: Int) -> KeptBlock {
-        // Safe: `create` makes one of the class that it is asked of.
+        // Safe: `create` makes an instance of the class that it is called on.
         unsafeDowncast(create(minimumCapacity: bytes) { _ in }, to: KeptBlock.self)
     }
 }
 
-/// The bytes of an id and of a document behind it. Never changed once it is made.
+/// The bytes of an id, followed by those of its document. Immutable once made.
 ///
-/// Unchecked: its part of the block is written once, before anybody else has it, and other parts are none of
-/// its business.
+/// Unchecked Sendable: its part of the block is written once, before it is shared, and it never touches
+/// other parts.
 struct KeptDocument: @unchecked Sendable {
     private let block: KeptBlock
     private let start: UInt32
     private let idCount: UInt32
     private let allCount: UInt32
-    /// How many bytes it has.
+    /// The length in bytes.
     var count: Int { Int(allCount) }
 
     /// Copies a document into a block, which has room for it.

@@ -36,7 +36,7 @@ struct ReturningExecutor {
         }
     }
 
-    /// The rows; of aggregates one, also over no documents.
+    /// The rows; for aggregates one row, even over no documents.
     func finish() throws -> [Value] {
         guard let groups, let projector else { return rows }
         var rows: [Value] = []

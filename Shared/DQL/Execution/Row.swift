@@ -1,20 +1,20 @@
 import CRDT
 
-/// What an expression is evaluated on: the documents in place, one per source, or the slots of a group.
+/// The input of an expression: the documents in place, one per source, or the slots of a group.
 struct Row {
     var documents: [DocumentRecord?]
     var slots: [Value?] = []
     /// The values of the variables in reach, innermost last.
     var locals: [Value?] = []
-    /// Counts what goes through collections; nil counts nothing.
+    /// Counts the elements that expressions go through; nil counts nothing.
     var meter: ExecutionMeter?
 }
 
-/// Reads documents in place: the path is touched, not the document.
+/// Reads documents in place: it touches the path, not the document.
 struct FieldResolver: Sendable {
-    /// Strict reading: what is not declared is a REGISTER.
+    /// Strict reading: undeclared fields are REGISTERs.
     let isStrict: Bool
-    /// What is declared for each source.
+    /// The types declared for each source.
     let types: [TypeDefinition]
 
     func read(_ access: FieldAccess, in document: DocumentReader) throws -> Value? {
@@ -46,8 +46,8 @@ struct FieldResolver: Sendable {
         return nil
     }
 
-    /// The order of a field's text and another one, compared in place; nil when there is no text. `read` with
-    /// less work for the commonest condition.
+    /// The order of a field's text and another text, compared in place; nil when the field is not a text.
+    /// The same as `read`, with less work for the commonest condition.
     func compare(_ access: FieldAccess, _ text: String, in document: DocumentReader) throws -> Int? {
         var map = document.root
         for index in access.path.indices {
@@ -70,7 +70,7 @@ struct FieldResolver: Sendable {
         return nil
     }
 
-    /// The concurrent values of a field that is reached through MAPs; nil when there is no field.
+    /// The concurrent values of a field that is reached through MAPs; nil if the field does not exist.
     func conflicts(_ access: FieldAccess, in record: DocumentRecord) throws -> Value? {
         var map = record.document.root
         for index in access.path.indices.dropLast() {

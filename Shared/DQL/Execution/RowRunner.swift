@@ -5,11 +5,11 @@ struct RowRunner {
     let source: any DocumentSource
     let evaluator: Evaluator
     let context: ExecutionContext
-    /// The indexes of joined collections, asked for once.
+    /// The indexes of joined collections, looked up once.
     let catalogs = KnownCatalogs()
     let joinPaths = JoinPaths()
 
-    /// Visits the plan's rows; a visit that returns false ends the run. Returns false when it was ended.
+    /// Visits the plan's rows; a visit that returns false ends the run. Returns false when a visit ended it.
     @discardableResult
     func run(_ plan: RowPlan, _ visit: (borrowing Row) throws -> Bool) throws -> Bool {
         switch plan {
@@ -85,8 +85,8 @@ struct RowRunner {
         }
     }
 
-    /// Visits the documents of a leaf for which a condition holds. What can be said of them in place is said
-    /// before there is a row. Returns false when a visit ended it.
+    /// Visits the documents of a leaf for which a condition holds. The part of the condition that can be
+    /// tested in place is tested before a row is made. Returns false when a visit ended it.
     @discardableResult
     private func forEachRecord(
         of leaf: RowPlan, _ place: Int, where condition: BoundExpression?, asksForFields: Bool = false,
@@ -105,10 +105,10 @@ struct RowRunner {
             context.options.strictReads ? (nil, condition) : DocumentTest.split(condition, source: place)
         var row = row()
         var goesOn = true
-        // Not counted as used for each document; `withExtendedLifetime` keeps it.
+        // No reference count per document; `withExtendedLifetime` keeps the test alive.
         let asking = test.map { Unmanaged.passUnretained($0) }
         defer { withExtendedLifetime(test) {} }
-        // A test that is all of the condition asks for fields, and so does whoever is asked in its place.
+        // A test that covers the whole condition reads fields only, and so does the evaluator in its place.
         let needsNoIDs = asksForFields && test != nil && rest == nil
         try forEachDocument(of: leaf, asksForFields: needsNoIDs) { record in
             let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
@@ -217,7 +217,7 @@ extension RowPlan {
         }
     }
 
-    /// Its leaf and condition where its rows are the documents of source 0, and nothing else is in them.
+    /// The leaf and condition if the rows are the documents of source 0 and hold nothing else.
     fileprivate var documentsOfOneSource: (leaf: RowPlan, condition: BoundExpression?)? {
         switch self {
         case .filter(let input, let condition) where input.documentPlace == 0: (input, condition)
@@ -226,7 +226,7 @@ extension RowPlan {
         }
     }
 
-    /// Whether its rows are documents of one source.
+    /// True if the rows are documents of one source.
     fileprivate var readsDocuments: Bool {
         if case .filter(let input, _) = self { return input.readsDocuments }
         return documentPlace != nil

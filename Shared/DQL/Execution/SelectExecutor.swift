@@ -5,7 +5,7 @@ struct SelectExecutor {
     let plan: SelectPlan
     let runner: RowRunner
     let window: Window
-    /// Whether the rows come in order by themselves.
+    /// True if the rows come in order without sorting.
     private let isOrdered: Bool
 
     init(_ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext) throws {
@@ -29,7 +29,7 @@ struct SelectExecutor {
     /// Hands each result row to `body`, in order, until it returns false.
     func run(_ body: (Value) throws -> Bool) throws { try results { try body($0.value) } }
 
-    /// The same, whole documents in place.
+    /// The same, with whole documents in place.
     func results(_ body: (ResultRow) throws -> Bool) throws {
         guard window.limit > 0 else { return }
         if plan.input.order.isEmpty || isOrdered { try stream(body) } else { try sort(body) }
@@ -66,7 +66,7 @@ struct SelectExecutor {
                     return true
                 }
             }
-            // A bare value that is MISSING makes no row, but takes a place, as in any other executor.
+            // A bare value that is MISSING gives no row, but takes a place, as in any other executor.
             taken += 1
             if let value, try !body(ResultRow(value)) { return false }
             return taken < window.limit
@@ -106,7 +106,7 @@ private struct DistinctRows {
 
     init(_ meter: ExecutionMeter) { self.meter = meter }
 
-    /// Whether the row is new.
+    /// Adds a row. Returns whether it is new.
     mutating func insert(_ value: Value?) throws -> Bool {
         let key = ValueKey(value)
         guard seen.insert(key).inserted else { return false }
@@ -121,21 +121,21 @@ private struct DistinctRows {
 struct Window: Equatable {
     /// How many rows are skipped.
     let offset: Int
-    /// How many rows are given at most.
+    /// The greatest number of rows returned.
     let limit: Int
 
-    /// How many rows of an order matter.
+    /// How many rows of the order are needed.
     var capacity: Int {
         let (sum, overflow) = offset.addingReportingOverflow(limit)
         return overflow ? .max : sum
     }
 
-    /// Everything.
+    /// No bounds.
     static let open = Window(offset: 0, limit: .max)
 
     private init(offset: Int, limit: Int) { (self.offset, self.limit) = (offset, limit) }
 
-    /// Throws `invalidArgument` when an argument is no whole number or negative.
+    /// Throws `invalidArgument` if an argument is not a whole number or is negative.
     init(_ bounds: Bounds, _ context: ExecutionContext) throws(DQLError) {
         offset = try Self.number(bounds.offset, "OFFSET", context) ?? 0
         limit = try Self.number(bounds.limit, "LIMIT", context) ?? .max

@@ -4,7 +4,7 @@ import CRDT
 public struct SortDirection: Equatable, Sendable {
     /// DESC.
     public let isDescending: Bool
-    /// NULLS FIRST or NULLS LAST, null and MISSING being meant alike; nil leaves them where they collate.
+    /// NULLS FIRST or NULLS LAST, for null and MISSING alike; nil leaves them where they collate.
     public let nullsFirst: Bool?
 
     /// A direction.
@@ -14,24 +14,24 @@ public struct SortDirection: Equatable, Sendable {
     }
 }
 
-/// A place outside of memory for rows that are to be sorted. Belongs to one execution on one thread; what it
-/// takes up is free again when it is let go.
+/// Storage outside memory for rows to be sorted. Belongs to one execution on one thread; its space is freed
+/// when it is released.
 public protocol SortSpill: AnyObject {
     /// Adds a row with the values of its terms; nil is MISSING.
     func add(_ keys: [Value?], _ row: Value?) throws
 
-    /// Visits the rows in order, those that sort alike as they were added, until a visit returns false.
-    /// Called once, after the last row.
+    /// Visits the rows in order until a visit returns false; rows that sort alike come in the order they
+    /// were added. Called once, after the last row.
     func forEach(_ visit: (Value?) throws -> Bool) throws
 }
 
-/// A source of documents with a disk beside it.
+/// A source of documents that can sort on disk.
 public protocol SpillingSource: DocumentSource {
     /// An empty spill for rows in this order.
     func makeSpill(_ order: [SortDirection]) throws -> any SortSpill
 }
 
-/// Sorts rows in memory as long as they are few and small, on disk if the source has one beyond that.
+/// Sorts rows in memory while they are few and small, and beyond that on disk if the source has one.
 struct RowSorter {
     private let ordering: Ordering
     private let window: Window
@@ -48,7 +48,7 @@ struct RowSorter {
         top = TopRows(ordering, capacity: window.capacity, meter)
     }
 
-    /// The keys of the last row that is still in, once there are as many as the window asks for.
+    /// The keys of the last row that is still in, once there are as many rows as the window needs.
     var threshold: [Value?]? { top.threshold }
 
     mutating func add(_ keys: [Value?], _ row: () throws -> KeptRow?) throws {

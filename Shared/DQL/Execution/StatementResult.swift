@@ -1,12 +1,12 @@
 import CRDT
 
-/// What executing a statement gave.
+/// The result of executing a statement.
 public struct StatementResult: Sendable {
     /// The rows of a SELECT or of RETURNING: objects, or bare values with RAW.
     public var rows: [Value]
     /// The documents a statement wrote, each once, in the order they were written.
     public var mutatedDocumentIDs: [DocumentID]
-    /// What is probably not meant; never changes the result.
+    /// Parts of the statement that are probably not meant; never change the result.
     public var warnings: [DQLWarning]
 
     /// A result.

@@ -1,43 +1,44 @@
 import CRDT
 
-/// The collections that are worked out, not stored (spec 1.12).
+/// The collections that are computed, not stored (spec 1.12).
 public enum SystemCollection: String, Sendable, CaseIterable {
     /// One document without fields, for expressions.
     case dual
-    /// One document a collection: `_id` and `name`.
+    /// One document per collection: `_id` and `name`.
     case collections
-    /// One document an index.
+    /// One document per index.
     case indexes
-    /// One document a remote peer: `is_ditto_server`, `documents`.
+    /// One document per remote peer: `is_ditto_server`, `documents`.
     case dataSyncInfo = "data_sync_info"
     /// `namespace`, `key`, `value`, `timestamp`.
     case systemInfo = "system_info"
-    /// Statements that run now.
+    /// Statements that are running.
     case activeRequests = "active_requests"
-    /// Statements that ran.
+    /// Statements that have finished.
     case requestHistory = "request_history"
-    /// The statements that are kept prepared.
+    /// The cached prepared statements.
     case sharedStatements = "shared_statements"
     /// Figures about the process.
     case vitals
     /// Figures for monitoring.
     case metrics
-    /// What transports know.
+    /// The state of the transports.
     case transportsInfo = "transports_info"
 }
 
-/// What an owner of documents shows in `system:` collections.
+/// The rows of `system:` collections, supplied by an owner of documents.
 public protocol SystemCollections: Sendable {
-    /// The rows of a collection; nil when it is not offered here. Each row becomes a document: `_id` is its
-    /// id (its place when there is none), objects are MAPs.
+    /// The rows of a collection; nil if this owner does not offer it. Each row becomes a document: `_id` is
+    /// its id (its position if there is none), objects are MAPs.
     func rows(of collection: SystemCollection) throws -> [ObjectValue]?
 
-    /// Carries out a DELETE: cancels requests that run, forgets some that ran. Asked for no other collection.
+    /// Carries out a DELETE: cancels running requests, or removes finished ones. Called for no other
+    /// collection.
     func remove(_ ids: [DocumentID], from collection: SystemCollection) throws
 }
 
 extension SystemCollections {
-    /// Where nothing can be deleted.
+    /// The default: nothing can be deleted.
     public func remove(_ ids: [DocumentID], from collection: SystemCollection) throws {
         throw DQLError(
             .readOnlyCollection, "system:\(collection.rawValue) cannot be written here",
@@ -46,11 +47,11 @@ extension SystemCollections {
 }
 
 extension SystemCollection {
-    /// Whether DELETE means something: a request is cancelled, or forgotten.
+    /// True if the collection supports DELETE: a running request is cancelled, a finished one is removed.
     var takesDelete: Bool { self == .activeRequests || self == .requestHistory }
 }
 
-/// Rows as documents in place, so that statements read them like any other.
+/// Rows presented as documents in place, so that statements read them like any other.
 struct SystemRows {
     let collection: NameSyntax
     let source: SourceText
@@ -64,7 +65,7 @@ struct SystemRows {
         }
         guard let rows = try options.system?.rows(of: known) ?? (known == .indexes ? [] : nil) else {
             throw source.error(
-                .collectionNotOffered, "system:\(name) has nothing to show here", at: collection.span)
+                .collectionNotOffered, "system:\(name) is not offered here", at: collection.span)
         }
         for (place, row) in rows.enumerated() {
             let id = try (row[documentIDField]).map { try DocumentID($0) } ?? DocumentID(.int(Int64(place)))

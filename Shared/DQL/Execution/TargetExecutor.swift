@@ -1,7 +1,7 @@
 import CRDT
 
-/// Finds the documents that an UPDATE, DELETE or EVICT is about. They are all found before the first one is
-/// changed, so that a statement never meets its own writes.
+/// Finds the documents of an UPDATE, DELETE or EVICT. All are found before the first one is changed, so that
+/// a statement never meets its own writes.
 struct TargetExecutor {
     private let targets: OrderedRows
     private let runner: RowRunner
@@ -26,7 +26,7 @@ struct TargetExecutor {
             try runner.run(targets.rows) { row in
                 if let record = row.documents[0] {
                     ids.append(record.id)
-                    // Ids alone: of those many more fit than of rows.
+                    // Ids alone: many more of them fit than of rows.
                     bytes += record.id.bytes.count + DQLLimits.elementBytes
                     try runner.context.meter.hold(bytes: bytes)
                 }

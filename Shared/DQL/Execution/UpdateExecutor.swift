@@ -1,6 +1,6 @@
 import CRDT
 
-/// Runs an UPDATE. What is written is worked out on the document as it was before the statement.
+/// Runs an UPDATE. New values are computed from the document as it was before the statement.
 struct UpdateExecutor {
     let plan: UpdatePlan
     let context: ExecutionContext
@@ -44,19 +44,20 @@ struct UpdateExecutor {
         return result
     }
 
-    /// An increment counts from the counter's value, not from a number that a plain write left in the field.
+    /// True if a counter begins over a REGISTER: an increment counts from the counter's value, not from a
+    /// number that a plain write left in the field.
     private static func startsCounterOverRegister(_ change: FieldChange, _ editor: DocumentEditor) -> Bool {
         guard case .increment = change.action else { return false }
         return editor.newestKind(at: change.path) == .register
     }
 
-    /// Whether there was something to write: MISSING leaves the field as it is.
+    /// Performs a change. Returns whether there was something to write: MISSING leaves the field as it is.
     private func perform(
         _ change: FieldChange, _ value: Value?, _ writes: inout FieldWriter
     ) throws(DQLError) -> Bool {
         writes.span = change.span
         switch (change.action, value) {
-        // In strict mode what is not declared is a REGISTER, and nothing else is seen or removed.
+        // In strict mode an undeclared field is a REGISTER; other kinds are neither seen nor removed.
         case (.unset, _):
             try writes.unset(
                 change.path, change.declaration?.kind ?? (context.options.strictMode ? .register : nil))
@@ -70,7 +71,7 @@ struct UpdateExecutor {
         return true
     }
 
-    /// In strict mode nothing is written below a field that is not declared as a MAP.
+    /// Throws in strict mode for a write below a field that is not declared as a MAP.
     private func checkStrictness() throws(DQLError) {
         guard context.options.strictMode else { return }
         for change in plan.changes {

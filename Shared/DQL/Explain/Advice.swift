@@ -1,12 +1,12 @@
 import CRDT
 
-/// What ADVISE recommends.
+/// The recommendations of ADVISE.
 public struct IndexAdvice: Sendable {
-    /// An index that would help, and why.
+    /// An index that would help, and the reason.
     public struct Suggestion: Sendable {
         /// The index.
         public let index: IndexDescription
-        /// For a person.
+        /// The reason, for a person.
         public let reason: String
 
         /// The statement that creates it.
@@ -29,18 +29,18 @@ public struct IndexAdvice: Sendable {
         }
     }
 
-    /// The statement it is about, in canonical form.
+    /// The statement in canonical form.
     public let statement: String
     /// Indexes that would help.
     public let suggestions: [Suggestion]
-    /// The indexes that the collections have.
+    /// The existing indexes of the collections.
     public let existing: [IndexDescription]
 
-    /// The row that ADVISE gives.
+    /// The result row of ADVISE.
     public var row: Value { row(created: nil, failed: []) }
 
-    /// The row that ADVISE AND PROVISION gives: the names of the indexes that were created, and those that
-    /// could not be, with the reason.
+    /// The result row of ADVISE AND PROVISION: the names of the created indexes, and of those that could not
+    /// be created, with the reason.
     public func row(created: [String]?, failed: [(name: String, message: String)]) -> Value {
         let suggested = suggestions.map { suggestion -> Value in
             [
@@ -72,8 +72,7 @@ public struct IndexAdvice: Sendable {
 }
 
 extension PreparedStatement {
-    /// What ADVISE says of its statement; of another statement, what ADVISE would say. Reads the catalog
-    /// only.
+    /// The advice of ADVISE for its statement, or for any other statement. Reads the catalog only.
     public func advice(
         in documents: any DocumentSource, arguments: ObjectValue = ObjectValue(),
         options: ExecutionOptions = ExecutionOptions()
@@ -98,7 +97,7 @@ extension PreparedStatement {
     }
 }
 
-/// Looks for conditions and orders that no index serves.
+/// Finds conditions and orders that no index serves.
 private struct Adviser {
     let documents: any DocumentSource
     var suggestions: [IndexAdvice.Suggestion] = []
@@ -150,7 +149,7 @@ private struct Adviser {
 
     private typealias Key = (path: [String], isDescending: Bool, use: String)
 
-    /// Equalities first, then a range or else the order.
+    /// Equality keys first, then a range or else the order.
     private func keys(_ parts: [Confinement], _ order: [SortTerm], _ source: Int) -> [Key] {
         var equal: [Key] = []
         var ranges: [Key] = []

@@ -2,7 +2,7 @@ import CRDT
 
 /// EXPLAIN, PROFILE and ADVISE.
 extension PreparedStatement {
-    /// The one row of EXPLAIN or ADVISE. Nothing is executed; arguments that are not given are not needed.
+    /// The result row of EXPLAIN or ADVISE. Nothing is executed; arguments may be missing.
     func explained(
         _ kind: ExplainKind, _ inner: StatementPlan, _ arguments: ObjectValue, _ options: ExecutionOptions,
         _ documents: any DocumentSource
@@ -15,13 +15,13 @@ extension PreparedStatement {
         return ["plan": PlanDescription.sequence(operators)]
     }
 
-    /// The statement that EXPLAIN, PROFILE or ADVISE is about.
+    /// The statement inside EXPLAIN, PROFILE or ADVISE.
     var explainedStatement: Statement {
         guard case .explain(let explain) = statement else { return statement }
         return explain.statement
     }
 
-    /// Runs a SELECT and gives what it took as the last row.
+    /// Runs a SELECT and adds its cost as the last row.
     func profile(
         _ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext,
         _ body: (Value) throws -> Bool
@@ -43,7 +43,7 @@ extension PreparedStatement {
         _ = try body(try profileRow(.select(plan), documents, context))
     }
 
-    /// Runs a statement that writes and adds what it took to its rows.
+    /// Runs a statement that writes and adds its cost to its rows.
     func profiled(
         _ plan: StatementPlan, _ writer: any DocumentWriter, _ context: ExecutionContext,
         _ run: () throws -> StatementResult
@@ -52,7 +52,7 @@ extension PreparedStatement {
         let context = context.counting(statistics)
         timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
-        // What it changes may change its plan.
+        // Described first, because the statement's own changes may change its plan.
         var description = PlanDescription(documents: writer, options: context.options)
         description.statistics = nil
         let operators = try description.operators(plan, explainedStatement, context.arguments)
@@ -64,8 +64,8 @@ extension PreparedStatement {
         return result
     }
 
-    /// Notes what reading the statement's text takes, by doing it once more: the statement itself may have
-    /// been prepared long ago.
+    /// Measures parsing of the statement's text by repeating it: the statement itself may have been prepared
+    /// long ago.
     private func timeParsing(_ statistics: ExecutionStatistics, _ context: ExecutionContext) {
         guard let nanoseconds = context.options.nanoseconds else { return }
         let start = nanoseconds()

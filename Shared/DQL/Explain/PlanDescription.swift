@@ -1,10 +1,10 @@
 import CRDT
 
-/// A plan as EXPLAIN shows it: operators in the order in which rows pass them.
+/// A plan as EXPLAIN shows it: operators in the order in which rows pass through them.
 struct PlanDescription {
     let documents: any DocumentSource
     let options: ExecutionOptions
-    /// What PROFILE counted; nil for EXPLAIN.
+    /// The counts of PROFILE; nil for EXPLAIN.
     var statistics: ExecutionStatistics?
 
     /// `{"#operator": "sequence", "children": […]}`.
@@ -94,7 +94,7 @@ struct PlanDescription {
                 selection, planned, method: selection.limit != nil ? "topRows" : "memory")
     }
 
-    /// `method`: how a sort is done, if there is one.
+    /// - Parameter method: the way a sort is done, if there is one.
     private func tail(
         _ selection: SelectionSyntax, _ planned: RowPlanner.Planned, method: String
     ) -> [Value] {
@@ -118,7 +118,7 @@ struct PlanDescription {
         return children
     }
 
-    /// The conditions as they were written, in the order in which a plan's filters are met from below.
+    /// The conditions as written, in the order in which a plan's filters are met from below.
     private struct Texts {
         var conditions: [String]
         var joins: [JoinSyntax]
@@ -309,18 +309,18 @@ struct PlanDescription {
     }
 }
 
-/// What PROFILE counts. Belongs to one execution on one thread.
+/// The counts of PROFILE. Belongs to one execution on one thread.
 final class ExecutionStatistics {
     /// Documents read.
     var documents = 0
-    /// Rows that conditions let through.
+    /// Rows for which conditions were true.
     var rows = 0
     /// Rows of the result.
     var results = 0
-    /// How long reading the text takes, and how long choosing the plan took.
+    /// The time to parse the text, and the time to choose the plan.
     var parseNanoseconds: UInt64 = 0
     var planNanoseconds: UInt64 = 0
-    /// How long the execution took.
+    /// The time of the execution.
     var nanoseconds: UInt64 = 0
 
     func stats(

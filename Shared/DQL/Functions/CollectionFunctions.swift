@@ -5,7 +5,7 @@ enum ArrayFunctions {
     static let all: [FunctionDefinition] = [
         FunctionDefinition(
             "array_contains", [.init("array", .array), .init("value")],
-            "Whether an element equals the value. A null value gives NULL.",
+            "True if an element equals the value. A null value gives NULL.",
             example: ("array_contains([1, 2], 2.0)", "true")
         ) { arguments in
             guard let collection = arguments[0], let value = arguments[1] else { return nil }
@@ -16,11 +16,11 @@ enum ArrayFunctions {
             }
         },
         .strict(
-            "array_contains_null", [.init("array", .array)], "Whether an element is null.",
+            "array_contains_null", [.init("array", .array)], "True if an element is null.",
             example: ("array_contains_null([1, null])", "true")
         ) { .bool($0[0].arrayValue?.contains(.null) ?? false) },
         .strict(
-            "array_length", [.init("array", .array)], "How many elements there are.",
+            "array_length", [.init("array", .array)], "The number of elements.",
             example: ("array_length([1, 2])", "2")
         ) { .int(Int64($0[0].arrayValue?.count ?? 0)) },
     ]
@@ -38,7 +38,7 @@ enum ObjectFunctions {
             example: ("object_values({'b': 1, 'a': 2})", "[2, 1]")
         ) { .array($0[0].objectValue?.sorted.map(\.value) ?? []) },
         .strict(
-            "object_length", [.init("object", .object)], "How many keys there are.",
+            "object_length", [.init("object", .object)], "The number of keys.",
             example: ("object_length({'a': 1})", "1")
         ) { .int(Int64($0[0].objectValue?.count ?? 0)) },
         FunctionDefinition(
@@ -70,7 +70,7 @@ enum ObjectFunctions {
         },
         FunctionDefinition(
             "object_rename", [.init("object", .object), .init("old", .string), .init("new", .string)],
-            "The object with another key for a value. MISSING when there is no such key, or the new one"
+            "The object with one key renamed. MISSING when there is no such key, or when the new one"
                 + " exists already.",
             example: ("object_rename({'a': 1}, 'a', 'b')", "{'b': 1}")
         ) { arguments in
@@ -85,10 +85,10 @@ enum ObjectFunctions {
         },
         .strict(
             "object_concat", [.init("object", .object)], variadic: true,
-            "The objects in one, nested ones untouched; of a key that several have, the last value.",
+            "The objects merged into one, nested ones not merged; of a repeated key, the last value.",
             example: ("object_concat({'a': 1, 'b': 1}, {'b': 2})", "{'a': 1, 'b': 2}")
         ) { arguments in
-            // One by one: many copies of an object need not be held side by side.
+            // One by one, so that many copies of an object are not held at the same time.
             .object(
                 arguments.compactMap(\.objectValue).reduce(ObjectValue()) { sum, next in
                     sum.isEmpty ? next : ObjectValue(sum.entries + next.entries)
@@ -96,7 +96,7 @@ enum ObjectFunctions {
         },
         .strict(
             "object_size", [.init("object", .object)],
-            "About how many bytes the object takes: its keys and values, and one or two more for each.",
+            "The object's size in bytes, approximately: keys and values, and one or two more for each.",
             example: ("object_size({'a': 'xyz'})", "8")
         ) { .int(size(of: $0[0])) },
     ]
@@ -105,7 +105,7 @@ enum ObjectFunctions {
         arguments.count > index ? arguments[index] : false
     }
 
-    /// The object after a change that is told the keys and the flag; MISSING when the change refuses.
+    /// The object after a change, which gets the keys and the flag; MISSING when the change refuses.
     private static func changed(
         _ object: Value?, _ keys: [Value?], flag: Value?,
         _ change: (inout ObjectValue, [String], Bool) -> Bool

@@ -10,8 +10,8 @@ enum ConditionalFunctions {
         ) { $0.first { isKnown($0) } ?? .null },
         FunctionDefinition(
             "nvl", [.init("value"), .init("replacement"), .init("replacement")], optional: 1,
-            "Of two, the replacement when the value is missing or null, else the value; of three, the"
-                + " second when the value is known, else the third.",
+            "With two arguments, the replacement when the value is missing or null, else the value; with"
+                + " three, the second when the value is known, else the third.",
             example: ("nvl(null, 2)", "2")
         ) { arguments in
             guard arguments.count > 2 else { return isKnown(arguments[0]) ? arguments[0] : arguments[1] }
@@ -24,18 +24,18 @@ enum ConditionalFunctions {
         ) { $0.first { $0 != nil } ?? Value?.none },
         FunctionDefinition(
             "ifnull", [.init("value")], variadic: true,
-            "The first value that is not null, which is MISSING when a missing one comes first; else NULL.",
+            "The first value that is not null (MISSING if that value is missing); else NULL.",
             example: ("ifnull(null, 2)", "2")
         ) { $0.first { $0 != .some(.null) } ?? .null },
         FunctionDefinition(
-            "ismissing", [.init("value")], "Whether it is missing.", example: ("ismissing(null)", "false")
+            "ismissing", [.init("value")], "True if it is missing.", example: ("ismissing(null)", "false")
         ) { .bool($0[0] == nil) },
         FunctionDefinition(
-            "isnull", [.init("value")], "Whether it is null; missing is not.",
+            "isnull", [.init("value")], "True if it is null; missing is not.",
             example: ("isnull(null)", "true")
         ) { .bool($0[0] == .some(.null)) },
         FunctionDefinition(
-            "ismissingornull", [.init("value")], "Whether it is missing or null.",
+            "ismissingornull", [.init("value")], "True if it is missing or null.",
             example: ("ismissingornull(null)", "true")
         ) { .bool(!isKnown($0[0])) },
         FunctionDefinition(
@@ -49,7 +49,7 @@ enum ConditionalFunctions {
         FunctionDefinition(
             "decode", [.init("value"), .init("case"), .init("result")], variadic: true,
             "The result after the first case that equals the value (null equals null, and missing missing;"
-                + " a string is never a number); else the last argument where it is not a result, else NULL.",
+                + " a string never equals a number); else an unpaired last argument, else NULL.",
             example: ("decode(2, 1, 'one', 2, 'two', 'many')", "'two'")
         ) { arguments in
             for index in stride(from: 1, to: arguments.count - 1, by: 2)

@@ -1,7 +1,7 @@
 import CRDT
 
 /// Spec 2.10: calculating with dates. A date is ISO 8601 text with a zone, or milliseconds since 1970; a
-/// result is of its argument's kind.
+/// result is of the same kind as its argument.
 enum DateFunctions {
     static let all: [FunctionDefinition] = [
         .contextual(
@@ -15,14 +15,14 @@ enum DateFunctions {
             return DateOutput(arguments, formatAt: 0)?.value(of: moment, isText: false, context)
         },
         moving(
-            "date_add", "The date so many parts later.", sign: 1,
+            "date_add", "The date moved forward by `count` parts.", sign: 1,
             example: ("date_add('2024-01-31T12:00:00+01:00', 'month', 1)", "'2024-02-29T12:00:00+01:00'")),
         moving(
-            "date_sub", "The date so many parts earlier.", sign: -1,
+            "date_sub", "The date moved back by `count` parts.", sign: -1,
             example: ("date_sub(86400000, 'day', 1)", "0")),
         .contextual(
             "date_diff", [.init("later", .date), .init("earlier", .date), .init("part", .string)],
-            "How many whole parts lie between: the first less the second.",
+            "The number of whole parts between the two dates: the first less the second.",
             example: ("date_diff('2024-03-01T00:00:00Z', '2024-02-01T00:00:00Z', 'day')", "29"),
             check: { partProblem($0, 2) }
         ) { arguments, _ in
@@ -33,7 +33,7 @@ enum DateFunctions {
         },
         .contextual(
             "date_part", [.init("date", .date), .init("part", .string)],
-            "A part of the date as its own zone has it: year, month, day, hour, minute, second, millisecond,"
+            "A part of the date in its own zone: year, month, day, hour, minute, second, millisecond,"
                 + " `weekday` (Monday is 1), `monthname`, `tz` or `timezone` (such as `+02:00`).",
             example: ("date_part('2024-02-29T12:00:00Z', 'weekday')", "4"),
             check: { partProblem($0, 1, others: ["weekday", "monthname", "tz", "timezone"]) }
@@ -42,7 +42,7 @@ enum DateFunctions {
         },
         .contextual(
             "date_trunc", [.init("date", .date), .init("part", .string)],
-            "The beginning of the part that the date lies in, in its own zone.",
+            "The date cut back to the beginning of the part, in its own zone.",
             example: ("date_trunc('2024-02-29T12:34:00+01:00', 'day')", "'2024-02-29T00:00:00+01:00'"),
             check: { partProblem($0, 1) }
         ) { arguments, context in
@@ -58,7 +58,7 @@ enum DateFunctions {
                 .init("start", .date), .init("end", .date), .init("part", .string), .init("step", .integer),
                 .init("format", .string), .init("zone", .string),
             ], optional: 2,
-            "The dates from the start up to, and without, the end, so many parts apart (a negative step goes"
+            "The dates from the start up to but excluding the end, `step` parts apart (a negative step goes"
                 + " back). MISSING for a step of 0, or when there are too many.",
             example: ("date_range(0, 3000, 'second', 1)", "[0, 1000, 2000]"),
             check: { partProblem($0, 2) ?? formatProblem($0, 4) }, evaluate: range),
@@ -115,7 +115,7 @@ enum DateFunctions {
         else { return nil }
         var dates: [Value] = []
         var bytes = 0
-        // Each is counted from the start: the 31st comes back after February.
+        // Each date is counted from the start: the 31st comes back after February.
         var next = Optional(start.moment)
         while let moment = next {
             let isBefore =
@@ -135,7 +135,7 @@ enum DateFunctions {
         return .array(dates)
     }
 
-    // MARK: What is known before
+    // MARK: Checks before execution
 
     static func partProblem(
         _ arguments: [KnownArgument], _ index: Int, others: [String] = []
@@ -144,7 +144,7 @@ enum DateFunctions {
             !others.contains(name.lowercased())
         else { return nil }
         return ArgumentProblem(
-            index: index, message: "knows no part \(name) of a date: always MISSING", isError: false)
+            index: index, message: "has no date part \(name): always MISSING", isError: false)
     }
 
     static func formatProblem(_ arguments: [KnownArgument], _ index: Int) -> ArgumentProblem? {
@@ -152,7 +152,7 @@ enum DateFunctions {
             return nil
         }
         return ArgumentProblem(
-            index: index, message: "has a '%' in its format that begins nothing: always MISSING",
+            index: index, message: "has a '%' in its format that begins no directive: always MISSING",
             isError: false)
     }
 }

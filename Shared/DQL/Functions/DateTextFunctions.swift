@@ -18,15 +18,15 @@ enum DateTextFunctions {
         },
         .contextual(
             "date_cast", [.init("text", .string), .init("format", .string)], optional: 1,
-            "The date that a text names, in milliseconds since 1970. Without a format the text is ISO 8601"
-                + " with a zone; with one that has no zone it is UTC. MISSING when it is written otherwise or"
+            "The date in the text, in milliseconds since 1970. Without a format the text is ISO 8601"
+                + " with a zone; a format without a zone means UTC. MISSING when the text has another form or"
                 + " names no date.",
             example: ("date_cast('29/02/2024', '%d/%m/%Y')", "1709164800000"),
             check: { DateFunctions.formatProblem($0, 1) }
         ) { arguments, context in moment(arguments, context).map { .int($0.milliseconds) } },
         .contextual(
             "tz_offset", [.init("date", .string), .init("format", .string)], optional: 1,
-            "How many minutes the clocks of the date's zone are ahead of UTC. With the format `'TZN'` the"
+            "The minutes by which the date's zone is ahead of UTC. With the format `'TZN'` the"
                 + " text is a zone's name, and the answer is for the time at which the statement began (1970"
                 + " where no clock may be read).",
             example: ("tz_offset('2024-02-29T12:00:00+05:30')", "330"),
@@ -40,7 +40,7 @@ enum DateTextFunctions {
         },
     ]
 
-    /// The text, and the format if there is one.
+    /// The moment in the text, read with the format if there is one.
     private static func moment(_ arguments: [Value], _ context: FunctionContext) -> Moment? {
         let text = StringFunctions.text(arguments[0])
         guard arguments.count > 1 else { return Moment(iso: text) }
@@ -54,7 +54,7 @@ enum DurationFunctions {
         .strict(
             "duration_cast", [.init("text", .string), .init("unit", .string)], optional: 1,
             "A duration such as `1h30m` in whole milliseconds, or another unit: day, hour, minute, second,"
-                + " millisecond, microsecond, nanosecond. MISSING when it is none, or beyond 292 years.",
+                + " millisecond, microsecond, nanosecond. MISSING when it is no duration, or beyond 292 years.",
             example: ("duration_cast('1h30m')", "5400000")
         ) { arguments in
             guard let unit = unit(arguments),
@@ -64,7 +64,7 @@ enum DurationFunctions {
         },
         .strict(
             "duration_format", [.init("duration", .number), .init("unit", .string)], optional: 1,
-            "Milliseconds, or another unit, as text.", example: ("duration_format(5400000)", "'1h30m0s'")
+            "Milliseconds or another unit as a duration.", example: ("duration_format(5400000)", "'1h30m0s'")
         ) { arguments in
             guard let unit = unit(arguments) else { return nil }
             switch arguments[0] {

@@ -3,10 +3,10 @@ import CRDT
 /// A date as an argument.
 struct DateInput {
     let moment: Moment
-    /// Whether it was written as text: results then are too.
+    /// True if it was written as text: results are then text too.
     let isText: Bool
 
-    /// From ISO 8601 text with a zone, or milliseconds since 1970 (of a float the whole ones). Nil for
+    /// Reads ISO 8601 text with a zone, or milliseconds since 1970 (a float is rounded down). Nil for
     /// anything else.
     init?(_ value: Value) {
         let found: Moment?
@@ -27,12 +27,12 @@ struct DateInput {
     }
 }
 
-/// How a date is given back: the arguments for format and zone that many functions end with.
+/// The form in which a date is returned: the arguments for format and zone that many functions end with.
 struct DateOutput {
     private let format: DateFormat?
     private let zone: String?
 
-    /// Of the argument's kind.
+    /// The same kind as the argument.
     static let plain = DateOutput(format: nil, zone: nil)
 
     private init(format: DateFormat?, zone: String?) {
@@ -40,7 +40,7 @@ struct DateOutput {
         self.zone = zone
     }
 
-    /// Takes the arguments from a place on, as far as they are there. Nil for an invalid format.
+    /// Takes the arguments from a position on, as many as there are. Nil for an invalid format.
     init?(_ arguments: [Value], formatAt place: Int) {
         if arguments.count > place {
             guard let format = DateFormat(StringFunctions.text(arguments[place])) else { return nil }
@@ -51,7 +51,7 @@ struct DateOutput {
         zone = arguments.count > place + 1 ? StringFunctions.text(arguments[place + 1]) : nil
     }
 
-    /// The date as text in the format, or as its argument was. MISSING for a zone that is not known.
+    /// The date as text in the format, or in the kind of its argument. MISSING for an unknown zone.
     func value(of moment: Moment, isText: Bool, _ context: FunctionContext) -> Value? {
         var shown = moment
         if let zone {

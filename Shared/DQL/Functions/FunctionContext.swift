@@ -1,17 +1,17 @@
 import CRDT
 
-/// What a statement runs in, as far as functions ask: everything here comes from outside, so that the same
-/// call in the same context gives the same value.
+/// The surroundings that functions can see. All of it comes from outside, so that the same call in the same
+/// context gives the same value.
 public struct FunctionContext: Sendable {
-    /// The time that `clock()` gives, in milliseconds since 1970; the same for the whole statement. Nil: the
-    /// clock is not available, and `clock()` is MISSING.
+    /// The time that `clock()` returns, in milliseconds since 1970; the same for the whole statement. Nil:
+    /// the clock is not available, and `clock()` is MISSING.
     public var now: Int64?
-    /// Time zones by name. Without them only UTC and offsets are known, and any other zone makes MISSING.
+    /// Time zones by name. Without them only UTC and offsets are known, and any other zone gives MISSING.
     public var timeZones: (any TimeZoneRules)?
-    /// What `request_info()` gives; nil makes it MISSING.
+    /// The result of `request_info()`; nil makes it MISSING.
     public var request: ObjectValue?
 
-    /// Without clock, zones and request.
+    /// A context; by default without clock, zones and request.
     public init(
         now: Int64? = nil, timeZones: (any TimeZoneRules)? = nil, request: ObjectValue? = nil
     ) {

@@ -1,7 +1,6 @@
 import CRDT
 
-/// One function of the language: what it is called, what it takes, what it does, and the documentation of all
-/// that.
+/// One function of the language: its name, parameters and implementation, and their documentation.
 ///
 /// A function never fails. Unless its semantics say otherwise, a MISSING argument or one of a wrong type
 /// gives MISSING, and a NULL argument gives NULL.
@@ -10,31 +9,31 @@ public struct FunctionDefinition: Sendable {
     public let name: String
     /// Other spellings.
     public let aliases: [String]
-    /// What it takes, in order.
+    /// The parameters, in order.
     public let parameters: [Parameter]
     /// How many parameters at the end may be left out.
     public let optionalCount: Int
-    /// Whether the last parameter may come any number of times more.
+    /// True if the last parameter may be repeated.
     public let isVariadic: Bool
-    /// What it gives, null and missing included.
+    /// The meaning of the result, null and missing included.
     public let semantics: String
     /// A call with its result.
     public let example: (call: String, result: String)
-    /// What a call gives: a value for each argument (nil for MISSING) and the context.
+    /// Computes a call's result from a value for each argument (nil for MISSING) and the context.
     typealias Evaluation = @Sendable ([Value?], FunctionContext) -> Value?
 
     let evaluate: Evaluation
-    /// For a call some of whose arguments are known before it runs: an evaluation that has done its part of
-    /// the work. Nil when there is nothing to gain.
+    /// Prepares a call when some arguments are known before it runs: the evaluation it returns has a part of
+    /// the work done. Nil when there is nothing to gain.
     let prepare: @Sendable ([KnownArgument]) -> Evaluation?
-    /// What is wrong with a call whatever the documents hold, as far as its known arguments tell.
+    /// Finds an error that a call has whatever the documents hold, as far as its known arguments tell.
     let check: @Sendable ([KnownArgument]) -> ArgumentProblem?
 
     /// One parameter of a function.
     public struct Parameter: Sendable {
         /// Its name in the documentation.
         public let name: String
-        /// What it has to be for the result to be anything but MISSING.
+        /// The type that an argument needs; any other gives MISSING.
         public let type: ArgumentType
 
         init(_ name: String, _ type: ArgumentType = .any) {
@@ -43,7 +42,7 @@ public struct FunctionDefinition: Sendable {
         }
     }
 
-    /// The types a parameter can ask for.
+    /// The types that a parameter can require.
     public enum ArgumentType: String, Sendable {
         /// Anything.
         case any
@@ -123,8 +122,8 @@ public struct FunctionDefinition: Sendable {
 
     // MARK: Shapes
 
-    /// A function of values that are all of the wanted types; null and missing are settled before it is
-    /// asked.
+    /// A function whose arguments all have the required types; null and missing are handled before it is
+    /// called.
     static func strict(
         _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
         variadic: Bool = false, _ semantics: String, example: (String, String),
@@ -136,7 +135,7 @@ public struct FunctionDefinition: Sendable {
         ) { values, _ in evaluate(values) }
     }
 
-    /// As `strict`, with what the statement runs in.
+    /// The same as `strict`, for a function that reads the context.
     static func contextual(
         _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
         variadic: Bool = false, _ semantics: String, example: (String, String),
@@ -151,8 +150,8 @@ public struct FunctionDefinition: Sendable {
         }
     }
 
-    /// MISSING when an argument is missing or of a wrong type, else NULL when one is null, else what `body`
-    /// gives.
+    /// MISSING when an argument is missing or of a wrong type, else NULL when one is null, else the result
+    /// of `body`.
     static func settled(
         _ arguments: [Value?], _ parameters: [Parameter], _ body: ([Value]) -> Value?
     ) -> Value? {
@@ -170,7 +169,7 @@ public struct FunctionDefinition: Sendable {
     }
 }
 
-/// An argument as it is known before a statement runs.
+/// An argument's value as far as it is known before a statement runs.
 enum KnownArgument: Equatable, Sendable {
     /// Always this; nil is MISSING.
     case known(Value?)
@@ -181,12 +180,12 @@ enum KnownArgument: Equatable, Sendable {
     var text: String? { if case .known(.string(let text)?) = self { text } else { nil } }
 }
 
-/// What is wrong with a call: found before it runs.
+/// An error in a call, found before it runs.
 struct ArgumentProblem: Equatable, Sendable {
-    /// Which argument, from 0.
+    /// The argument's position, from 0.
     let index: Int
-    /// For a person, the function's name left out.
+    /// The message for a person, without the function's name.
     let message: String
-    /// Whether the statement is refused; else it earns a warning and the call is always MISSING.
+    /// True if the statement is refused; otherwise it gets a warning and the call is always MISSING.
     let isError: Bool
 }

@@ -32,15 +32,15 @@ public enum FunctionReference {
     private static let introduction = """
         # Functions of DQL
 
-        Generated from the function table; do not edit. This command writes it anew:
+        Generated from the function table; do not edit. This command writes it again:
         `MIMEO_WRITE_REFERENCE=1 swift test --filter FunctionTableTests`
 
         Names may be written in any case. A function never fails: unless its text says otherwise, an argument
-        that is MISSING or of a wrong type makes MISSING, and one that is NULL makes NULL (MISSING wins). A
-        literal that a function never takes earns a warning. Brackets mark what may be left out. Lengths and
+        that is MISSING or of a wrong type gives MISSING, and one that is NULL gives NULL (MISSING wins). A
+        literal that a function never takes gets a warning. Brackets mark optional arguments. Lengths and
         places count characters (Unicode scalars), places from 0. A result longer than
         \(DQLLimits.resultBytes) bytes, or of more than \(DQLLimits.resultElements) elements, is MISSING.
-        `…` stands for more of the same, up to \(DQLLimits.callArguments) arguments.
+        `…` stands for more arguments of the same kind, up to \(DQLLimits.callArguments) in all.
         """
 
     private static let patterns = """

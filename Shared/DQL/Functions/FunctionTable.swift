@@ -8,7 +8,7 @@ public enum FunctionTable {
         public let functions: [FunctionDefinition]
     }
 
-    /// In the order of the reference.
+    /// The groups in the order of the reference.
     public static let groups = [
         Group(title: "Numbers", functions: NumberFunctions.all),
         Group(title: "Types and conversion", functions: TypeFunctions.all),
@@ -21,7 +21,7 @@ public enum FunctionTable {
         Group(title: "Durations", functions: DurationFunctions.all),
     ]
 
-    /// In the order of the reference.
+    /// All functions in the order of the reference.
     public static let all: [FunctionDefinition] = groups.flatMap(\.functions)
 
     private static let byName: [String: FunctionDefinition] = {
@@ -32,7 +32,7 @@ public enum FunctionTable {
         return table
     }()
 
-    /// The function of a name in lower case, aliases included.
+    /// The function with a name in lower case, aliases included.
     static func lookup(_ name: String) -> FunctionDefinition? { byName[name] }
 
     /// Every name, aliases included.

@@ -5,7 +5,7 @@ enum NumberFunctions {
     static let all: [FunctionDefinition] = [
         .strict(
             "abs", [.init("number", .number)],
-            "The number without its sign; a float where that does not fit 64 bits.",
+            "The number without its sign; a float if the result does not fit 64 bits.",
             example: ("abs(-2)", "2")
         ) { arguments in
             switch arguments[0] {
@@ -16,12 +16,12 @@ enum NumberFunctions {
         },
         .strict(
             "ceil", [.init("number", .number)],
-            "The next whole number up. A float stays a float, an integer an integer.",
+            "The number rounded up. A float stays a float, an integer an integer.",
             example: ("ceil(1.2)", "2.0")
         ) { rounded($0[0], .up) },
         .strict(
             "floor", [.init("number", .number)],
-            "The next whole number down. A float stays a float, an integer an integer.",
+            "The number rounded down. A float stays a float, an integer an integer.",
             example: ("floor(1.8)", "1.0")
         ) { rounded($0[0], .down) },
     ]

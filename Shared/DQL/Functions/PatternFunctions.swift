@@ -9,11 +9,11 @@ enum PatternFunctions {
     static let all: [FunctionDefinition] = [
         FunctionDefinition(
             "regexp_like", parameters, optional: 1, variadic: true,
-            "Whether a part of the text matches the regular expression (`^…$` for the whole). Flags: `i`"
+            "True if a part of the text matches the regular expression (`^…$` for the whole). Flags: `i`"
                 + " ignores case, `c` does not, `m` lets `^` and `$` match at lines, `s` lets `.` match a"
                 + " line feed, `x` ignores white space in the pattern. An invalid pattern is an error where"
-                + " it is written out, and MISSING where it is computed. Takes time linear in the text: look"
-                + " around and references to groups are not supported.",
+                + " it is written out, and MISSING where it is computed. Takes time linear in the text:"
+                + " lookaround and references to groups are not supported.",
             example: ("regexp_like('Mimeo', '^m.+o$', 'i')", "true"),
             prepare: prepare, check: check
         ) { arguments, _ in
@@ -24,7 +24,7 @@ enum PatternFunctions {
         }
     ]
 
-    /// `texts`: the pattern, then flags.
+    /// - Parameter texts: the pattern, then flags.
     private static func pattern(_ texts: [String], isConstant: Bool) throws(RegexError) -> RegexPattern {
         let flags = try RegexFlags(texts.dropFirst().joined())
         return try RegexPattern(texts[0], flags: flags, isConstant: isConstant)
@@ -53,7 +53,7 @@ enum PatternFunctions {
                 return ArgumentProblem(index: index, message: error.message, isError: true)
             }
         }
-        // Flags that are not known yet may change what the pattern means.
+        // Flags that are unknown before execution may change the meaning of the pattern.
         let flags = arguments.dropFirst(2).compactMap(\.text)
         guard let text = arguments[1].text, flags.count == arguments.count - 2 else { return nil }
         do throws(RegexError) {

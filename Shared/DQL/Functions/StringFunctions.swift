@@ -1,6 +1,6 @@
 import CRDT
 
-/// Spec 2.6. Lengths and places count characters (Unicode scalars) unless a name says bytes.
+/// Spec 2.6. Lengths and positions count characters (Unicode scalars) unless a name says bytes.
 enum StringFunctions {
     static let all: [FunctionDefinition] = [
         .strict(
@@ -15,37 +15,37 @@ enum StringFunctions {
         },
         .strict(
             "contains", [.init("text", .string), .init("part", .string)],
-            "Whether the part occurs in the text, compared by bytes.",
+            "True if the part occurs in the text, compared by bytes.",
             example: ("contains('mimeo', 'me')", "true")
         ) { .bool(place(of: text($0[1]), in: text($0[0])) != nil) },
         .strict(
             "starts_with", [.init("text", .string), .init("part", .string)],
-            "Whether the text begins with the part, compared by bytes.",
+            "True if the text begins with the part, compared by bytes.",
             example: ("starts_with('mimeo', 'mi')", "true")
         ) { .bool(text($0[0]).utf8.starts(with: text($0[1]).utf8)) },
         .strict(
             "ends_with", [.init("text", .string), .init("part", .string)],
-            "Whether the text ends with the part, compared by bytes.",
+            "True if the text ends with the part, compared by bytes.",
             example: ("ends_with('mimeo', 'eo')", "true")
         ) { .bool(text($0[0]).utf8.reversed().starts(with: text($0[1]).utf8.reversed())) },
         .strict(
             "char_length", aliases: ["character_length"], [.init("text", .string)],
-            "How many characters there are.",
+            "The number of characters.",
             example: ("char_length('für')", "3")
         ) { .int(Int64(text($0[0]).unicodeScalars.count)) },
         .strict(
-            "byte_length", [.init("text", .string)], "How many UTF-8 bytes there are.",
+            "byte_length", [.init("text", .string)], "The number of UTF-8 bytes.",
             example: ("byte_length('für')", "4")
         ) { .int(Int64(text($0[0]).utf8.count)) },
         .strict(
             "substr", [.init("text", .string), .init("start", .integer), .init("length", .integer)],
             optional: 1,
-            "The characters from a place, from 0, or from the end when negative. MISSING when it is"
+            "The characters from a position, from 0, or from the end when negative. MISSING when it is"
                 + " outside the text, or the length negative.",
             example: ("substr('mimeo', 2, 2)", "'me'"), evaluate: substring),
         .strict(
             "pos", aliases: ["position"], [.init("text", .string), .init("part", .string)],
-            "Where the part first occurs, counted from 0; -1 when it does not. Also written"
+            "The position of the part's first occurrence, from 0; -1 when there is none. Also written"
                 + " POSITION(part IN text).",
             example: ("pos('mimeo', 'o')", "4")
         ) { arguments in
@@ -56,7 +56,7 @@ enum StringFunctions {
         },
         .strict(
             "concat", [.init("text", .string)], variadic: true,
-            "The texts one after the other. MISSING when that is too long.",
+            "The texts joined together. MISSING when the result is too long.",
             example: ("concat('a', 'b', 'c')", "'abc'")
         ) { joined($0.map(text), separator: "") },
     ]
@@ -68,14 +68,15 @@ enum StringFunctions {
         text.utf8.count <= DQLLimits.resultBytes ? .string(text) : nil
     }
 
-    /// Texts with a separator between them; MISSING when that is longer than `DQLLimits.resultBytes`.
+    /// The texts with a separator between them; MISSING if the result is longer than
+    /// `DQLLimits.resultBytes`.
     static func joined(_ texts: [String], separator: String) -> Value? {
         var length = separator.utf8.count * max(0, texts.count - 1)
         for text in texts { length += text.utf8.count }
         return length <= DQLLimits.resultBytes ? .string(texts.joined(separator: separator)) : nil
     }
 
-    /// Where the part's bytes first occur, in bytes.
+    /// The position of the part's first occurrence, in bytes.
     static func place(of part: String, in whole: String) -> Int? {
         let search = ByteSearch(part)
         var whole = whole

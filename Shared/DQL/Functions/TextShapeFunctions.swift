@@ -1,6 +1,6 @@
 import CRDT
 
-/// Spec 2.6, functions that cut and lengthen. What they make is at most `DQLLimits.resultBytes` long.
+/// Spec 2.6, functions that cut and lengthen text. Their results have at most `DQLLimits.resultBytes`.
 enum TextShapeFunctions {
     static let all: [FunctionDefinition] = [
         .strict(
@@ -35,20 +35,20 @@ enum TextShapeFunctions {
         .strict(
             "lpad", [.init("text", .string), .init("length", .integer), .init("filler", .string)],
             optional: 1,
-            "The text, filled on the left (with blanks unless given) or cut to so many characters. MISSING"
+            "The text, padded on the left (with blanks unless given) or cut to `length` characters. MISSING"
                 + " for a negative or too great length and for an empty filler.",
             example: ("lpad('7', 3, '0')", "'007'")
         ) { arguments in padded(arguments) { text, filler in filler + text } },
         .strict(
             "rpad", [.init("text", .string), .init("length", .integer), .init("filler", .string)],
             optional: 1,
-            "The text, filled on the right (with blanks unless given) or cut to so many characters. MISSING"
+            "The text, padded on the right (with blanks unless given) or cut to `length` characters. MISSING"
                 + " for a negative or too great length and for an empty filler.",
             example: ("rpad('ab', 5, '.-')", "'ab.-.'")
         ) { arguments in padded(arguments) { text, filler in text + filler } },
         .strict(
             "repeat", [.init("text", .string), .init("count", .integer)],
-            "The text so many times. MISSING for a negative count, or when that is too long.",
+            "The text repeated `count` times. MISSING for a negative count, or a result that is too long.",
             example: ("repeat('ab', 3)", "'ababab'")
         ) { arguments in
             let text = text(arguments[0])
@@ -134,7 +134,7 @@ enum TextShapeFunctions {
         else { return nil }
         let missing = Int(length) - scalars.count
         if missing <= 0 { return .string(string(scalars.prefix(Int(length)))) }
-        // Whole fillers first: to build a long text scalar by scalar takes a hundred times as long.
+        // Appends whole fillers first: building a long text scalar by scalar takes a hundred times as long.
         let whole = string(filler)
         let (cycles, rest) = missing.quotientAndRemainder(dividingBy: filler.count)
         guard cycles <= DQLLimits.resultBytes / whole.utf8.count else { return nil }

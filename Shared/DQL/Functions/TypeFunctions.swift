@@ -18,15 +18,15 @@ enum TypeFunctions {
             return .string(name == "integer" || name == "float" ? "number" : name)
         },
         FunctionDefinition(
-            "is_number", [.init("value")], "Whether it is a number; null gives NULL, missing MISSING.",
+            "is_number", [.init("value")], "True if it is a number; null gives NULL, missing MISSING.",
             example: ("is_number(1)", "true")
         ) { test($0[0]) { $0.typeName == "integer" || $0.typeName == "float" } },
         FunctionDefinition(
-            "is_string", [.init("value")], "Whether it is a string; null gives NULL, missing MISSING.",
+            "is_string", [.init("value")], "True if it is a string; null gives NULL, missing MISSING.",
             example: ("is_string('a')", "true")
         ) { test($0[0]) { $0.typeName == "string" } },
         FunctionDefinition(
-            "is_boolean", [.init("value")], "Whether it is a boolean; null gives NULL, missing MISSING.",
+            "is_boolean", [.init("value")], "True if it is a boolean; null gives NULL, missing MISSING.",
             example: ("is_boolean(1)", "false")
         ) { test($0[0]) { $0.typeName == "boolean" } },
         FunctionDefinition(
@@ -43,7 +43,7 @@ enum TypeFunctions {
         },
         .strict(
             "deserialize_json", [.init("text", .string)],
-            "The value that the JSON text holds; MISSING when it is none.",
+            "The value of the JSON text; MISSING when it is not JSON.",
             example: ("deserialize_json('[1]')", "[1]")
         ) { try? JSONText.parse(StringFunctions.text($0[0])) },
         FunctionDefinition(
@@ -52,8 +52,8 @@ enum TypeFunctions {
         ) { arguments in arguments[0].flatMap { StringFunctions.bounded(JSONText.print($0)) } },
         FunctionDefinition(
             "request_info", [],
-            "What is known of the request that the statement came with, as an object; MISSING when nothing"
-                + " is.",
+            "The known facts about the statement's request, as an object; MISSING when nothing"
+                + " is known.",
             example: ("type(request_info())", "'object'"),
             inContext: { _, context in context.request.map { .object($0) } }),
     ]

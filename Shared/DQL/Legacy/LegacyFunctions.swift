@@ -1,13 +1,14 @@
 import CRDT
 
-/// What the functions of legacy queries are in DQL.
+/// The functions of legacy queries, translated to DQL.
 enum LegacyFunctions {
     private static let names = [
         "startsWith": "starts_with", "endsWith": "ends_with", "regex": "regexp_like", "keys": "object_keys",
     ]
     private static let known = ["contains", "length", "size"] + names.keys.sorted()
 
-    /// A call as an expression. A function that only DQL has is called as it is; the analyzer knows them.
+    /// A call as an expression. A function that exists only in DQL becomes a call of it; the analyzer checks
+    /// that it exists.
     static func expression(
         _ name: String, _ arguments: [ExpressionSyntax], _ span: SourceSpan, _ source: SourceText
     ) throws(DQLError) -> ExpressionSyntax {
@@ -52,17 +53,17 @@ enum LegacyFunctions {
             .wrongArguments, "\(name) takes \(count) argument(s), not \(arguments.count)", at: span)
     }
 
-    /// `contains` and `length` write their arguments down for each type that these may have: within one
-    /// another a few letters would make a tree that nobody can hold.
+    /// `contains` and `length` repeat their arguments for each type that these may have: nested in each
+    /// other, a few letters would make a tree too large for memory.
     private static func refuseNesting(
         _ name: String, _ arguments: [ExpressionSyntax], _ span: SourceSpan, _ source: SourceText
     ) throws(DQLError) {
         guard arguments.contains(where: asksType) else { return }
         throw source.error(
-            .unsupportedClause, "\(name) cannot be called on what contains, length or size gives", at: span)
+            .unsupportedClause, "\(name) cannot take the result of contains, length or size", at: span)
     }
 
-    /// Whether there is a CASE in the expression, which only `byType` makes.
+    /// Returns whether there is a CASE in the expression; only `byType` makes them.
     private static func asksType(_ expression: ExpressionSyntax) -> Bool {
         if case .conditional = expression.kind { return true }
         return expression.kind.children.contains(where: asksType)
@@ -72,8 +73,8 @@ enum LegacyFunctions {
         .call(CallSyntax(name: name, arguments: arguments, isDistinct: false, isStar: false))
     }
 
-    /// `contains(['a', 'b'], x)` asks for an element, `contains(x, 'a')` for an element or a part of a text,
-    /// whichever x is.
+    /// `contains(['a', 'b'], x)` looks for an element, `contains(x, 'a')` for an element or for a part of a
+    /// text, depending on the type of x.
     private static func contains(
         _ whole: ExpressionSyntax, _ part: ExpressionSyntax, _ span: SourceSpan
     ) -> ExpressionSyntax.Kind {

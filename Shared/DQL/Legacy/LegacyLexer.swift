@@ -1,4 +1,4 @@
-/// Turns a legacy query's bytes into tokens. Words and numbers are those of DQL; strings differ.
+/// Turns a legacy query's bytes into tokens. Words and numbers are the same as in DQL; strings differ.
 struct LegacyLexer {
     private var lexer: Lexer
 
@@ -52,8 +52,8 @@ struct LegacyLexer {
         }
     }
 
-    /// A string in either quotes. A backslash before anything but a quote or a backslash stays: patterns of
-    /// regular expressions were written as they are (`'\d+'`).
+    /// A string in single or double quotes. A backslash before anything but a quote or a backslash stays:
+    /// patterns of regular expressions were written unescaped (`'\d+'`).
     private mutating func string(quote: UInt8) throws(DQLError) -> String {
         let start = lexer.offset
         lexer.offset += 1

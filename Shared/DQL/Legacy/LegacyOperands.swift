@@ -2,7 +2,7 @@ import CRDT
 
 /// Paths, literals, arguments and calls of legacy queries.
 extension LegacyParser {
-    /// One operand. `readsKey`: whether `["full-name"]` is a field, as at the left of a comparison, rather
+    /// One operand. `readsKey` is true if `["full-name"]` is a field, as on the left of a comparison, rather
     /// than an array of one string.
     mutating func operand(readsKey: Bool) throws(DQLError) -> ExpressionSyntax {
         let start = current.span
@@ -48,7 +48,7 @@ extension LegacyParser {
         return try node(.literal(value), start.through(lastSpan))
     }
 
-    /// A word by itself: a literal, or the first name of a path.
+    /// A word that stands alone: a literal, or the first name of a path.
     private func name(_ word: String, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
         switch word.lowercased() {
         case "true": try node(.literal(true), span)
@@ -77,14 +77,14 @@ extension LegacyParser {
         }
     }
 
-    /// What is between brackets after a base; the opening one is taken.
+    /// The part between brackets after a base; the opening bracket is already taken.
     private mutating func step(from base: ExpressionSyntax) throws(DQLError) -> ExpressionSyntax {
         if case .string(let key) = current.kind {
             let name = NameSyntax(text: key, span: current.span)
             try advance()
             try expect(.rightBracket)
             let span = base.span.through(lastSpan)
-            // A name cannot be empty, a key can.
+            // A name cannot be empty, but a key can.
             if key.isEmpty { return try node(.element(base, node(.literal(.string(key)), name.span)), span) }
             return try node(.member(base, name), span)
         }
@@ -128,8 +128,8 @@ extension LegacyParser {
 
     // MARK: Arguments
 
-    /// `$args.name` or `$args['name']`; `$name` is short for it. A `$` by itself, at the right of a
-    /// comparison with a path, is the argument of the path's last name.
+    /// `$args.name` or `$args['name']`; `$name` is short for it. A lone `$`, on the right of a comparison
+    /// with a path, is the argument named like the path's last name.
     mutating func argument(comparedWith left: ExpressionSyntax?) throws(DQLError) -> ExpressionSyntax {
         let start = current.span
         try expect(.dollar)
@@ -148,7 +148,7 @@ extension LegacyParser {
             let name = NameSyntax(text: key, span: current.span)
             guard Self.isWord(key) else {
                 throw source.error(
-                    .syntax, "an argument's name is letters, digits and _", at: current.span)
+                    .syntax, "an argument's name consists of letters, digits and _", at: current.span)
             }
             try advance()
             try expect(.rightBracket)
@@ -167,7 +167,7 @@ extension LegacyParser {
         }
     }
 
-    /// Whether DQL can write it after a colon.
+    /// Returns whether DQL can write the text after a colon.
     private static func isWord(_ text: String) -> Bool {
         guard var lexer = try? Lexer(SourceText(text: text)) else { return false }
         return lexer.word() == text

@@ -16,8 +16,8 @@ struct LegacyParser {
         current = try lexer.next()
     }
 
-    /// The whole text. A query that is nothing but the string 'true' or 'false' is that boolean: permissions
-    /// are written so.
+    /// The whole text. A query that consists only of the string 'true' or 'false' is that boolean:
+    /// permissions are written this way.
     mutating func query() throws(DQLError) -> ExpressionSyntax {
         if current.kind == .end {
             throw DQLError(.unexpectedEnd, "the query is empty", position: SourcePosition(line: 1, column: 1))
@@ -133,7 +133,7 @@ struct LegacyParser {
         return try node(.not(operand), start.through(operand.span))
     }
 
-    /// `x == null` held also where there was no x; a comparison with NULL holds nowhere in DQL.
+    /// `x == null` was also true without an x; in DQL a comparison with NULL is never true.
     private func compare(
         _ left: ExpressionSyntax, _ comparison: BinaryOperator, _ right: ExpressionSyntax
     ) throws(DQLError) -> ExpressionSyntax {
@@ -155,7 +155,7 @@ struct LegacyParser {
         return try node(negated ? .and(tests) : .or(tests), span)
     }
 
-    /// Whether an expression may be written down twice: `a == null == null …` would double with each word.
+    /// Returns whether an expression may be repeated: `a == null == null …` would double with each word.
     private static func isPath(_ expression: ExpressionSyntax) -> Bool {
         switch expression.kind {
         case .name, .parameter, .literal: true
@@ -165,7 +165,8 @@ struct LegacyParser {
         }
     }
 
-    /// A list that is written out is an IN list, anything else is gone through when the document is known.
+    /// A list that is written out becomes an IN list; the elements of anything else are visited when the
+    /// document is known.
     static func membership(of value: ExpressionSyntax, in list: ExpressionSyntax) -> ExpressionSyntax.Kind {
         if case .array(let elements) = list.kind, !elements.isEmpty {
             .inList(value, elements, negated: false)

@@ -1,12 +1,12 @@
 import CRDT
 
-/// The query language from before DQL: `color == 'red' && year >= $args.year`. It gives the same syntax
-/// tree as a WHERE clause, so what it means is what that clause means.
+/// The query language before DQL: `color == 'red' && year >= $args.year`. It is parsed to the syntax tree of
+/// a WHERE clause, and means the same as that clause.
 ///
-/// Spec section 4.3. Besides the documented form it takes AND, OR, NOT, `=` and `<>` as DQL writes them:
+/// Spec section 4.3. Besides the documented form it accepts AND, OR, NOT, `=` and `<>` as DQL writes them:
 /// permissions are written in either language.
 public enum LegacyQuery {
-    /// The condition that a query is. Throws with the position of what is wrong.
+    /// The condition of a query. Throws with the position of the error.
     public static func parse(_ text: String) throws(DQLError) -> ExpressionSyntax {
         do {
             var parser = try LegacyParser(text)
@@ -27,8 +27,8 @@ public enum LegacyQuery {
         return token.span
     }
 
-    /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and what parsing
-    /// throws.
+    /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and the parser's
+    /// errors.
     public static func select(_ text: String, from collection: String) throws(DQLError) -> SelectStatement {
         let condition = try parse(text)
         guard !collection.isEmpty, collection.utf8.count <= Limits.collectionNameBytes else {

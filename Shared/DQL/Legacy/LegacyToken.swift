@@ -33,7 +33,7 @@ enum LegacySymbol: String, Sendable {
     case greater = ">"
     case greaterOrEqual = ">="
 
-    /// The comparison it stands for.
+    /// The comparison that the symbol stands for.
     var comparison: BinaryOperator? {
         switch self {
         case .equal: .equal
@@ -46,7 +46,7 @@ enum LegacySymbol: String, Sendable {
         }
     }
 
-    /// The longest symbol that two bytes begin with, and how many of them it takes.
+    /// The longest symbol that two bytes begin with, and its width in bytes.
     static func read(_ first: UInt8, _ second: UInt8?) -> (symbol: LegacySymbol, width: Int)? {
         if let second {
             switch (first, second) {

@@ -1,7 +1,7 @@
 import CRDT
 
-/// What ANY, EVERY, ARRAY and OBJECT go through, and the variables they bind: the position (or key) if it is
-/// asked for, then the element. Both follow the variables already in reach.
+/// The source of ANY, EVERY, ARRAY or OBJECT and the variables they bind: the position (or key) if it is
+/// named, then the element. Both follow the variables already in scope.
 struct BoundBinding: Equatable, Sendable {
     let source: BoundExpression
     let hasIndex: Bool
@@ -20,7 +20,7 @@ struct BoundQuantified: Equatable, Sendable {
     }
 }
 
-/// `ARRAY result FOR v IN list WHEN condition END`; with a key it is OBJECT.
+/// `ARRAY result FOR v IN list WHEN condition END`; with a key it is an OBJECT.
 struct BoundComprehension: Equatable, Sendable {
     let binding: BoundBinding
     let key: BoundExpression?

@@ -1,13 +1,13 @@
 import CRDT
 
-/// An expression with its names resolved: what the evaluator runs.
+/// An expression with its names resolved, as the evaluator runs it.
 ///
-/// Equality is by meaning (a function by its name, positions ignored), which is how GROUP BY keys are
-/// recognized in projections.
+/// Equality is by meaning (functions by name, positions ignored): this recognizes GROUP BY keys in
+/// projections.
 indirect enum BoundExpression: Equatable, Sendable {
     /// A value known before the statement runs; nil is MISSING.
     case constant(Value?)
-    /// An argument, by its place in the statement's parameter list.
+    /// An argument, by its position in the statement's parameter list.
     case parameter(Int)
     /// A field of a document, read in place.
     case field(FieldAccess)
@@ -17,11 +17,11 @@ indirect enum BoundExpression: Equatable, Sendable {
     case document(source: Int)
     /// A group key or aggregate of the current group.
     case slot(Int)
-    /// A variable of ANY, EVERY, ARRAY or OBJECT, by its place among those in reach.
+    /// A variable of ANY, EVERY, ARRAY or OBJECT, by its position among those in scope.
     case local(Int)
     /// The values that concurrent writes left in a field, greatest stamp first.
     case conflicts(FieldAccess)
-    /// An array's element or, the index being a string, an object's field.
+    /// An array's element or, if the index is a string, an object's field.
     case element(BoundExpression, BoundExpression)
     case negate(BoundExpression)
     case not(BoundExpression)
@@ -31,9 +31,9 @@ indirect enum BoundExpression: Equatable, Sendable {
     case or([BoundExpression])
     case xor(BoundExpression, BoundExpression)
     case between(BoundExpression, low: BoundExpression, high: BoundExpression)
-    /// Membership in a list written out.
+    /// Membership in a literal list.
     case inList(BoundExpression, [BoundExpression])
-    /// Membership in an array that is computed.
+    /// Membership in a computed array.
     case inCollection(BoundExpression, BoundExpression)
     /// Membership in an array known when the statement starts.
     case inSet(BoundExpression, ValueSet)
@@ -65,13 +65,13 @@ indirect enum BoundExpression: Equatable, Sendable {
 
 /// A path into a document and the declared kind of each step (nil where nothing is declared).
 ///
-/// A class because it is taken out of its expression for every document: one reference instead of three.
+/// A class, because it is read from its expression for every document: one reference instead of three.
 final class FieldAccess: Equatable, Sendable {
     let source: Int
     let path: [String]
-    /// As many as there are steps.
+    /// The declared kinds, one per step.
     let kinds: [FieldKind?]
-    /// The declaration of the last step, whose children a whole MAP is read with.
+    /// The declaration of the last step; its children apply when a whole MAP is read.
     let declaration: TypeDeclaration?
 
     init(source: Int, path: [String], kinds: [FieldKind?], declaration: TypeDeclaration?) {
@@ -92,7 +92,7 @@ final class FieldAccess: Equatable, Sendable {
 struct BoundCall: Equatable, Sendable {
     let function: FunctionDefinition
     let arguments: [BoundExpression]
-    /// Made when the arguments that it rests on are known; see `FunctionDefinition.prepare`.
+    /// Set when the arguments it needs are known; see `FunctionDefinition.prepare`.
     var prepared: FunctionDefinition.Evaluation?
 
     static func == (left: BoundCall, right: BoundCall) -> Bool {
@@ -105,7 +105,7 @@ struct ValueSet: Equatable, Sendable {
     /// The values without nulls, as they were given.
     let values: [Value]
     private let keys: Set<ValueKey>
-    /// Whether the array holds a null: then "not found" is NULL rather than false.
+    /// True if the array holds a null: then "not found" is NULL rather than false.
     let hasNull: Bool
 
     init(_ values: [Value]) {

@@ -1,6 +1,6 @@
 import CRDT
 
-/// The pattern of a LIKE: prepared when it is known, else made for each document.
+/// The pattern of a LIKE: prepared if it is known, otherwise built for each document.
 enum LikeMatcher: Equatable, Sendable {
     case prepared(LikePattern)
     indirect case computed(pattern: BoundExpression, escape: BoundExpression?, ignoresCase: Bool)
@@ -13,14 +13,14 @@ enum LikeMatcher: Equatable, Sendable {
         }
     }
 
-    /// The one character of an ESCAPE; nil when it is anything else.
+    /// The single character of an ESCAPE; nil for any other value.
     static func escapeCharacter(_ value: Value?) -> Unicode.Scalar? {
         guard let scalars = value?.stringValue?.unicodeScalars, scalars.count == 1 else { return nil }
         return scalars.first
     }
 }
 
-/// The pattern of a SIMILAR TO, likewise.
+/// The pattern of a SIMILAR TO: prepared if it is known, otherwise built for each document.
 enum SimilarMatcher: Equatable, Sendable {
     case prepared(SimilarPattern)
     indirect case computed(pattern: BoundExpression, escape: BoundExpression?)
@@ -33,7 +33,7 @@ enum SimilarMatcher: Equatable, Sendable {
         }
     }
 
-    /// Prepared if pattern and escape are known and make one; what is none stays and makes MISSING.
+    /// Prepared if pattern and escape are known and valid; an invalid one stays as it is and gives MISSING.
     var prepared: SimilarMatcher {
         guard case .computed(.constant(.string(let text)?), let escape) = self else { return self }
         var character: Unicode.Scalar? = LikePattern.defaultEscape

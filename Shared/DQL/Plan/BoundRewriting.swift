@@ -1,7 +1,7 @@
 import CRDT
 
 extension BoundExpression {
-    /// The same expression with its direct parts replaced.
+    /// The same expression with its direct children replaced.
     func mapChildren(_ transform: (BoundExpression) -> BoundExpression) -> BoundExpression {
         switch self {
         case .constant, .parameter, .field, .documentID, .document, .slot, .local, .conflicts: self
@@ -43,14 +43,14 @@ extension BoundExpression {
         }
     }
 
-    /// The expression with its parameters replaced by their arguments, and what is known thereby worked out:
-    /// sets for IN, patterns for LIKE. Done once per execution.
+    /// The expression with its parameters replaced by their arguments, and the parts that are known then
+    /// computed: sets for IN, patterns for LIKE. Done once per execution.
     func specialized(_ arguments: [Value]) -> BoundExpression {
         if case .parameter(let index) = self { return .constant(arguments[index]) }
         return mapChildren { $0.specialized(arguments) }.prepared
     }
 
-    /// Membership and patterns whose right side is known, prepared.
+    /// The expression with known right sides of membership tests and patterns prepared.
     var prepared: BoundExpression {
         switch self {
         case .inCollection(let value, .constant(.array(let elements)?))
@@ -78,9 +78,9 @@ extension BoundExpression {
         }
     }
 
-    /// Whether evaluating it can take much longer than to walk through it: it goes through the elements of a
-    /// collection, makes texts as long as somebody likes, or matches a pattern that goes back in its text or
-    /// looks at each character many times.
+    /// True if evaluating it can take much longer than walking through it: it visits the elements of a
+    /// collection, makes texts of any length, or matches a pattern that backtracks in its text or reads each
+    /// character many times.
     var needsMeter: Bool {
         switch self {
         case .quantified, .comprehension, .call, .arithmetic(.concat, _, _): return true
@@ -100,7 +100,7 @@ extension BoundExpression {
 }
 
 extension BoundExpression {
-    /// The same for equal expressions, and mostly another for others: to find one among many.
+    /// A hash: the same for equal expressions, and mostly different for others. Finds one among many.
     var fingerprint: Int {
         var hasher = Hasher()
         fingerprint(&hasher)

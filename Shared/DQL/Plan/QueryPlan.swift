@@ -1,6 +1,6 @@
 import CRDT
 
-/// How rows come about: a tree whose leaves read documents. Rows are pushed upwards while their document is
+/// The source of rows: a tree whose leaves read documents. Rows are pushed upwards while their document is
 /// in place.
 ///
 /// Executors on other stores translate this tree.
@@ -9,17 +9,17 @@ indirect enum RowPlan: Sendable {
     case single
     /// Every live document of a collection.
     case scan(collection: String, source: Int)
-    /// The documents that a path finds: what planning makes of `scan` once the arguments are known.
+    /// The documents that a path finds: planning turns `scan` into this when the arguments are known.
     case access(collection: String, source: Int, path: AccessPath)
-    /// The entries of an index that has all that is read: the keys' values and then the id in the slots.
+    /// The entries of an index that holds all fields read: the keys' values, then the id, in the slots.
     case covering(IndexScan, needsID: Bool)
-    /// One row with the number of a collection's live documents in each of so many slots.
+    /// One row with the number of a collection's live documents in each of `slots` slots.
     case count(collection: String, slots: Int)
     /// Pairs of rows; see `JoinPlan`.
     case join(RowPlan, JoinPlan)
-    /// The documents of some ids, each once.
+    /// The documents with the given ids, each once.
     case idScan(collection: String, source: Int, ids: IDList)
-    /// The rows of a `system:` collection, all or those of some ids.
+    /// The rows of a `system:` collection: all, or those with the given ids.
     case system(collection: NameSyntax, source: Int, ids: IDList?)
     /// The rows for which a condition is true.
     case filter(RowPlan, BoundExpression)
@@ -27,8 +27,8 @@ indirect enum RowPlan: Sendable {
     case group(RowPlan, Grouping)
 }
 
-/// A join: for each row on the left the documents of a source for which a condition holds; or, being outer,
-/// the row without one.
+/// A join: for each row on the left, the documents of a source for which a condition holds; an outer join
+/// also gives the row without a partner.
 struct JoinPlan: Sendable {
     let collection: CollectionReference
     let source: Int
@@ -38,17 +38,17 @@ struct JoinPlan: Sendable {
     let ids: IDList?
     let span: SourceSpan
 
-    /// What is joined.
+    /// The joined collection.
     enum CollectionReference: Sendable {
         case documents(String)
         case system(NameSyntax)
     }
 }
 
-/// Where the ids of an id scan come from. Values that cannot be ids find nothing.
+/// The source of the ids of an id scan. Values that cannot be ids find nothing.
 enum IDList: Sendable {
     case list([BoundExpression])
-    /// An array. Anything else is an error at the place it was written at, or without one finds nothing.
+    /// An array. Any other value is an error at the given place; without a place it finds nothing.
     case array(BoundExpression, SourceSpan?)
 }
 
@@ -76,7 +76,7 @@ enum AggregateKind: String, CaseIterable, Sendable {
     case mid
 }
 
-/// What a row becomes.
+/// The shape of a result row.
 enum BoundProjection: Sendable {
     /// The document, `_id` first.
     case all(source: Int)
@@ -88,7 +88,7 @@ enum BoundProjection: Sendable {
         case named(String, BoundExpression)
         /// All fields of a document.
         case allFields(source: Int)
-        /// Takes a field out of what came before.
+        /// Removes a field from the elements before it.
         case missing([String])
     }
 }
@@ -106,18 +106,19 @@ struct Bounds: Sendable {
     var offset: (value: BoundExpression, span: SourceSpan)?
 }
 
-/// Rows in an order, within bounds: the documents of an UPDATE or DELETE, or what a SELECT projects.
+/// Rows in an order, within bounds: the documents of an UPDATE or DELETE, or the input of a SELECT's
+/// projection.
 struct OrderedRows: Sendable {
     let rows: RowPlan
     let order: [SortTerm]
     let bounds: Bounds
-    /// What is declared for each source, by its place.
+    /// The types declared for each source, by its position.
     let types: [TypeDefinition]
-    /// What the statement says about the indexes of the first source.
+    /// The statement's hint about the indexes of the first source.
     var hint = IndexHint()
-    /// The statement's directives; nil when there are none.
+    /// The statement's directives; nil if there are none.
     var directives: ObjectValue?
-    /// What each source is called, by its place; empty unless there are several.
+    /// The name of each source, by its position; empty unless there are several.
     var names: [String] = []
 }
 
@@ -128,14 +129,14 @@ struct SelectPlan: Sendable {
     let isDistinct: Bool
 }
 
-/// What a statement does.
+/// The plan of any statement.
 enum StatementPlan: Sendable {
     case select(SelectPlan)
     case insert(InsertPlan)
     case update(UpdatePlan)
     case delete(RemovalPlan)
     case evict(RemovalPlan)
-    /// DELETE of requests that run or ran.
+    /// DELETE of running or finished requests.
     case deleteRequests(SystemCollection, RemovalPlan)
     case alterSystem(AlterSystemPlan)
     case show(ShowPlan)
@@ -146,7 +147,7 @@ enum StatementPlan: Sendable {
 /// A plan of CREATE INDEX or DROP INDEX.
 struct IndexPlan: Sendable {
     let change: IndexChange
-    /// The keys that say neither INCLUDE nor EXCLUDE MISSING, by their places.
+    /// The positions of the keys that say neither INCLUDE nor EXCLUDE MISSING.
     var openKeys: Set<Int> = []
 }
 

@@ -1,9 +1,9 @@
 import CRDT
 
-/// RETURNING: a projection of each document that was written, or of aggregates over all of them.
+/// RETURNING: a projection of each written document, or of aggregates over all of them.
 struct ReturningPlan: Sendable {
     let projection: BoundProjection
-    /// Without keys; nil when no aggregate is called.
+    /// A grouping without keys; nil if no aggregate is called.
     let grouping: Grouping?
     let types: [TypeDefinition]
 }
@@ -23,7 +23,7 @@ struct InsertPlan: Sendable {
     }
 }
 
-/// A plan of an UPDATE: what is done to each document, in this order.
+/// A plan of an UPDATE: the changes to each document, in this order.
 struct UpdatePlan: Sendable {
     let collection: String
     let targets: OrderedRows
@@ -35,7 +35,7 @@ struct UpdatePlan: Sendable {
 struct FieldChange: Sendable {
     let path: [String]
     let declaration: TypeDeclaration?
-    /// The first undeclared step that something is written below; strict mode refuses it.
+    /// The first undeclared step that has a write below it; strict mode refuses it.
     let undeclaredStep: String?
     let action: Action
     let span: SourceSpan
@@ -43,13 +43,13 @@ struct FieldChange: Sendable {
     enum Action: Sendable {
         case set(BoundExpression)
         case unset
-        /// null, or an empty MAP.
+        /// Writes null, or an empty MAP.
         case reset
         case increment(BoundExpression, isFractional: Bool)
         case restart(BoundExpression)
     }
 
-    /// What is worked out on the document before the statement.
+    /// The operand, evaluated on the document as it was before the statement.
     var operand: BoundExpression? {
         switch action {
         case .set(let value), .increment(let value, _), .restart(let value): value

@@ -1,8 +1,8 @@
 import CRDT
 
-/// Arithmetic (spec 2.5 and Decisions): integers stay integers until they overflow, then the result is a
-/// float; division by zero is NULL; an operand that is MISSING or no number makes MISSING, one that is NULL
-/// makes NULL.
+/// Arithmetic (spec 2.5 and Decisions). Integers stay integers until they overflow, then the result is a
+/// float. Division by zero is NULL. An operand that is MISSING or not a number gives MISSING; a NULL operand
+/// gives NULL.
 enum Arithmetic {
     static func apply(_ symbol: BinaryOperator, _ left: Value?, _ right: Value?) -> Value? {
         switch (left, right) {

@@ -1,8 +1,8 @@
-/// Finds a text in others, in time linear in both (Knuth, Morris and Pratt): neither can be chosen so that
-/// the search hangs.
+/// Finds a text in others, in time linear in both (Knuth, Morris and Pratt): no choice of text makes the
+/// search hang.
 struct ByteSearch: Equatable, Sendable {
     private let part: [UInt8]
-    /// For each place in the part: how long its longest beginning is that also ends there.
+    /// For each position in the part: the length of its longest prefix that also ends there.
     private let overlaps: [Int]
 
     init(_ part: String) {
@@ -19,13 +19,13 @@ struct ByteSearch: Equatable, Sendable {
 
     var count: Int { part.count }
 
-    /// Where the part first begins at or after a place; nil when it does not occur.
+    /// The position of the part's first occurrence at or after `start`; nil if it does not occur.
     func first(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         guard let first = part.first else { return start }
         var place = start
         var length = 0
         while place < text.count {
-            // Most of a text is nowhere near the part.
+            // Skips quickly to the next possible beginning: most of a text is nowhere near the part.
             if length == 0 {
                 while place < text.count, text[place] != first { place += 1 }
                 if place == text.count { return nil }

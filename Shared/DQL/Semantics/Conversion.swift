@@ -2,7 +2,7 @@ import CRDT
 
 /// CAST (spec 2.5): MISSING where a conversion is impossible, NULL stays NULL.
 enum Conversion {
-    /// The types CAST knows, with their other names.
+    /// The types of CAST, with their other names.
     static let typeNames = [
         "string": "string", "text": "string", "integer": "integer", "int": "integer", "float": "float",
         "double": "float", "number": "float", "boolean": "boolean", "bool": "boolean", "binary": "binary",
@@ -52,7 +52,8 @@ enum Conversion {
         }
     }
 
-    /// Digits with fraction and exponent; not the other spellings that `Double(_:)` takes (`nan`, `0x1p3`).
+    /// Digits with fraction and exponent; not the other spellings that `Double(_:)` accepts (`nan`,
+    /// `0x1p3`).
     private static func decimal(_ text: String) -> Double? {
         let allowed = text.utf8.allSatisfy { Lexer.isDigit($0) || "+-.eE".utf8.contains($0) }
         return allowed ? Double(text) : nil
@@ -79,7 +80,7 @@ enum Conversion {
 }
 
 extension Value {
-    /// The type's name as the function `type` gives it.
+    /// The type's name as the function `type` returns it.
     var typeName: String {
         switch self {
         case .null: "null"

@@ -1,18 +1,18 @@
 import CRDT
 
-/// A LIKE pattern, prepared: `%` is any run, `_` one character, the escape character makes the next one
+/// A prepared LIKE pattern: `%` is any run, `_` one character, the escape character makes the next one
 /// literal.
 ///
-/// What stands between two `%` is searched for in linear time. Only where there is a `_` in it, matching
-/// backtracks to the last `%`, and takes at most text × length of that part steps.
+/// The part between two `%` is searched for in linear time. Only if it contains a `_`, matching backtracks
+/// to the last `%`, and takes at most text × length of that part steps.
 struct LikePattern: Equatable, Sendable {
     private enum Part: Equatable {
         case byte(UInt8)
         case anyCharacter
         case anyRun
-        /// A run up to and with the first occurrence of a text, and another run after it.
+        /// A run up to and including the first occurrence of a text, and another run after it.
         case runThrough(ByteSearch)
-        /// A run up to a text that is the end.
+        /// A run up to a text at the end.
         case runToEnd([UInt8])
     }
 
@@ -40,7 +40,7 @@ struct LikePattern: Equatable, Sendable {
         parts = Self.searching(parts)
     }
 
-    /// The parts with `%` and the literal text after it in one.
+    /// The parts, with each `%` and the literal text after it merged into one.
     private static func searching(_ parts: [Part]) -> [Part] {
         var result: [Part] = []
         var place = 0
@@ -70,8 +70,8 @@ struct LikePattern: Equatable, Sendable {
         for byte in String(ignoresCase ? Self.folded(scalar) : scalar).utf8 { parts.append(.byte(byte)) }
     }
 
-    /// How many bytes of text a match may look at, for a text of so many: where there is a `_` between two
-    /// `%` it goes back, and may look at each byte as often as that part is long.
+    /// How many bytes of text a match may read, for a text of `textBytes`: a `_` between two `%` makes it
+    /// backtrack, so that it may read each byte as often as that part is long.
     func work(textBytes: Int) -> Int {
         var longest = 1
         var length = 0
@@ -91,7 +91,7 @@ struct LikePattern: Equatable, Sendable {
         return textBytes.multipliedReportingOverflow(by: longest).overflow ? .max : textBytes * longest
     }
 
-    /// Where the texts lie that can match: those that begin as the pattern does.
+    /// The range of the texts that can match: those that begin as the pattern does.
     var range: KeyRange {
         guard !ignoresCase else { return .whole(.string) }
         var literal: [UInt8] = []
@@ -105,10 +105,11 @@ struct LikePattern: Equatable, Sendable {
             ? .whole(.string) : KeyRange(from: .before(.string(text)), to: .afterPrefix(text))
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     func matches(_ text: String) -> Bool { matches(text) {} }
 
-    /// Whether the whole text matches. `goOn` is called now and then, and ends the match by throwing.
+    /// Returns whether the whole text matches. `goOn` is called now and then, and ends the match by
+    /// throwing.
     func matches(_ text: String, goOn: () throws -> Void) rethrows -> Bool {
         var text = text
         if ignoresCase {
@@ -119,7 +120,7 @@ struct LikePattern: Equatable, Sendable {
         return try text.withUTF8 { try matches($0, goOn) }
     }
 
-    /// A character's lower case where that is one character: `_` counts the characters of the text as it is,
+    /// A character's lower case if that is one character: `_` counts the characters of the original text,
     /// and `İ` in lower case would be two.
     private static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         let lower = scalar.properties.lowercaseMapping.unicodeScalars
@@ -143,7 +144,7 @@ struct LikePattern: Equatable, Sendable {
                     part += 1
                     continue
                 case .runThrough(let search):
-                    // The first occurrence leaves most of the text to the rest: there is no way back.
+                    // The first occurrence leaves the most text to the rest, so backtracking is not needed.
                     guard let found = search.first(in: text, from: place) else { return false }
                     place = found + search.count
                     part += 1

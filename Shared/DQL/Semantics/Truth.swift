@@ -46,7 +46,7 @@ enum Truth {
         }
     }
 
-    /// What a comparison of these operands is when it is neither true nor false.
+    /// The result of a comparison of these operands that is neither true nor false.
     static func incomparable(_ left: Value?, _ right: Value?) -> Value? {
         guard let left, let right else { return nil }
         if case .null = left { return .null }
@@ -59,7 +59,7 @@ enum Truth {
         return .bool(holds(symbol, order))
     }
 
-    /// Whether a comparison holds of two values in this order.
+    /// Returns whether a comparison holds for two values in this order.
     static func holds(_ symbol: BinaryOperator, _ order: Int) -> Bool {
         switch symbol {
         case .equal: order == 0

@@ -1,7 +1,7 @@
 import CRDT
 
-/// A value as bytes such that two values have equal bytes exactly when `ValueOrder.areEqual`: what DISTINCT,
-/// GROUP BY and sets for IN hash. Numbers are one type here: `1` and `1.0` are one key.
+/// A value as bytes: two values have equal bytes exactly when `ValueOrder.areEqual`. Hashed by DISTINCT,
+/// GROUP BY and sets for IN. Numbers are one type here: `1` and `1.0` are one key.
 struct ValueKey: Hashable, Sendable {
     private(set) var bytes: [UInt8] = []
 

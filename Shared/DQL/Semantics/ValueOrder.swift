@@ -1,10 +1,10 @@
 import CRDT
 
-/// How values compare (spec 2.3 and Decisions).
+/// The order of values (spec 2.3 and Decisions).
 ///
 /// Two orders share one code: the *collation* orders any two values, missing included, by type first; a
-/// *comparison* (`=`, `<`, …) exists only between values of one type and neither null nor missing. Missing is
-/// nil throughout.
+/// *comparison* (`=`, `<`, …) exists only between values of one type that are neither null nor missing.
+/// Missing is nil throughout.
 enum ValueOrder {
     /// Ranks of types, ascending: `false < true < numbers < binary < strings < arrays < objects < null <
     /// missing`.
@@ -21,7 +21,7 @@ enum ValueOrder {
         }
     }
 
-    /// Negative, zero or positive as left collates before, with or after right. A total order.
+    /// Negative, zero or positive if left collates before, with or after right. A total order.
     static func collate(_ left: Value?, _ right: Value?) -> Int {
         switch (left, right) {
         case (.int(let a)?, .int(let b)?): a < b ? -1 : a > b ? 1 : 0
@@ -37,16 +37,15 @@ enum ValueOrder {
         }
     }
 
-    /// The order of two values that can be compared; nil when either is null or missing or their types
-    /// differ.
+    /// The order of two values that can be compared; nil if either is null or missing or their types differ.
     static func comparison(_ left: Value?, _ right: Value?) -> Int? {
         let type = rank(left)
         guard type == rank(right), type < 6 else { return nil }
         return collate(left, right)
     }
 
-    /// Whether two values are equal to `=`, IN, DISTINCT and GROUP BY; null and missing equal themselves
-    /// only.
+    /// Returns whether two values are equal to `=`, IN, DISTINCT and GROUP BY; null and missing equal only
+    /// themselves.
     static func areEqual(_ left: Value?, _ right: Value?) -> Bool { collate(left, right) == 0 }
 
     // MARK: Within one type
@@ -58,7 +57,7 @@ enum ValueOrder {
         return (left.isNaN ? 0 : 1) - (right.isNaN ? 0 : 1)
     }
 
-    /// Exact, also where a double cannot hold the integer.
+    /// Exact, even if a double cannot hold the integer.
     private static func compare(_ left: Double, _ right: Int64) -> Int {
         if left.isNaN { return -1 }
         if left >= 0x1p63 { return 1 }

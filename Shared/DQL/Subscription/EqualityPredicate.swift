@@ -1,11 +1,11 @@
 import CRDT
 
-/// `field = value` as a condition that every match satisfies: a matcher of many subscriptions looks documents
-/// up by it instead of asking each subscription.
+/// `field = value` as a condition that every match satisfies: a matcher of many subscriptions looks
+/// documents up by it instead of asking each subscription.
 public struct EqualityPredicate: Sendable {
     /// The field, from the outermost name; `["_id"]` is the document's id.
     public let path: [String]
-    /// What it has to equal.
+    /// The value the field has to equal.
     public let value: Value
     /// The value as bytes that are equal exactly when `=` says so (1 and 1.0 have the same).
     public let key: [UInt8]
@@ -21,7 +21,7 @@ public struct EqualityPredicate: Sendable {
         }
     }
 
-    /// Those among the operands of a condition's AND.
+    /// The equality predicates among the operands of a condition's AND.
     static func all(in condition: BoundExpression) -> [EqualityPredicate] {
         switch condition {
         case .and(let operands): operands.flatMap(all)

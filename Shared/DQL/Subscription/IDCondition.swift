@@ -1,19 +1,20 @@
 import CRDT
 
-/// A condition over a document's `_id` and nothing else: what a permission query is.
+/// A condition that reads a document's `_id` and nothing else, such as a permission query.
 ///
-/// It says the same of a document for ever, whatever is written to it, so who may see a document does not
-/// change with the document. Pure: functions that ask for the time or the request give MISSING.
+/// Its answer for a document never changes, whatever is written to the document, so the set of people who
+/// may see it does not change with its content. Pure: functions that ask for the time or the request give
+/// MISSING.
 public struct IDCondition: Sendable {
-    /// Whether it is `true` as written: it holds for every id.
+    /// True if the condition is written as `true`: it holds for every id.
     public let isAlwaysTrue: Bool
-    /// Equal for equal conditions, and independent of how they were written down.
+    /// Equal for equal conditions, however they were written down.
     public let canonicalKey: [UInt8]
     private let query: SubscriptionQuery
 
-    /// Reads a condition, of the legacy language or of DQL.
-    /// - Throws: what parsing throws, and `unsupportedSubscription` for one that reads anything but `_id`,
-    ///   takes arguments or has a subquery.
+    /// Reads a condition in the legacy language or in DQL.
+    /// - Throws: the parser's errors, and `unsupportedSubscription` for a condition that reads anything but
+    ///   `_id`, takes arguments or has a subquery.
     public init(_ text: String, isLegacy: Bool) throws(DQLError) {
         let syntax = isLegacy ? try LegacyQuery.parse(text) : try Self.expression(text)
         let select = SelectStatement(
@@ -25,13 +26,13 @@ public struct IDCondition: Sendable {
             selection: SelectionSyntax(condition: syntax))
         query = try SubscriptionQuery(condition: select)
         guard query.statement.parameters.isEmpty else {
-            throw Self.unsupported("it takes no arguments")
+            throw Self.unsupported("it may not take arguments")
         }
         if case .literal(.bool(true)) = syntax.kind {
             isAlwaysTrue = true
         } else {
             guard let condition = query.condition else {
-                throw Self.unsupported("it is no condition")
+                throw Self.unsupported("it is not a condition")
             }
             guard condition.readsOnlyID else { throw Self.unsupported("it may read _id and nothing else") }
             isAlwaysTrue = false
@@ -39,8 +40,8 @@ public struct IDCondition: Sendable {
         canonicalKey = query.canonicalKey
     }
 
-    /// Whether it holds for an id.
-    /// - Throws: `tooManySteps` for one that goes through too much.
+    /// Returns whether the condition holds for an id.
+    /// - Throws: `tooManySteps` for a condition that takes too many steps.
     public func holds(for id: DocumentID) throws -> Bool {
         if isAlwaysTrue { return true }
         return try Self.emptyDocument.withUnsafeBytes { bytes in
@@ -48,7 +49,7 @@ public struct IDCondition: Sendable {
         }
     }
 
-    /// Nobody looks into it: the condition reads the id alone.
+    /// Never read: the condition reads the id alone.
     private static let emptyDocument = Document().encoded()
     /// The condition is the same in every collection.
     private static let anyCollection = "c"
@@ -69,7 +70,7 @@ public struct IDCondition: Sendable {
 }
 
 extension BoundExpression {
-    /// Whether it rests on a document's id alone.
+    /// True if the expression depends on a document's id alone.
     fileprivate var readsOnlyID: Bool {
         switch self {
         case .field, .document, .conflicts, .parameter, .slot: return false

@@ -1,20 +1,21 @@
 import CRDT
 
-/// A SELECT of one collection as an observer runs it again: tells whether a change of a document can change
-/// its result.
+/// A SELECT of one collection as an observer reruns it: tells whether a change of a document can change its
+/// result.
 ///
-/// A change matters if the document fulfils the condition now, or did so when the query ran last: so the
-/// observer keeps `matchingIDs` and asks `matches`. Whatever the statement does with the documents that
-/// fulfil its condition (order, bounds, groups, projection), no other document has a say in it.
+/// A change matters if the document fulfils the condition now, or did so when the query last ran. So the
+/// observer keeps `matchingIDs` and asks `matches`. Documents outside the condition never affect the result,
+/// whatever order, bounds, groups or projection the statement applies to the documents inside it.
 public struct ObservedQuery: Sendable {
     /// The collection it reads.
     public let collection: String
-    /// Whether each row of the result is one matching document with its `_id`, and none is left out.
+    /// True if each row of the result is one matching document with its `_id`, and no match is left out.
     public let rowsAreDocuments: Bool
-    /// `field = value` that every document fulfilling the condition satisfies, if there is one: who asks many
-    /// queries about a document looks up by it which of them it can concern.
+    /// A `field = value` that every document fulfilling the condition satisfies, if there is one. A caller
+    /// with many queries looks up by it which of them a document can concern.
     public let equality: EqualityPredicate?
-    /// Whether it was made for strict reads; a store that changes that has to make it again.
+    /// True if the query was made for strict reads; a store that changes this setting has to make the query
+    /// again.
     public let isStrict: Bool
 
     private let statement: PreparedStatement
@@ -24,8 +25,8 @@ public struct ObservedQuery: Sendable {
     private let evaluator: Evaluator
     private let needsMeter: Bool
 
-    /// Nil where any change of what it reads can matter: no condition, several sources, `system:`
-    /// collections, ids written out, subqueries, a condition on the time or the request; and where an
+    /// Nil where any change in the collections it reads can matter: no condition, several sources, `system:`
+    /// collections, ids written out, subqueries, a condition on the time or the request. Nil also if an
     /// argument is missing.
     public init?(_ statement: PreparedStatement, arguments: ObjectValue, options: ExecutionOptions) {
         guard case .select(let plan) = statement.plan, statement.subqueries.isEmpty,
@@ -53,8 +54,8 @@ public struct ObservedQuery: Sendable {
             }
     }
 
-    /// Whether a live document fulfils the condition. A document that cannot be read counts as one that does:
-    /// running the query says what is wrong with it.
+    /// Returns whether a live document fulfils the condition. A document that cannot be read counts as
+    /// fulfilling it: running the query then reports the error.
     public func matches(_ record: DocumentRecord) -> Bool {
         let meter = needsMeter ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
         return (try? evaluator.isTrue(condition, Row(documents: [record], meter: meter))) ?? true
@@ -71,7 +72,7 @@ public struct ObservedQuery: Sendable {
         return try TargetExecutor(targets, documents, context).documentIDs()
     }
 
-    /// The rows that are grouped, or all rows where nothing is.
+    /// The rows before grouping; all rows if nothing is grouped.
     private static func rows(below rows: RowPlan) -> RowPlan {
         guard case .filter(let grouped, _) = rows, case .group(let inner, _) = grouped else {
             if case .group(let inner, _) = rows { return inner }
@@ -82,7 +83,7 @@ public struct ObservedQuery: Sendable {
 }
 
 extension BoundExpression {
-    /// Whether it can give another value later although the documents are the same.
+    /// True if the expression can give another value later although the documents are the same.
     var dependsOnContext: Bool {
         if case .call(let call) = self, ["clock", "request_info", "tz_offset"].contains(call.function.name) {
             return true

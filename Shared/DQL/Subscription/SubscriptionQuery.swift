@@ -13,36 +13,37 @@ public struct SubscriptionQuery: Sendable {
     /// The statement's canonical text and the arguments it uses: independent of white space, case of keywords
     /// and the order of arguments.
     public let canonicalKey: [UInt8]
-    /// What is probably not meant.
+    /// Parts of the statement that are probably not meant.
     public let warnings: [DQLWarning]
     /// Fields that have to equal known values for a document to match; the condition may ask for more.
     public let equalities: [EqualityPredicate]
-    /// Whether ORDER BY, LIMIT or OFFSET say which documents come first. They do not change what matches.
+    /// True if ORDER BY, LIMIT or OFFSET say which documents come first. They do not change which documents
+    /// match.
     public let isWindowed: Bool
 
-    /// What WHERE says; nil where it says nothing.
+    /// The condition of WHERE; nil if there is none.
     let condition: BoundExpression?
-    /// Whether it goes through the elements of a document: then what it costs to ask is the document's to
-    /// say, up to `DQLLimits.subscriptionSteps`.
+    /// True if the condition goes through the elements of a document. Its cost then depends on the document,
+    /// up to `DQLLimits.subscriptionSteps`.
     public let goesThroughElements: Bool
-    /// Whether its statement declares types of fields: the same path may mean another value then than it does
-    /// to a query that declares none.
+    /// True if the statement declares types of fields: the same path may then give another value than in a
+    /// query that declares none.
     public let declaresTypes: Bool
     private let evaluator: Evaluator
 
     /// Checks the statement and binds the arguments. Throws `unsupportedSubscription` for anything but a
-    /// plain SELECT of whole documents, `missingArgument`, and what compiling throws.
+    /// plain SELECT of whole documents, `missingArgument`, and the compiler's errors.
     ///
-    /// `isRestricted` is `dql_restrict_subscriptions` of whoever registers the subscription: without it,
-    /// ORDER BY, LIMIT and OFFSET are taken. Who receives a subscription does not restrict it. Subscriptions
-    /// are evaluated alike in strict and non-strict mode.
+    /// `isRestricted` is `dql_restrict_subscriptions` of the peer that registers the subscription: without
+    /// it, ORDER BY, LIMIT and OFFSET are accepted. The receiver of a subscription does not restrict it.
+    /// Subscriptions are evaluated alike in strict and non-strict mode.
     public init(
         statement text: String, arguments: ObjectValue = ObjectValue(), isRestricted: Bool = true
     ) throws(DQLError) {
         try self.init(try Parser.parse(text), text, arguments, isRestricted: isRestricted)
     }
 
-    /// The same from a query of the legacy language, whose `$args.name` is the argument `name`.
+    /// The same for a query of the legacy language, whose `$args.name` is the argument `name`.
     public init(
         legacy query: String, from collection: String, arguments: ObjectValue = ObjectValue()
     ) throws(DQLError) {
@@ -86,10 +87,11 @@ public struct SubscriptionQuery: Sendable {
         canonicalKey = CBOR.encode([.string(StatementPrinter.print(statement)), .object(used)])
     }
 
-    /// Whether a live document belongs to the subscription. Throws `unreadableDocument`.
+    /// Returns whether a live document belongs to the subscription. Throws `unreadableDocument`.
     ///
-    /// One in which the condition would go through more than `DQLLimits.subscriptionSteps` elements does not,
-    /// on any replica: or whoever may write a document could end everybody's sync who asks such a thing.
+    /// A document in which the condition would go through more than `DQLLimits.subscriptionSteps` elements
+    /// does not match, on any replica. Otherwise anybody who may write a document could end the sync of all
+    /// peers with such a subscription.
     public func matches(_ record: DocumentRecord) throws -> Bool {
         guard let condition else { return true }
         do {
@@ -102,7 +104,8 @@ public struct SubscriptionQuery: Sendable {
         }
     }
 
-    /// The documents that a windowed subscription begins with, in their order: what LIMIT and ORDER BY leave.
+    /// The documents that a windowed subscription begins with: its matches in the order of ORDER BY, within
+    /// LIMIT and OFFSET.
     public func initialDocumentIDs(
         in documents: any DocumentSource, options: ExecutionOptions = ExecutionOptions()
     ) throws -> [DocumentID] {
@@ -115,7 +118,7 @@ public struct SubscriptionQuery: Sendable {
         return try TargetExecutor(plan.input, documents, context).documentIDs()
     }
 
-    // MARK: What can be subscribed to
+    // MARK: Supported queries
 
     private static func check(_ select: SelectStatement, _ isRestricted: Bool) throws(DQLError) {
         guard case .all = select.projection else {

@@ -1,6 +1,6 @@
 /// `ANY | EVERY | ANY AND EVERY [i:]v IN | WITHIN source SATISFIES condition END`.
 public struct QuantifiedSyntax: Equatable, Sendable {
-    /// How many elements have to satisfy.
+    /// The number of elements that have to satisfy the condition.
     public let quantifier: Quantifier
     /// The elements.
     public let binding: BindingSyntax
@@ -8,17 +8,18 @@ public struct QuantifiedSyntax: Equatable, Sendable {
     public let condition: ExpressionSyntax
 }
 
-/// How many elements have to satisfy a condition. The raw value is how it is printed.
+/// The number of elements that have to satisfy a condition. The raw value is its printed form.
 public enum Quantifier: String, Sendable, CaseIterable {
     /// At least one.
     case any = "ANY"
-    /// All; true of no elements.
+    /// All; true if there are no elements.
     case every = "EVERY"
     /// All, and at least one.
     case anyAndEvery = "ANY AND EVERY"
 }
 
-/// `[i:]v IN | WITHIN source`: the variables are names in what follows, and hide fields of that name.
+/// `[i:]v IN
+/// WITHIN source`: the variables are names in the expressions after it, and hide fields of that name.
 public struct BindingSyntax: Equatable, Sendable {
     /// The position (or key) of an element.
     public let index: NameSyntax?
@@ -26,13 +27,13 @@ public struct BindingSyntax: Equatable, Sendable {
     public let value: NameSyntax
     /// WITHIN: elements at any depth.
     public let isWithin: Bool
-    /// The collection that is gone through; does not see the variables.
+    /// The collection; it does not see the variables.
     public let source: ExpressionSyntax
 }
 
 /// `ARRAY result FOR binding [WHEN condition] END`.
 public struct ArrayComprehensionSyntax: Equatable, Sendable {
-    /// The element to make; sees the binding's variables.
+    /// The expression of each element; sees the binding's variables.
     public let result: ExpressionSyntax
     /// The elements.
     public let binding: BindingSyntax
@@ -42,9 +43,9 @@ public struct ArrayComprehensionSyntax: Equatable, Sendable {
 
 /// `OBJECT key : value FOR binding [WHEN condition] END`.
 public struct ObjectComprehensionSyntax: Equatable, Sendable {
-    /// The key to make; sees the binding's variables.
+    /// The expression of each key; sees the binding's variables.
     public let key: ExpressionSyntax
-    /// The value to make; sees the binding's variables.
+    /// The expression of each value; sees the binding's variables.
     public let value: ExpressionSyntax
     /// The elements.
     public let binding: BindingSyntax

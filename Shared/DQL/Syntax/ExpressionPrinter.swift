@@ -1,7 +1,7 @@
 import CRDT
 
-/// Writes an expression so that parsing it again gives the same tree: parentheses only where precedence needs
-/// them.
+/// Writes an expression so that parsing it again gives the same tree. Parentheses stand only where
+/// precedence needs them.
 struct ExpressionPrinter {
     private(set) var text = ""
 
@@ -156,7 +156,7 @@ struct ExpressionPrinter {
 
     private mutating func write(_ call: CallSyntax) {
         switch call.name {
-        // Any other form of it is a call by name, in back quotes.
+        // Any other form of it is an ordinary call, in back quotes.
         case "cast" where call.arguments.count == 2 && !call.isDistinct && !call.isStar: text += "CAST"
         case "position": text += "`position`"  // Without quotes its first IN would part the arguments.
         default: text += Self.name(call.name)
@@ -168,7 +168,7 @@ struct ExpressionPrinter {
         }
     }
 
-    /// Writes an operand, in parentheses when it binds less tightly than its place needs.
+    /// Writes an operand, in parentheses if it binds less tightly than its place needs.
     private mutating func write(_ operand: ExpressionSyntax, atLeast minimum: Int) {
         if Self.precedence(of: operand) >= minimum {
             write(operand)
@@ -177,7 +177,7 @@ struct ExpressionPrinter {
         }
     }
 
-    /// Writes what stands after IN and is not a list: beginning with a parenthesis it would read as one.
+    /// Writes the operand of IN if it is not a list: a leading parenthesis would read as one.
     private mutating func writeCollection(_ operand: ExpressionSyntax) {
         var printer = ExpressionPrinter()
         printer.write(operand, atLeast: Precedence.comparison + 1)
@@ -223,7 +223,7 @@ struct ExpressionPrinter {
 
     // MARK: Tokens
 
-    /// A name, in back quotes unless it can do without.
+    /// A name, in back quotes if it needs them.
     static func name(_ name: String) -> String {
         let isPlain =
             name.utf8.first.map { $0 == UInt8(ascii: "_") || Lexer.isLetter($0) } ?? false
@@ -231,7 +231,7 @@ struct ExpressionPrinter {
         if isPlain {
             switch Keyword.lookup(name) {
             case nil: return name
-            // They mean something where an expression or an index's name begins.
+            // These words have a meaning at the beginning of an expression or of an index's name.
             case .list, .default, .if: break
             case let keyword?: if !keyword.isReserved { return name }
             }

@@ -1,17 +1,17 @@
 import CRDT
 
-/// An expression as written, parentheses removed. Compares ignoring spans.
+/// An expression as written, parentheses removed. Comparison ignores spans.
 ///
-/// Invariant: what the parser makes is at most `DQLLimits.nestingDepth` deep.
+/// Invariant: a tree from the parser is at most `DQLLimits.nestingDepth` levels deep.
 public struct ExpressionSyntax: Equatable, Sendable {
-    /// What it is.
+    /// The kind of expression.
     public let kind: Kind
-    /// Where it was written.
+    /// The place where it was written.
     public let span: SourceSpan
-    /// How many levels it has; 1 for a leaf.
+    /// The number of levels; 1 for a leaf.
     let depth: Int
 
-    /// The shapes an expression can have.
+    /// The kinds of expressions.
     public indirect enum Kind: Equatable, Sendable {
         /// A literal that is not an array or object.
         case literal(Value)
@@ -74,7 +74,7 @@ public struct ExpressionSyntax: Equatable, Sendable {
 
     /// `WHEN condition THEN result`.
     public struct Branch: Equatable, Sendable {
-        /// The condition, or the value the operand is compared with.
+        /// The condition, or the value that the operand is compared with.
         public let condition: ExpressionSyntax
         /// The result.
         public let result: ExpressionSyntax
@@ -87,7 +87,7 @@ public struct ExpressionSyntax: Equatable, Sendable {
         /// The value.
         public let value: ExpressionSyntax
 
-        /// Same key by bytes, same value.
+        /// Compares keys by bytes, and values.
         public static func == (left: Entry, right: Entry) -> Bool {
             utf8Equal(left.key, right.key) && left.value == right.value
         }
@@ -115,7 +115,7 @@ public struct CallSyntax: Equatable, Sendable {
     public let isStar: Bool
 }
 
-/// What an IS test looks for.
+/// The absence that an IS test looks for.
 public enum AbsenceTest: String, Sendable {
     /// IS NULL: null, not missing.
     case null = "NULL"
@@ -123,7 +123,7 @@ public enum AbsenceTest: String, Sendable {
     case missing = "MISSING"
 }
 
-/// Operators with two operands. The raw value is how they are printed.
+/// Operators with two operands. The raw value is the printed form.
 public enum BinaryOperator: String, Sendable, CaseIterable {
     /// Product.
     case multiply = "*"
@@ -135,11 +135,11 @@ public enum BinaryOperator: String, Sendable, CaseIterable {
     case add = "+"
     /// Difference.
     case subtract = "-"
-    /// Strings one after the other.
+    /// Concatenation of strings.
     case concat = "||"
-    /// Bits to the left.
+    /// Shifts bits to the left.
     case shiftLeft = "<<"
-    /// Bits to the right, keeping the sign.
+    /// Shifts bits to the right, keeping the sign.
     case shiftRight = ">>"
     /// Equality; written `=` or `==`.
     case equal = "="
@@ -156,7 +156,7 @@ public enum BinaryOperator: String, Sendable, CaseIterable {
     /// Exactly one of two.
     case xor = "XOR"
 
-    /// How tightly it binds (spec 2.1).
+    /// The precedence: higher binds tighter (spec 2.1).
     var precedence: Int {
         switch self {
         case .multiply, .divide, .modulo: Precedence.multiplicative
@@ -167,12 +167,12 @@ public enum BinaryOperator: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether it compares two values.
+    /// True if the operator compares two values.
     var isComparison: Bool { precedence == Precedence.comparison }
 }
 
-/// How tightly operators bind, higher is tighter (spec 2.1). Unary minus binds tighter than `*`, as
-/// everywhere else: read by the letter, the published table would make `-a + b` mean `-(a + b)`.
+/// The precedence of operators, higher is tighter (spec 2.1). Unary minus binds tighter than `*`, as in
+/// other languages: taken literally, the published table would make `-a + b` mean `-(a + b)`.
 enum Precedence {
     static let or = 5
     static let xor = 7
@@ -212,7 +212,7 @@ extension ExpressionSyntax.Kind {
         }
     }
 
-    /// The expressions directly below, of comprehensions too. What is in a subquery is not below.
+    /// The direct children, of comprehensions too. Expressions inside a subquery are not children.
     var children: [ExpressionSyntax] {
         switch self {
         case .literal, .missing, .parameter, .name, .subquery, .exists: []

@@ -1,8 +1,8 @@
 /// The words of the grammar, in upper case.
 ///
-/// Reserved words cannot be names unless they follow a `.` or stand in back quotes. The others have a meaning
-/// only at one place each, where no name can stand (`USE IDS`, `ON ID CONFLICT`, types), so documents may use
-/// them as fields.
+/// Reserved words cannot be names unless they follow a `.` or stand in back quotes. The others have a
+/// meaning only at one place each, where a name is impossible (`USE IDS`, `ON ID CONFLICT`, types), so
+/// documents may use them as fields.
 enum Keyword: String, CaseIterable, Sendable {
     case advise = "ADVISE"
     case all = "ALL"
@@ -116,7 +116,7 @@ enum Keyword: String, CaseIterable, Sendable {
     case updateLocalDiff = "UPDATE_LOCAL_DIFF"
     case with = "WITH"
 
-    /// Whether the word cannot be an unquoted name.
+    /// True if the word cannot be an unquoted name.
     var isReserved: Bool {
         switch self {
         case .attachment, .both, .conflict, .counter, .default, .directives, .documents, .exclude, .fail,
@@ -128,7 +128,7 @@ enum Keyword: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether it begins a clause or a statement: where a name is expected, something before it is missing.
+    /// True if it begins a clause or a statement: where a name is expected, something before it is missing.
     var beginsClause: Bool {
         switch self {
         case .apply, .from, .group, .having, .join, .limit, .offset, .on, .order, .returning, .set, .unset,
@@ -138,7 +138,8 @@ enum Keyword: String, CaseIterable, Sendable {
         }
     }
 
-    /// What may follow an alias without AS. Any other word there means that the alias is a misspelt clause.
+    /// True if it may follow an alias without AS. Any other word there means that the alias is a misspelt
+    /// clause.
     var followsAlias: Bool {
         switch self {
         case .full, .inner, .left, .outer, .right: true
@@ -148,8 +149,8 @@ enum Keyword: String, CaseIterable, Sendable {
 
     private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-    /// The keyword that a word is, in any case. Letters outside ASCII are no case of one: `ı` has the upper
-    /// case `I`, yet `ın` is a name.
+    /// The keyword for a word, in any case. Letters outside ASCII match none: `ı` has the upper case `I`,
+    /// yet `ın` is a name.
     static func lookup(_ word: String) -> Keyword? {
         word.utf8.allSatisfy { $0 < 0x80 } ? table[word.uppercased()] : nil
     }

@@ -92,7 +92,7 @@ struct Lexer {
 
     // MARK: Words
 
-    /// The word at the offset, nil when none starts there.
+    /// The word at the offset; nil if none starts there.
     mutating func word() -> String? {
         let start = offset
         while let first = byte() {
@@ -114,7 +114,7 @@ struct Lexer {
 
     static func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
 
-    /// The character at the offset and its bytes' count. The text came as a String, so it is valid UTF-8.
+    /// The character at the offset and its width in bytes. The text came as a String, so it is valid UTF-8.
     func scalar() -> (value: Unicode.Scalar, width: Int)? {
         guard offset < bytes.count else { return nil }
         let width = bytes[offset] < 0x80 ? 1 : bytes[offset] < 0xE0 ? 2 : bytes[offset] < 0xF0 ? 3 : 4
@@ -169,7 +169,7 @@ struct Lexer {
         throw error(.invalidCharacter, "unexpected character", from: start, suggestion: suggestion)
     }
 
-    /// What somebody means who writes a character that no token begins with.
+    /// The token that was probably meant by a character that begins no token.
     private static func replacement(_ character: String) -> String? {
         switch character {
         case "!": "NOT"

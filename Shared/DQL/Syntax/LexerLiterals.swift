@@ -24,7 +24,7 @@ extension Lexer {
         throw error(.unterminated, "the string has no closing quote", from: start)
     }
 
-    /// What follows a backslash.
+    /// The escape sequence after a backslash.
     private mutating func escape(into content: inout [UInt8]) throws(DQLError) {
         guard let letter = byte() else { return }
         let start = offset - 1

@@ -3,20 +3,19 @@ import CRDT
 /// Recursive descent over the tokens of one statement.
 ///
 /// This file holds the machinery: the token window, expectations and errors. Statements, clauses and
-/// expressions are in the files beside it. `level` guards the stack against nesting in the text,
-/// `ExpressionSyntax.depth` bounds the tree that comes out (a chain `a + b + …` nests the tree, not the
-/// text).
+/// expressions are in the files next to it. `level` guards the stack against nesting in the text,
+/// `ExpressionSyntax.depth` bounds the resulting tree (a chain `a + b + …` nests the tree, not the text).
 ///
-/// What is marked as never inlined is so for the sake of the stack: inlined, a production that many others
-/// call makes each of their frames as large as itself, and 128 levels have to fit 512 KiB.
+/// Some functions are marked as never inlined to save stack: inlined, a production with many callers makes
+/// each of their frames as large as its own, and 128 levels have to fit 512 KiB.
 struct Parser {
     let source: SourceText
     private var lexer: Lexer
     private var window: [Token] = []
-    /// The span of the token taken last.
+    /// The span of the last token taken.
     private(set) var lastSpan = SourceSpan(start: 0, end: 0)
     private var level = 0
-    /// What an error about the source of UPDATE begins with: the original's words.
+    /// The beginning of an error about the source of UPDATE, in the original's words.
     var sourceComplaint = ""
     /// Set within RETURNING.
     var readsDistinctAsName = false
@@ -38,7 +37,7 @@ struct Parser {
         }
         let statement = try parser.statement()
         if try parser.take(.semicolon), parser.current.kind != .end {
-            throw parser.error(.severalStatements, "only one statement at a time can be executed")
+            throw parser.error(.severalStatements, "only one statement can be executed at a time")
         }
         guard parser.current.kind == .end else { throw parser.unexpected("the end of the statement") }
         return statement
@@ -81,8 +80,8 @@ struct Parser {
         try peek().kind == .symbol(symbol)
     }
 
-    /// Takes the token if it is this keyword. A lexical error further on is found when it becomes the current
-    /// token.
+    /// Takes the token if it is this keyword. A lexical error further on is reported when its token becomes
+    /// the current one.
     @inline(never)
     mutating func take(_ keyword: Keyword) throws(DQLError) -> Bool {
         guard isAt(keyword) else { return false }
@@ -113,8 +112,8 @@ struct Parser {
 
     // MARK: Names
 
-    /// A name at the current token: a word that is not reserved, or a quoted name; a double-quoted one where
-    /// the grammar allows it.
+    /// A name at the current token: a word that is not reserved, or a quoted name. A double-quoted name
+    /// counts where the grammar allows it.
     var nameAtCurrent: String? {
         switch current.kind {
         case .word(let text, let keyword) where !(keyword?.isReserved ?? false): text
@@ -138,14 +137,14 @@ struct Parser {
         throw unexpected(what)
     }
 
-    /// A name after a dot, or in a type definition: reserved words and double quotes are fine there.
+    /// A name after a dot, or in a type definition: reserved words and double quotes are allowed there.
     @inline(never)
     mutating func memberName() throws(DQLError) -> NameSyntax {
         if case .word(let text, _) = current.kind { return NameSyntax(text: text, span: try advance().span) }
         return try fieldName("a field name")
     }
 
-    /// A field where no string can stand: double quotes are fine, but not around nothing.
+    /// A field where no string can stand: double quotes are allowed, but not empty ones.
     mutating func fieldName(_ what: String) throws(DQLError) -> NameSyntax {
         if case .string("", _) = current.kind { throw error(.syntax, "a quoted name cannot be empty") }
         return try name(what, allowDoubleQuotes: true)
@@ -162,7 +161,7 @@ struct Parser {
         return items
     }
 
-    /// After a comma: what cannot be an item shows that the comma is one too many.
+    /// Checks the token after a comma: if it cannot begin an item, the comma is one too many.
     private func expectItem() throws(DQLError) {
         let isOver =
             switch current.kind {
@@ -198,7 +197,7 @@ struct Parser {
         return try body(&self)
     }
 
-    /// A node of the tree, if the tree is not too deep with it.
+    /// A node of the tree, unless the tree becomes too deep with it.
     @inline(never)
     func node(_ kind: ExpressionSyntax.Kind, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
         let node = ExpressionSyntax(kind, span)
@@ -219,7 +218,7 @@ struct Parser {
         source.error(code, message, at: current.span, suggestion: suggestion)
     }
 
-    /// The current token is not what has to come here.
+    /// The error if the current token is not the expected one.
     @inline(never)
     func unexpected(_ expected: String, candidates: [Keyword] = []) -> DQLError {
         guard current.kind != .end else {

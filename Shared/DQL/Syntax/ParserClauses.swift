@@ -1,10 +1,11 @@
 import CRDT
 
-/// Order, limits, RETURNING, and what is said when a clause is not where it belongs.
+/// Order, limits, RETURNING, and the errors for misplaced clauses.
 extension Parser {
     // MARK: Order and limits
 
-    /// ORDER BY, LIMIT and OFFSET, each at most once, in any order: the original's pages print several.
+    /// ORDER BY, LIMIT and OFFSET, each at most once, in any order: the original's documentation shows
+    /// several.
     mutating func orderAndLimits(into selection: inout SelectionSyntax) throws(DQLError) {
         while true {
             if isAt(.order), selection.order.isEmpty {
@@ -38,7 +39,7 @@ extension Parser {
         return OrderSyntax(expression: value, isDescending: isDescending, nullsFirst: nullsFirst)
     }
 
-    /// A literal number or a parameter; what it may be is checked when the argument is known.
+    /// A literal number or a parameter; its value is checked when the argument is known.
     private mutating func count(_ clause: String) throws(DQLError) -> ExpressionSyntax {
         switch current.kind {
         case .integer, .double, .symbol(.colon), .symbol(.minus): return try prefix()
@@ -48,7 +49,7 @@ extension Parser {
 
     // MARK: RETURNING
 
-    /// RETURNING, if it is there. It knows no RAW, and DISTINCT is a field there.
+    /// RETURNING, if it is there. RAW is refused, and DISTINCT is a field there.
     mutating func returning() throws(DQLError) -> ReturningSyntax? {
         guard isAt(.returning) else { return nil }
         let start = try advance().span
@@ -62,7 +63,7 @@ extension Parser {
 
     // MARK: Ends
 
-    /// The statements that end with clauses, and the order of these.
+    /// The statements that end with clauses, and the order of their clauses.
     enum Ending {
         case select
         case insert
@@ -91,8 +92,8 @@ extension Parser {
         }
     }
 
-    /// The end of a statement. Else says what is wrong: a clause out of order, a misspelt one, or one that is
-    /// not of this language.
+    /// The end of a statement. Otherwise throws the error that fits: a clause out of order, a misspelt one,
+    /// or one of another language.
     func expectEnd(_ ending: Ending) throws(DQLError) {
         if current.kind == .end || isAt(.semicolon) { return }
         if let refused = refusedClause { throw refused }
@@ -103,14 +104,14 @@ extension Parser {
         throw unexpected("the end of the statement", candidates: ending.candidates)
     }
 
-    /// Words that begin clauses of SQL which are not of this language. They are not reserved: documents may
-    /// have them as fields.
+    /// Words that begin clauses of SQL that DQL does not have. They are not reserved: documents may use them
+    /// as fields.
     private static let refusedClauses = [
         "UNION", "INTERSECT", "EXCEPT", "UNNEST", "NEST", "CROSS", "NATURAL", "WINDOW", "FETCH", "QUALIFY",
         "LET", "USING",
     ]
 
-    /// Words that begin statements of SQL which are not of this language.
+    /// Words that begin statements of SQL that DQL does not have.
     private static let refusedStatements = [
         "WITH", "MERGE", "UPSERT", "REPLACE", "TRUNCATE", "GRANT", "BEGIN", "START", "COMMIT", "ROLLBACK",
         "DESCRIBE",
@@ -118,10 +119,10 @@ extension Parser {
 
     static func isRefusedClause(_ word: String) -> Bool { refusedClauses.contains(word.uppercased()) }
 
-    /// The error about the current word if it begins a clause of SQL that is not of this language.
+    /// The error for the current word if it begins a clause of SQL that DQL does not have.
     var refusedClause: DQLError? { refusal(Self.refusedClauses) }
 
-    /// The same about statements.
+    /// The error for the current word if it begins a statement of SQL that DQL does not have.
     var refusedStatement: DQLError? { refusal(Self.refusedStatements) }
 
     private func refusal(_ words: [String]) -> DQLError? {

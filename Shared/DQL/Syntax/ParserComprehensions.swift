@@ -1,6 +1,6 @@
 import CRDT
 
-/// Expressions that bring variables or queries with them, and calls with words between their arguments.
+/// Expressions that contain variables or queries, and calls with words between their arguments.
 extension Parser {
     // MARK: ANY, EVERY, ARRAY, OBJECT
 
@@ -74,7 +74,7 @@ extension Parser {
 
     // MARK: Subqueries
 
-    /// A query up to its closing parenthesis; the opening one is taken.
+    /// A query up to its closing parenthesis; the opening one is already taken.
     @inline(never)
     mutating func subquery() throws(DQLError) -> SelectStatement {
         let query = try nested { parser throws(DQLError) in
@@ -128,8 +128,8 @@ extension Parser {
         return try node(.call(call), start.span.through(lastSpan))
     }
 
-    /// The arguments of `POSITION(part IN text)` as those of `pos`; nil when it is written as a usual call.
-    /// Either way the arguments up to the parenthesis are taken.
+    /// The arguments of `POSITION(part IN text)` in the order of `pos`, or the arguments of an ordinary
+    /// call. Takes the arguments up to the parenthesis in either case.
     @inline(never)
     mutating func positionArguments() throws(DQLError) -> (arguments: [ExpressionSyntax], hasIn: Bool) {
         let first = try operand(above: Precedence.comparison)

@@ -11,7 +11,7 @@ extension Parser {
         try continued(try prefix(), atLeast: minimum)
     }
 
-    /// An operand with the operators that follow it.
+    /// An operand and the operators after it.
     mutating func continued(
         _ operand: ExpressionSyntax, atLeast minimum: Int = 0
     ) throws(DQLError) -> ExpressionSyntax {
@@ -20,7 +20,7 @@ extension Parser {
         return left
     }
 
-    /// `left` with the operator that follows it; nil when none follows that binds tightly enough.
+    /// `left` with the operator after it; nil if none follows that binds tightly enough.
     @inline(never)
     private mutating func infixContinuation(
         _ left: ExpressionSyntax, atLeast minimum: Int
@@ -51,7 +51,7 @@ extension Parser {
         try nested { parser throws(DQLError) in try parser.infix(atLeast: precedence + 1) }
     }
 
-    /// `a AND b AND c` becomes one node, so that long conditions are not deep ones.
+    /// `a AND b AND c` becomes one node, so that long conditions are not deep.
     @inline(never)
     private mutating func logical(
         _ left: ExpressionSyntax, _ keyword: Keyword, _ precedence: Int
@@ -147,7 +147,7 @@ extension Parser {
         return try postfix(try primary())
     }
 
-    /// An operand with the sign or NOT that begins it.
+    /// An operand with a leading sign or NOT.
     @inline(never)
     private mutating func prefixed() throws(DQLError) -> ExpressionSyntax {
         let start = current.span

@@ -1,15 +1,15 @@
 import CRDT
 
-/// USE and hint comments: what advises the planner and never changes a result.
+/// USE and hint comments: they advise the planner and never change a result.
 extension Parser {
-    /// What the USE clauses of a source say.
+    /// The USE clauses of a source.
     struct Uses {
         var ids: IDsSyntax?
         var index: NameSyntax?
         var directives: DirectivesSyntax?
     }
 
-    /// What follows USE.
+    /// The rest of a USE clause.
     mutating func use(_ uses: inout Uses) throws(DQLError) {
         switch currentKeyword {
         case .ids where uses.ids == nil: uses.ids = try ids()
@@ -52,8 +52,8 @@ extension Parser {
         return result
     }
 
-    /// `known` with further directives; the later ones win. Says where a hint is wrong rather than ignoring
-    /// it.
+    /// `known` with further directives; the later ones win. A malformed hint is an error rather than
+    /// ignored.
     private func merge(
         _ known: DirectivesSyntax?, _ text: String, _ span: SourceSpan
     ) throws(DQLError) -> DirectivesSyntax {

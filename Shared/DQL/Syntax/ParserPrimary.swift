@@ -61,7 +61,7 @@ extension Parser {
         return try node(value, span)
     }
 
-    /// A reserved word where an operand has to be.
+    /// The error for a reserved word in the place of an operand.
     @inline(never)
     func notAnExpression(_ token: Token) -> DQLError {
         let text = source.token(of: token.span) ?? ""

@@ -1,6 +1,6 @@
 import CRDT
 
-/// Collections in a statement, with types, aliases, joins and what advises the planner.
+/// Collections in a statement, with types, aliases, joins and planner hints.
 extension Parser {
     // MARK: Sources
 
@@ -86,7 +86,7 @@ extension Parser {
             directives: uses.directives)
     }
 
-    /// An alias without AS. A word before something that cannot follow an alias is a misspelt clause instead.
+    /// An alias without AS. A word before a token that cannot follow an alias is a misspelt clause instead.
     private mutating func implicitAlias() throws(DQLError) -> NameSyntax {
         if let refused = refusedClause { throw refused }
         let isClauseNext =
@@ -145,11 +145,11 @@ extension Parser {
         return CollectionSyntax(name: name, isSystem: isSystem, fields: try fieldDeclarations())
     }
 
-    /// What is wrong with `cars (…)`: the word COLLECTION is missing, or somebody lists columns.
+    /// The error for `cars (…)`: the word COLLECTION is missing, or the text lists columns.
     private mutating func parenthesisAfterName(_ name: NameSyntax) throws(DQLError) -> DQLError {
         if try isFollowed(by: .select) {
             return error(
-                .syntax, "a SELECT stands without parentheses here", suggestion: "INSERT INTO … SELECT …")
+                .syntax, "a SELECT has no parentheses here", suggestion: "INSERT INTO … SELECT …")
         }
         if case .word(_, let type?) = try peek(2).kind, DeclaredType(rawValue: type.rawValue) != nil {
             return error(

@@ -21,7 +21,7 @@ extension Parser {
         case .show: return .show(try show())
         default:
             if isAt(.leftParenthesis), try isFollowed(by: .select) {
-                throw error(.syntax, "a statement stands without parentheses", suggestion: "SELECT")
+                throw error(.syntax, "a statement has no parentheses around it", suggestion: "SELECT")
             }
             throw refusedStatement ?? unexpected("a statement", candidates: Self.beginnings)
         }
@@ -35,7 +35,7 @@ extension Parser {
         return select
     }
 
-    /// SELECT up to where its clauses end; what may come then is the caller's business.
+    /// SELECT up to the end of its clauses; the caller checks the next token.
     @inline(never)
     mutating func select() throws(DQLError) -> SelectStatement {
         var directives = try merge(nil, current.hints)
@@ -71,13 +71,14 @@ extension Parser {
         return .raw(try expression())
     }
 
-    /// A reserved word that says how SELECT projects, before something that shows that a field was meant.
+    /// Refuses a reserved word that says how SELECT projects, before a token that shows that a field was
+    /// meant.
     private func refuseAsField(_ word: Token) throws(DQLError) {
         let isPath = isAt(.dot) && current.span.start == word.span.end
         if isPath || isAt(.from) || isAt(.comma) || isAt(.as) { throw notAnExpression(word) }
     }
 
-    /// `*` or a list: what SELECT and RETURNING have in common.
+    /// `*` or a list: the common part of SELECT and RETURNING.
     mutating func elements() throws(DQLError) -> ProjectionSyntax {
         if isAt(.star), try !isFollowed(by: .comma) { return .all(try advance().span) }
         return .elements(try terms { parser throws(DQLError) in try parser.projectionElement() })
@@ -110,7 +111,7 @@ extension Parser {
         }
     }
 
-    /// An alias without AS. A word before something that cannot follow an alias is a misspelt FROM instead.
+    /// An alias without AS. A word before a token that cannot follow an alias is a misspelt FROM instead.
     private mutating func projectionAlias() throws(DQLError) -> NameSyntax {
         switch try peek().kind {
         case .end, .symbol(.semicolon), .symbol(.comma), .word(_, .from?): return try name()

@@ -128,14 +128,14 @@ extension Parser {
         return AlterSystemStatement(action: .set(name, value, persists: persists))
     }
 
-    /// 4.10 wrote the keys of an object here without quotes.
+    /// 4.10 wrote the keys of an object without quotes here.
     private mutating func settingValue() throws(DQLError) -> ExpressionSyntax {
         takesUnquotedKeys = true
         defer { takesUnquotedKeys = false }
         return try expression()
     }
 
-    /// A parameter of the system; any word may be one.
+    /// A system parameter; any word may be one.
     private mutating func parameterName() throws(DQLError) -> NameSyntax {
         if case .word(let text, _) = current.kind { return NameSyntax(text: text, span: try advance().span) }
         return try name("a system parameter")

@@ -70,8 +70,8 @@ extension Parser {
         return AssignmentSyntax(target: target, action: .value(try expression()))
     }
 
-    /// `SET DOCUMENTS (…)`, `SET (…)`, `SET {…}`, `SET :document`: a whole document where a field has to
-    /// come.
+    /// Refuses `SET DOCUMENTS (…)`, `SET (…)`, `SET {…}` and `SET :document`: a whole document in the place
+    /// of a field.
     private mutating func refuseDocuments() throws(DQLError) {
         let isDocuments =
             (isAt(.documents) || isAt(.values)) ? try isFollowed(by: .leftParenthesis) : false
@@ -94,7 +94,7 @@ extension Parser {
         return unexpected("'='")
     }
 
-    /// What follows `->`: the functional mutators of 4.x.
+    /// The mutator after `->`: the functional mutators of 4.x.
     private mutating func mutator() throws(DQLError) -> AssignmentAction {
         if try take(.leftParenthesis) {
             let children = try terms { parser throws(DQLError) in

@@ -15,7 +15,7 @@ extension Parser {
         if isAt(.on) {
             if isInitial {
                 throw error(
-                    .syntax, "INITIAL leaves documents that exist as they are: it takes no ON ID CONFLICT")
+                    .syntax, "INITIAL leaves existing documents unchanged: it takes no ON ID CONFLICT")
             }
             policy = try conflictPolicy()
         }
@@ -46,12 +46,12 @@ extension Parser {
         try advance()
         if isAt(.select) {
             throw error(
-                .syntax, "documents of a query are inserted without DOCUMENTS and parentheses",
+                .syntax, "the rows of a query are inserted without DOCUMENTS and parentheses",
                 suggestion: "INSERT INTO … SELECT …")
         }
         let document = try expression()
         if isAt(.comma) {
-            throw error(.syntax, "each document stands in its own parentheses", suggestion: "), (")
+            throw error(.syntax, "each document needs its own parentheses", suggestion: "), (")
         }
         try expect(.rightParenthesis)
         return document

@@ -1,4 +1,4 @@
-/// The clauses that choose documents, alike in every statement.
+/// The clauses that choose documents, the same in every statement.
 public struct SelectionSyntax: Equatable, Sendable {
     /// WHERE.
     public var condition: ExpressionSyntax?
@@ -12,7 +12,7 @@ public struct SelectionSyntax: Equatable, Sendable {
 
 /// One term of ORDER BY.
 public struct OrderSyntax: Equatable, Sendable {
-    /// What is sorted by.
+    /// The expression to sort by.
     public let expression: ExpressionSyntax
     /// DESC.
     public let isDescending: Bool
@@ -26,7 +26,7 @@ public struct SelectStatement: Equatable, Sendable {
     public let directives: DirectivesSyntax?
     /// SELECT DISTINCT.
     public let isDistinct: Bool
-    /// What each row holds.
+    /// The content of each row.
     public let projection: ProjectionSyntax
     /// FROM.
     public let source: SourceSyntax
@@ -52,7 +52,7 @@ public struct SelectStatement: Equatable, Sendable {
     }
 }
 
-/// What a SELECT makes of a document.
+/// The shape that a SELECT gives to each row.
 public enum ProjectionSyntax: Equatable, Sendable {
     /// `*` alone.
     case all(SourceSpan)
@@ -68,14 +68,14 @@ public enum ProjectionElementSyntax: Equatable, Sendable {
     case expression(ExpressionSyntax, alias: NameSyntax?)
     /// `alias.*`.
     case allFields(NameSyntax)
-    /// `MISSING a.b`: takes the field out of the row.
+    /// `MISSING a.b`: removes the field from the row.
     case missing([NameSyntax])
-    /// `*` beside other elements: parsed so that the error can say so.
+    /// `*` among other elements: parsed so that the error can name it.
     case star(SourceSpan)
 }
 
 extension SelectStatement {
-    /// How many levels the deepest of its expressions has, this level included.
+    /// The number of levels of its deepest expression, including this level.
     var depth: Int {
         var expressions = groupKeys + selection.order.map(\.expression)
         switch projection {

@@ -4,12 +4,12 @@ import CRDT
 public struct CollectionSyntax: Equatable, Sendable {
     /// The name without namespace.
     public let name: NameSyntax
-    /// Whether it is one of the `system:` collections.
+    /// True if it is one of the `system:` collections.
     public let isSystem: Bool
-    /// The declared fields; empty when there is no type definition.
+    /// The declared fields; empty if there is no type definition.
     public let fields: [FieldDeclarationSyntax]
 
-    /// The name with `system:` where it belongs.
+    /// The name, with `system:` in front if it is a system collection.
     public var qualifiedName: String { isSystem ? "system:\(name.text)" : name.text }
 }
 
@@ -37,7 +37,7 @@ public enum DeclaredType: String, Sendable, CaseIterable {
     case pnCounter = "PN_COUNTER"
 }
 
-/// A collection in FROM, JOIN, UPDATE, DELETE or EVICT, with what qualifies it.
+/// A collection in FROM, JOIN, UPDATE, DELETE or EVICT, with its qualifiers.
 public struct SourceSyntax: Equatable, Sendable {
     /// The collection.
     public let collection: CollectionSyntax
@@ -73,18 +73,18 @@ public enum IDsSyntax: Equatable, Sendable {
     case array(ExpressionSyntax)
 }
 
-/// What advises the planner: `{"#index": "by_year"}`. Several hints at one place are one object, the later
-/// one wins where they differ.
+/// Hints for the planner: `{"#index": "by_year"}`. Several hints at one place are merged into one object; of
+/// equal names the later one wins.
 public struct DirectivesSyntax: Equatable, Sendable {
     /// The directives by name.
     public let values: ObjectValue
-    /// Where the (last) text of them was written.
+    /// The place where their (last) text was written.
     public let span: SourceSpan
 }
 
 /// `[INNER | LEFT [OUTER] | RIGHT [OUTER]] JOIN source ON condition`.
 public struct JoinSyntax: Equatable, Sendable {
-    /// Which rows without a partner stay.
+    /// The kind: which rows without a partner stay.
     public let kind: JoinKind
     /// The joined collection; it has no joins of its own.
     public let source: SourceSyntax
@@ -94,7 +94,7 @@ public struct JoinSyntax: Equatable, Sendable {
     public let span: SourceSpan
 }
 
-/// The kinds of joins. The raw value is how they are printed.
+/// The kinds of joins. The raw value is the printed form.
 public enum JoinKind: String, Sendable, CaseIterable {
     /// Only pairs.
     case inner = "INNER"

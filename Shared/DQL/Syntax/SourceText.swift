@@ -12,16 +12,16 @@ public struct SourcePosition: Hashable, Sendable {
     }
 }
 
-/// A run of a statement, in UTF-8 bytes from its start.
+/// A part of a statement, in UTF-8 bytes from its start.
 ///
-/// All spans are equal to each other: syntax trees compare by what they say, not by where it was written.
+/// All spans are equal to each other: syntax trees compare by content, not by position.
 public struct SourceSpan: Equatable, Sendable {
     /// The first byte.
     public let start: Int
     /// One past the last byte.
     public let end: Int
 
-    /// The run from `start` up to, not including, `end`.
+    /// The part from `start` up to, not including, `end`.
     public init(start: Int, end: Int) {
         self.start = start
         self.end = end
@@ -30,11 +30,11 @@ public struct SourceSpan: Equatable, Sendable {
     /// Always true; see the type's comment.
     public static func == (left: SourceSpan, right: SourceSpan) -> Bool { true }
 
-    /// From this run's start to the other's end.
+    /// The part from this one's start to the other's end.
     func through(_ other: SourceSpan) -> SourceSpan { SourceSpan(start: start, end: other.end) }
 }
 
-/// A statement's text: turns spans into positions and tokens when an error needs them, and only then.
+/// A statement's text: turns spans into positions and tokens only when an error needs them.
 struct SourceText: Sendable {
     let text: String
 

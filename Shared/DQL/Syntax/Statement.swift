@@ -1,6 +1,6 @@
 import CRDT
 
-/// One statement as written. Compares ignoring where things were written.
+/// One statement as written. Comparison ignores positions.
 public indirect enum Statement: Equatable, Sendable {
     /// SELECT.
     case select(SelectStatement)
@@ -16,7 +16,7 @@ public indirect enum Statement: Equatable, Sendable {
     case createIndex(CreateIndexStatement)
     /// DROP INDEX.
     case dropIndex(DropIndexStatement)
-    /// EXPLAIN, PROFILE and ADVISE with the statement they are about.
+    /// EXPLAIN, PROFILE and ADVISE with the statement they contain.
     case explain(ExplainStatement)
     /// ALTER SYSTEM.
     case alterSystem(AlterSystemStatement)
@@ -24,13 +24,13 @@ public indirect enum Statement: Equatable, Sendable {
     case show(ShowStatement)
 }
 
-/// A name with its place.
+/// A name and its place.
 public struct NameSyntax: Equatable, Sendable {
     /// The name, quotes removed.
     public let text: String
-    /// Where it was written.
+    /// The place where it was written.
     public let span: SourceSpan
 
-    /// Same bytes.
+    /// Compares bytes.
     public static func == (left: NameSyntax, right: NameSyntax) -> Bool { utf8Equal(left.text, right.text) }
 }

@@ -1,7 +1,7 @@
 import CRDT
 
 /// Writes a statement in canonical form: upper-case keywords, quotes only where needed, one blank between
-/// words. Parsing what it writes gives the same tree.
+/// words. Parsing the text gives the same tree.
 public enum StatementPrinter {
     /// The statement's text.
     public static func print(_ statement: Statement) -> String {
@@ -34,7 +34,7 @@ public enum StatementPrinter {
             + " FROM " + source(select.source) + selection(select.selection, grouping: grouping)
     }
 
-    /// What a SELECT makes of its rows, as it is written after the word SELECT.
+    /// The projection as it is written after the word SELECT.
     static func print(_ projection: ProjectionSyntax) -> String { Self.projection(projection) }
 
     private static func projection(_ projection: ProjectionSyntax) -> String {
@@ -181,7 +181,7 @@ public enum StatementPrinter {
         return text
     }
 
-    /// Inside a comment `*/` would end it; in JSON it can only stand in a string, where `/` may be escaped.
+    /// Inside a comment `*/` would end it; in JSON it can occur only in a string, where `/` may be escaped.
     private static func json(_ directives: DirectivesSyntax, inComment: Bool) -> String {
         let text = JSONText.print(.object(directives.values))
         guard inComment else { return text }

@@ -1,7 +1,7 @@
-/// Finds the known word that a mistyped one probably means.
+/// Finds the known word that was probably meant by a mistyped one.
 enum Suggestion {
-    /// The closest candidate within `DQLLimits.suggestionDistance`, ignoring case; nil when none is close. A
-    /// short word must be closer, so that `ab` does not suggest every three-letter word.
+    /// The closest candidate within `DQLLimits.suggestionDistance`, ignoring case; nil if none is close. A
+    /// short word has to be closer, so that `ab` does not suggest every three-letter word.
     static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased().unicodeScalars)
         guard typed.count <= DQLLimits.quotedTokenCharacters else { return nil }
@@ -17,7 +17,7 @@ enum Suggestion {
         return best?.word
     }
 
-    /// Insertions, deletions, replacements and exchanges of neighbours, each counting one.
+    /// Insertions, deletions, replacements and swaps of neighbours, each counting one.
     static func editDistance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
         var beforeLast = [Int](repeating: 0, count: right.count + 1)
         var last = Array(0...right.count)

@@ -1,7 +1,7 @@
 import CRDT
 
-/// The syntax tree as a value: what `mimeo parse` prints. Every node is an object with a `node` that names
-/// its shape.
+/// The syntax tree as a value, printed by `mimeo parse`. Every node is an object with a `node` that names
+/// its kind.
 extension Statement {
     /// The tree.
     public var jsonValue: Value {

@@ -1,7 +1,7 @@
 /// Other names of the `system:` collections, older ones and short ones.
 enum SystemNames {
-    /// The collection that a name means. Names in `system:` do not differ by case; `__collections` is how 4.x
-    /// wrote `system:collections`.
+    /// The collection that a name means. Names in `system:` ignore case; 4.x wrote `system:collections` as
+    /// `__collections`.
     static func resolve(_ name: NameSyntax, isSystem: Bool) -> (NameSyntax, Bool) {
         guard isSystem else {
             guard name.text == "__collections" else { return (name, false) }

@@ -1,18 +1,18 @@
 /// EXPLAIN, PROFILE or ADVISE.
 public struct ExplainStatement: Equatable, Sendable {
-    /// What is asked.
+    /// The kind of explanation.
     public let kind: ExplainKind
-    /// The statement it is about: SELECT, a write, an index statement, or (after EXPLAIN) ADVISE.
+    /// The statement inside: SELECT, a write, an index statement, or (after EXPLAIN) ADVISE.
     public let statement: Statement
 }
 
-/// What is asked about a statement.
+/// The kinds of explanation.
 public enum ExplainKind: Equatable, Sendable {
     /// EXPLAIN: the plan, without running it.
     case explain
-    /// PROFILE: the rows and what they cost.
+    /// PROFILE: the rows and their cost.
     case profile
-    /// ADVISE: which indexes would help; AND PROVISION creates them.
+    /// ADVISE: the indexes that would help; AND PROVISION creates them.
     case advise(provision: Bool)
 }
 
@@ -24,7 +24,7 @@ public struct CreateIndexStatement: Equatable, Sendable {
     public let ifNotExists: Bool
     /// The collection.
     public let collection: CollectionSyntax
-    /// What is indexed, at least one.
+    /// The indexed keys, at least one.
     public let keys: [IndexKeySyntax]
 }
 
@@ -50,11 +50,11 @@ public struct DropIndexStatement: Equatable, Sendable {
 
 /// ALTER SYSTEM.
 public struct AlterSystemStatement: Equatable, Sendable {
-    /// What is done.
+    /// The action.
     public let action: AlterSystemAction
 }
 
-/// What ALTER SYSTEM does. Names are as written; parameters do not differ by case.
+/// The actions of ALTER SYSTEM. Names are as written; the names of parameters ignore case.
 public enum AlterSystemAction: Equatable, Sendable {
     /// `SET name = value [PERSIST]`; nil is DEFAULT.
     case set(NameSyntax, ExpressionSyntax?, persists: Bool)

@@ -2,15 +2,15 @@
 struct Token: Equatable, Sendable {
     let kind: Kind
     let span: SourceSpan
-    /// The hint comments (`/*+ … */`, `--+ …`) directly before it, each without its marks.
+    /// The hint comments (`/*+ … */`, `--+ …`) directly before it, each without its comment marks.
     var hints: [SourceSpan] = []
 
     enum Kind: Equatable, Sendable {
-        /// A letter or `_`, then letters, digits, `_`; with the keyword it is, if any.
+        /// A letter or `_`, then letters, digits, `_`; with its keyword, if it is one.
         case word(String, Keyword?)
         /// A name in back quotes.
         case quotedName(String)
-        /// A string literal; in double quotes it is a name at some places.
+        /// A string literal; in double quotes it can be a name at some places.
         case string(String, doubleQuoted: Bool)
         /// A whole number that fits 64 bits without a sign.
         case integer(UInt64)

@@ -1,6 +1,6 @@
 import CRDT
 
-/// The trees of statements that write, and of those about indexes and the system, as values.
+/// The trees of statements that write, and of index and system statements, as values.
 extension InsertStatement {
     var jsonValue: Value {
         var entries: [(String, Value)] = [("collection", collection.jsonValue)]

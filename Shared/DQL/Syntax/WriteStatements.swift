@@ -2,12 +2,12 @@ import CRDT
 
 /// INSERT.
 public struct InsertStatement: Equatable, Sendable {
-    /// Where the documents go.
+    /// The collection that gets the documents.
     public let collection: CollectionSyntax
-    /// INITIAL: as if written at the beginning of time. Then the policy is DO NOTHING and the source lists
+    /// INITIAL: as if written at the beginning of time. The policy is then DO NOTHING and the source lists
     /// documents.
     public let isInitial: Bool
-    /// What is inserted.
+    /// The source of the documents.
     public let source: InsertSource
     /// ON ID CONFLICT.
     public let policy: ConflictPolicy
@@ -15,7 +15,7 @@ public struct InsertStatement: Equatable, Sendable {
     public let returning: ReturningSyntax?
 }
 
-/// Where the documents of an INSERT come from.
+/// The source of the documents of an INSERT.
 public indirect enum InsertSource: Equatable, Sendable {
     /// The expressions in DOCUMENTS or VALUES, each a document or an array of them.
     case documents([ExpressionSyntax])
@@ -25,13 +25,13 @@ public indirect enum InsertSource: Equatable, Sendable {
 
 /// RETURNING. Never RAW; DISTINCT is a field's name there.
 public struct ReturningSyntax: Equatable, Sendable {
-    /// What each row holds.
+    /// The content of each row.
     public let projection: ProjectionSyntax
     /// From the word RETURNING to the end of the projection.
     public let span: SourceSpan
 }
 
-/// What INSERT does about an id that exists. DO MERGE is DO UPDATE.
+/// The action of INSERT on an existing id. DO MERGE is DO UPDATE.
 public enum ConflictPolicy: String, Sendable, CaseIterable {
     /// The statement fails and changes nothing.
     case fail = "FAIL"
@@ -47,10 +47,10 @@ public enum ConflictPolicy: String, Sendable, CaseIterable {
 public struct TargetSyntax: Equatable, Sendable {
     /// The names, from the outermost.
     public let segments: [String]
-    /// Where it was written.
+    /// The place where it was written.
     public let span: SourceSpan
 
-    /// Same names by bytes.
+    /// Compares names by bytes.
     public static func == (left: TargetSyntax, right: TargetSyntax) -> Bool {
         left.segments.count == right.segments.count
             && zip(left.segments, right.segments).allSatisfy(utf8Equal)
@@ -61,15 +61,15 @@ public struct TargetSyntax: Equatable, Sendable {
 public struct AssignmentSyntax: Equatable, Sendable {
     /// The field.
     public let target: TargetSyntax
-    /// What is done to it.
+    /// The change.
     public let action: AssignmentAction
 }
 
-/// What SET does to a field. All but `value` are the functional mutators of 4.x.
+/// The changes of SET. All but `value` are the functional mutators of 4.x.
 public enum AssignmentAction: Equatable, Sendable {
     /// `path = value`.
     case value(ExpressionSyntax)
-    /// `path -> tombstone()`: as UNSET.
+    /// `path -> tombstone()`: the same as UNSET.
     case tombstone
     /// `path -> default()`: null for a REGISTER, an empty object for a MAP.
     case reset
@@ -81,13 +81,13 @@ public enum AssignmentAction: Equatable, Sendable {
 public struct ApplySyntax: Equatable, Sendable {
     /// The counter.
     public let target: TargetSyntax
-    /// What is done to it.
+    /// The change.
     public let action: ApplyAction
     /// From the target to the end of the action.
     public let span: SourceSpan
 }
 
-/// What APPLY does to a counter.
+/// The changes of APPLY to a counter.
 public enum ApplyAction: Equatable, Sendable {
     /// `INCREMENT BY n`.
     case increment(ExpressionSyntax)
@@ -97,7 +97,7 @@ public enum ApplyAction: Equatable, Sendable {
     case pnIncrement(ExpressionSyntax)
 }
 
-/// UPDATE. At least one of APPLY, SET and UNSET is there.
+/// UPDATE. At least one of APPLY, SET and UNSET is present.
 public struct UpdateStatement: Equatable, Sendable {
     /// The collection.
     public let source: SourceSyntax

@@ -1,18 +1,17 @@
 import CRDT
 
-/// One system parameter: what it is called, what it takes, and the documentation of both. The reference page
-/// is generated from here.
+/// One system parameter: its name, type and documentation. The reference page is generated from here.
 public struct ParameterDefinition: Sendable {
     /// The name in lower case. Statements may write it in any case.
     public let name: String
-    /// What a value has to be.
+    /// The type of its values.
     public let type: ParameterType
-    /// The value when nobody set one.
+    /// The value if nobody set one.
     public let defaultValue: Value
-    /// Whether anything in Mimeo asks for it. The others are accepted, kept and shown, so that programs
-    /// written for the original run.
+    /// True if anything in Mimeo reads it. Others are accepted, kept and shown, so that programs written for
+    /// the original run.
     public let hasEffect: Bool
-    /// What it does, with its unit.
+    /// The parameter's effect, with its unit.
     public let documentation: String
 
     init(_ name: String, _ type: ParameterType, _ value: Value, works: Bool = false, _ documentation: String)
@@ -44,7 +43,7 @@ public struct ParameterDefinition: Sendable {
     }
 }
 
-/// What the value of a parameter has to be.
+/// The type of a parameter's values.
 public enum ParameterType: Sendable, Equatable {
     /// true or false.
     case boolean
@@ -54,7 +53,7 @@ public enum ParameterType: Sendable, Equatable {
     case number(ClosedRange<Double>)
     /// Any string.
     case string
-    /// One of some words, in any case; kept as listed.
+    /// One of the words, in any case; stored as listed.
     case choice([String])
     /// An array of strings.
     case strings
@@ -81,7 +80,7 @@ public enum ParameterType: Sendable, Equatable {
         }
     }
 
-    /// The value as it is kept; nil when this type does not take it.
+    /// The value as it is stored; nil if it is not of this type.
     func accepted(_ value: Value) -> Value? {
         switch (self, value) {
         case (.boolean, .bool), (.string, .string), (.object, .object): value
@@ -98,7 +97,7 @@ public enum ParameterType: Sendable, Equatable {
         }
     }
 
-    /// The value that a text from the environment means; nil when it means none.
+    /// The value of a text from the environment; nil if the text is not of this type.
     func parsed(_ text: String) -> Value? {
         switch self {
         case .string, .choice: return accepted(.string(text))
@@ -109,18 +108,18 @@ public enum ParameterType: Sendable, Equatable {
     }
 }
 
-/// To whom the documents of a collection are sent (`USER_COLLECTION_SYNC_SCOPES`).
+/// The peers that receive the documents of a collection (`USER_COLLECTION_SYNC_SCOPES`).
 public enum SyncScope: String, Sendable, CaseIterable {
-    /// To everybody; what holds for collections that are not named.
+    /// To everybody; the default for collections that are not named.
     case allPeers = "AllPeers"
     /// To servers only.
     case bigPeerOnly = "BigPeerOnly"
-    /// To peers that are no servers.
+    /// To peers that are not servers.
     case smallPeersOnly = "SmallPeersOnly"
     /// To nobody.
     case localPeerOnly = "LocalPeerOnly"
 
-    /// The scopes spelled as they are listed; nil when a key is reserved or a value is no scope.
+    /// The scopes spelled as they are listed; nil if a key is reserved or a value is not a scope.
     static func accepted(_ scopes: ObjectValue) -> ObjectValue? {
         var accepted: [ObjectValue.Entry] = []
         for (collection, value) in scopes.entries {
@@ -134,5 +133,5 @@ public enum SyncScope: String, Sendable, CaseIterable {
     }
 }
 
-/// Collections whose names begin so belong to the system: statements may read and not write them.
+/// Collections whose names begin with it belong to the system: statements may read them, but not write them.
 let reservedCollectionPrefix = "__"

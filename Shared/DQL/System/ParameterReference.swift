@@ -1,8 +1,8 @@
 import CRDT
 
-/// The reference page of the system parameters, made from the table so that the two cannot drift apart.
+/// The reference page of the system parameters, generated from the table so that the two cannot drift apart.
 public enum ParameterReference {
-    /// The page (`Parameters.md` beside the functions' page).
+    /// The page (`Parameters.md`, next to the page of the functions).
     public static var page: String {
         var lines = [
             "# System parameters", "",

@@ -1,22 +1,22 @@
 import CRDT
 
-/// The system parameters of one store, as a value: its owner keeps it, guards it and hands it to whoever
-/// executes statements.
+/// The system parameters of one store, as a value: its owner keeps it, guards it and passes it to executions
+/// of statements.
 ///
-/// Values last as long as the owner keeps this one (until the store closes); what was set with PERSIST the
-/// owner stores and gives back through `restore`. A value comes, in this order, from SET, from what was
-/// restored, from the environment, from the table. DEFAULT and RESET go back to the environment's.
+/// Values last until the owner drops this value (when the store closes); the owner stores those set with
+/// PERSIST and returns them through `restore`. A value comes, in this order, from SET, from `restore`, from
+/// the environment, from the table. DEFAULT and RESET return to the environment's value.
 public struct SystemParameters: Sendable {
-    /// What the environment says, by the parameter's name.
+    /// Values from the environment, by the parameter's name.
     private var initial: [String: Value] = [:]
-    /// What was set or restored.
+    /// Values that were set or restored.
     private var current: [String: Value] = [:]
 
     /// The defaults.
     public init() {}
 
-    /// The defaults and what `DITTO_<NAME>` variables say. Variables that name no parameter are none of ours.
-    /// Throws `invalidArgument` with the name of a variable that says something the parameter cannot be.
+    /// The defaults, overridden by `DITTO_<NAME>` variables. Variables that name no parameter are ignored.
+    /// Throws `invalidArgument` with the name of a variable whose value the parameter cannot have.
     public init(environment: [String: String]) throws(DQLError) {
         for (variable, text) in environment.sorted(by: { $0.key < $1.key }) {
             guard variable.hasPrefix(Self.environmentPrefix),
@@ -33,17 +33,17 @@ public struct SystemParameters: Sendable {
         }
     }
 
-    /// What names of environment variables begin with.
+    /// The prefix of environment variables.
     public static let environmentPrefix = "DITTO_"
 
-    /// The value of a parameter, in any case; nil for a name that is none.
+    /// The value of a parameter, in any case; nil for an unknown name.
     public subscript(name: String) -> Value? {
         guard let parameter = ParameterTable.lookup(name) else { return nil }
         return current[parameter.name] ?? initial[parameter.name] ?? parameter.defaultValue
     }
 
-    /// Sets a parameter, or with nil goes back to its default. Returns the name and the value that holds now.
-    /// Throws `unknownParameter` and `invalidArgument`.
+    /// Sets a parameter, or with nil returns it to its default. Returns the name and the new value. Throws
+    /// `unknownParameter` and `invalidArgument`.
     @discardableResult
     public mutating func set(_ name: String, to value: Value?) throws(DQLError) -> ObjectValue.Entry {
         let parameter = try Self.parameter(name)
@@ -60,17 +60,17 @@ public struct SystemParameters: Sendable {
         return (key: parameter.name, value: self[parameter.name] ?? .null)
     }
 
-    /// Takes back what was persisted. What is no longer a parameter, or not of its type, is left out (a store
-    /// that was written by another version opens all the same); returns the names of those.
+    /// Restores persisted values. Unknown parameters and values of a wrong type are left out, so that a
+    /// store written by another version still opens; returns their names.
     public mutating func restore(_ values: ObjectValue) -> [String] {
         values.entries.compactMap { entry in (try? set(entry.key, to: entry.value)) == nil ? entry.key : nil }
     }
 
-    /// Puts all parameters back.
+    /// Resets all parameters.
     public mutating func resetAll() { current = [:] }
 
-    /// All parameters that a pattern lets through, in the order of their names. Names do not differ by case:
-    /// LIKE meets a name in lower or in upper case.
+    /// All parameters that match a pattern, in the order of their names. Names ignore case: LIKE is tried on
+    /// a name in lower and in upper case.
     func all(like pattern: LikePattern?) -> ObjectValue {
         let shown = ParameterTable.all.filter { parameter in
             pattern.map { $0.matches(parameter.name) || $0.matches(parameter.name.uppercased()) } ?? true
@@ -96,13 +96,13 @@ public struct SystemParameters: Sendable {
     }
 }
 
-/// Those that modules of ours ask for.
+/// Parameters that modules of Mimeo read.
 extension SystemParameters {
     /// `dql_strict_mode`.
     public var strictMode: Bool { flag("dql_strict_mode") }
     /// `dql_restrict_subscriptions`.
     public var restrictsSubscriptions: Bool { flag("dql_restrict_subscriptions") }
-    /// `dql_request_timeout_seconds`; nil is no limit.
+    /// `dql_request_timeout_seconds`; nil means no limit.
     public var requestTimeout: Duration? {
         let seconds = number("dql_request_timeout_seconds")
         return seconds > 0 ? .seconds(seconds) : nil
@@ -113,20 +113,20 @@ extension SystemParameters {
     public var documentSoftLimitBytes: Int { Int(number("document_size_soft_limit_bytes")) }
     /// `document_size_hard_limit_bytes`.
     public var documentHardLimitBytes: Int { Int(number("document_size_hard_limit_bytes")) }
-    /// `sqlite3_begin_txn_timeout_secs`; zero is no limit.
+    /// `sqlite3_begin_txn_timeout_secs`; zero means no limit.
     public var transactionBeginTimeout: Duration { .seconds(number("sqlite3_begin_txn_timeout_secs")) }
     /// `transaction_duration_before_logging_ms`.
     public var transactionLogDelay: Duration {
         .milliseconds(number("transaction_duration_before_logging_ms"))
     }
-    /// `transaction_trace_interval_ms`; zero is once.
+    /// `transaction_trace_interval_ms`; zero means once.
     public var transactionLogInterval: Duration { .milliseconds(number("transaction_trace_interval_ms")) }
     /// `live_query_system_collection_refresh_interval`.
     public var systemRefreshInterval: Duration {
         .milliseconds(number("live_query_system_collection_refresh_interval"))
     }
 
-    /// `store_observers_num_threads`; 0 is one a core.
+    /// `store_observers_num_threads`; 0 means one per core.
     public var observerThreads: Int { Int(clamping: number("store_observers_num_threads")) }
     /// `live_query_duplicate_warning_threshold`.
     public var duplicateObserversWarning: Int {
@@ -134,7 +134,7 @@ extension SystemParameters {
     }
     /// `live_query_total_warning_threshold`.
     public var totalObserversWarning: Int { Int(clamping: number("live_query_total_warning_threshold")) }
-    /// `disk_usage_monitor_interval`; nil is as needed.
+    /// `disk_usage_monitor_interval`; nil means as needed.
     public var diskUsageInterval: Duration? {
         let seconds = number("disk_usage_monitor_interval")
         return seconds > 0 ? .seconds(seconds) : nil
@@ -154,7 +154,7 @@ extension SystemParameters {
     /// `presence_debounce_interval`.
     public var presenceDebounce: Duration { .milliseconds(number("presence_debounce_interval")) }
 
-    /// `small_peer_info_publish_interval_secs`; zero for never by itself.
+    /// `small_peer_info_publish_interval_secs`; zero means never without a request.
     public var smallPeerInfoInterval: Duration {
         .seconds(min(number("small_peer_info_publish_interval_secs"), 86_400))
     }
@@ -181,19 +181,19 @@ extension SystemParameters {
         }
     }
 
-    /// The collections of which nothing is sent to a server.
+    /// The collections that are never sent to a server.
     public var withheldFromServers: [String] {
         syncScopes.filter { [.smallPeersOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
     }
 
     /// `dql_request_history_size`.
     public var requestHistorySize: Int { Int(number("dql_request_history_size")) }
-    /// `dql_slow_request_warn_seconds`; nil is never.
+    /// `dql_slow_request_warn_seconds`; nil means never.
     public var slowRequest: Duration? {
         let seconds = number("dql_slow_request_warn_seconds")
         return seconds > 0 ? .seconds(seconds) : nil
     }
-    /// `dql_concurrent_request_limit`; 0 is no limit.
+    /// `dql_concurrent_request_limit`; 0 means no limit.
     public var concurrentRequests: Int { Int(number("dql_concurrent_request_limit")) }
     /// `dql_concurrent_request_wait_timeout_ms`.
     public var concurrentRequestWait: Duration {
@@ -206,17 +206,17 @@ extension SystemParameters {
         guard hasDefaultDirectives else { return ObjectValue() }
         return self["dql_default_directives"]?.objectValue ?? ObjectValue()
     }
-    /// Whether anybody may have set them. Asked for with every plan: no table is searched for what hardly
-    /// anybody sets.
+    /// False if certainly nobody set them. Read for every plan, so it avoids searching the table for a
+    /// parameter that hardly anybody sets.
     var hasDefaultDirectives: Bool {
         (!current.isEmpty && current["dql_default_directives"] != nil)
             || (!initial.isEmpty && initial["dql_default_directives"] != nil)
     }
 
-    /// Whether reading is strict too.
+    /// True if reading is strict too.
     var strictReads: Bool { strictMode && flag("dql_select_strict_mode") }
 
-    /// Whether an undeclared object is written as one unit.
+    /// True if an undeclared object is written as one unit.
     var objectsAreRegisters: Bool {
         guard strictMode, !flag("dql_select_strict_mode") else { return strictMode }
         return self["dql_object_default"]?.stringValue == "REGISTER"

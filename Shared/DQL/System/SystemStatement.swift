@@ -1,25 +1,25 @@
 import CRDT
 
-/// A change of a parameter that outlasts the store's closing: the owner stores it.
+/// A change of a parameter that outlives the store's closing: the owner stores it.
 public struct PersistentChange: Equatable, Sendable {
-    /// The parameter; nil is all of them.
+    /// The parameter; nil means all of them.
     public let name: String?
-    /// The value; nil when the stored one is to be forgotten.
+    /// The value; nil if the stored one is to be removed.
     public let value: Value?
 }
 
-/// What ALTER SYSTEM or SHOW gave.
+/// The result of ALTER SYSTEM or SHOW.
 public struct SystemResult: Sendable {
-    /// One row: parameters with the values that hold now.
+    /// One row: parameters with their current values.
     public let row: ObjectValue
-    /// What the owner has to store, before it tells the caller.
+    /// The change that the owner has to store, before it reports success to the caller.
     public let persistentChange: PersistentChange?
-    /// What is probably not meant.
+    /// Parts of the statement that are probably not meant.
     public let warnings: [DQLWarning]
 }
 
 extension PreparedStatement {
-    /// Whether it is ALTER SYSTEM or SHOW: its owner runs it on the store's parameters, not on documents.
+    /// True for ALTER SYSTEM and SHOW: the owner runs them on the store's parameters, not on documents.
     public var isSystem: Bool { kind == .alterSystem || kind == .show }
 
     /// Runs ALTER SYSTEM or SHOW. Throws `unknownParameter`, `invalidArgument`, `missingArgument`; `isSystem`
@@ -57,7 +57,7 @@ extension PreparedStatement {
             row: row, persistentChange: change, warnings: warnings + argumentWarnings(arguments, values))
     }
 
-    /// The value that a SET gives; nil is DEFAULT.
+    /// The value of a SET; nil is DEFAULT.
     private func value(_ written: AlterSystemValue, _ arguments: [Value]) throws -> Value? {
         guard case .value(let expression, let span) = written else { return nil }
         let value = try Evaluator(ExecutionOptions(), types: []).evaluate(
@@ -68,7 +68,7 @@ extension PreparedStatement {
         return value
     }
 
-    /// The one row of a SHOW.
+    /// The single row of a SHOW.
     func row(
         _ shown: ShowPlan, _ parameters: SystemParameters, _ values: [Value]
     ) throws(DQLError) -> ObjectValue {
@@ -87,7 +87,7 @@ extension PreparedStatement {
         }
     }
 
-    /// An error of the parameters at its place in the statement.
+    /// Adds a place in the statement to an error of the parameters.
     private func located<Result>(
         _ span: SourceSpan, _ body: () throws(DQLError) -> Result
     ) throws(DQLError) -> Result {

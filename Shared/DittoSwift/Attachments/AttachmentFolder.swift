@@ -4,10 +4,10 @@ import Foundation
 import Replica
 import Synchronization
 
-/// The attachments on this device, in `ditto_attachments` of the persistence directory; and which of them the
-/// server has not got yet, as empty files in `outgoing` there.
+/// The attachments on this device, in `ditto_attachments` of the persistence directory. An empty file in its
+/// `outgoing` folder marks each attachment that the server does not have yet.
 ///
-/// Everything blocks for the disk: it runs on `disk`.
+/// All calls block on the disk, so they run on `disk`.
 final class AttachmentFolder: Sendable {
     static let disk = BlockingExecutor(label: "ditto.attachments", isSerial: false)
 
@@ -16,7 +16,7 @@ final class AttachmentFolder: Sendable {
 
     init(directory: String) { folder = directory + "/ditto_attachments" }
 
-    /// The store, made when it is first needed.
+    /// The blob store, opened on first use.
     /// - Throws: `AttachmentError`.
     func store() throws -> BlobStore {
         try opened.withLock { opened in
@@ -27,7 +27,7 @@ final class AttachmentFolder: Sendable {
         }
     }
 
-    /// Copies a file into the store, for the server to get, too.
+    /// Copies a file into the store and marks it to be sent to the server.
     /// - Throws: `SDK-0701` to `SDK-0703`, `AttachmentError`.
     func take(_ path: String, _ metadata: [(key: String, value: String)]) throws -> AttachmentToken {
         let handle: FileHandle
@@ -56,28 +56,28 @@ final class AttachmentFolder: Sendable {
         return token
     }
 
-    /// Whether an attachment is here.
+    /// Returns whether an attachment is on this device.
     func holds(_ id: BlobID) throws -> Bool { try store().info(id) != nil }
 
-    /// The attachments that the server has not got yet.
+    /// The attachments that the server does not have yet.
     var waiting: [BlobID] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + "/outgoing")) ?? []
         return names.sorted().compactMap { try? BlobID($0) }
     }
 
-    /// The server has it.
+    /// Notes that the server has the attachment.
     func wasSent(_ id: BlobID) { outgoing(id.text).remove() }
 
     private func outgoing(_ name: String) -> ProtectedFile {
         ProtectedFile(url: URL(fileURLWithPath: folder + "/outgoing/" + name))
     }
 
-    /// What a file that cannot be read comes to.
+    /// The error for a file that cannot be read.
     static func failure(_ error: any Error, _ path: String) -> SDKError {
         switch (error as? CocoaError)?.code {
         case .fileReadNoSuchFile?, .fileNoSuchFile?:
             SDKError(.attachmentFileMissing, "there is no file \(path)")
-        case .fileReadNoPermission?: SDKError(.attachmentFileForbidden, "\(path) may not be read")
+        case .fileReadNoPermission?: SDKError(.attachmentFileForbidden, "\(path) is not readable")
         default:
             SDKError(.attachmentFileUnusable, "\(path) cannot be read: \(error.localizedDescription)")
         }

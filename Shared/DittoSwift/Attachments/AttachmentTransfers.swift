@@ -5,18 +5,18 @@ import Foundation
 import Logging
 import Synchronization
 
-/// Brings attachments from the server, and sends it those that were made here, while sync has a connection.
+/// Fetches attachments from the server, and uploads those made on this device, while sync is connected.
 ///
-/// A download that breaks off goes on from where it was, as long as the fetcher lives; its bytes are
-/// compared with the token's id before anybody sees them. An upload begins anew. Both try again until they
-/// succeed, with growing pauses; `signal` advances when there is something new to try.
+/// An interrupted download resumes where it stopped, as long as its fetcher lives. Its bytes are checked
+/// against the token's id before they are delivered. An upload starts again from its beginning. Both retry
+/// until they succeed, with growing pauses. `signal` advances when a retry may succeed.
 ///
-/// `state` guards the fetchers and the one task that sends.
+/// `state` guards the fetchers and the single upload task.
 final class AttachmentTransfers: Sendable {
     private struct State {
         var fetchers: Set<DittoAttachmentFetcher> = []
         var sending: Task<Void, Never>?
-        /// Something may have come while the task was ending.
+        /// True if more work may have come while the task was ending.
         var isCalled = false
         var isShutDown = false
     }
@@ -55,7 +55,7 @@ final class AttachmentTransfers: Sendable {
         state.withLock { _ = $0.fetchers.remove(fetcher) }
     }
 
-    /// The connection stands otherwise, or there is something to send.
+    /// The connection's status has changed, or there is something to upload.
     func wake() {
         signal.advance()
         guard server != nil, isConnected() else { return }
@@ -66,7 +66,7 @@ final class AttachmentTransfers: Sendable {
         }
     }
 
-    /// Ends everything, and waits until nothing more is written.
+    /// Cancels everything, and waits until nothing more is written.
     func shutDownAndWait() async {
         let (fetchers, sending) = state.withLock { ($0.fetchers, $0.sending) }
         shutDown()
@@ -74,7 +74,7 @@ final class AttachmentTransfers: Sendable {
         for fetcher in fetchers { await fetcher.ended() }
     }
 
-    /// Ends everything.
+    /// Cancels everything.
     func shutDown() {
         let (fetchers, sending) = state.withLock { state in
             state.isShutDown = true
@@ -84,7 +84,7 @@ final class AttachmentTransfers: Sendable {
         for fetcher in fetchers { fetcher.stop() }
     }
 
-    /// One request to the server, by the session that sync is connected with.
+    /// A request to the server with the present session's token; nil without a connection.
     private func request(_ path: String) async throws -> HTTPClientRequest? {
         guard let server, let authenticator, isConnected() else { return nil }
         var request = HTTPClientRequest(url: server.appendingPathComponent(path).absoluteString)
@@ -92,7 +92,7 @@ final class AttachmentTransfers: Sendable {
         return request
     }
 
-    /// Waits until there is something new to try, or the pause is over; the next pause.
+    /// Waits until a retry may succeed or the pause is over; returns the next pause.
     private func rest(after version: UInt64, _ pause: Duration) async -> Duration {
         await signal.wait(after: version, atMost: isConnected() ? pause : .seconds(3_600))
         return min(pause * 2, Limits.longestTransferPause)
@@ -102,7 +102,7 @@ final class AttachmentTransfers: Sendable {
 // MARK: - Downloads
 
 extension AttachmentTransfers {
-    /// What has come of an attachment.
+    /// The received part of an attachment.
     ///
     /// Unchecked: belongs to one task, which waits for each of its steps.
     private final class Incoming: @unchecked Sendable {
@@ -133,11 +133,11 @@ extension AttachmentTransfers {
                 if try await download(fetcher, incoming) { return fetcher.complete() }
                 if incoming.length > before { pause = Limits.firstTransferPause }
             } catch let error as AttachmentError {
-                // Other bytes than were asked for, or a full disk: what has come is worth nothing.
+                // Wrong bytes or a full disk: the received part is worthless.
                 incoming.drop()
                 logger.warning("an attachment cannot be fetched", metadata: ["error": "\(error)"])
             } catch {
-                logger.debug("a download broke off", metadata: ["error": "\(error)"])
+                logger.debug("a download was interrupted", metadata: ["error": "\(error)"])
             }
             pause = await rest(after: version, pause)
         }
@@ -148,7 +148,7 @@ extension AttachmentTransfers {
         return try await AttachmentFolder.disk.run { try folder.holds(id) }
     }
 
-    /// One attempt. False where the server has nothing, or there is no connection.
+    /// One attempt. Returns false when the server does not have the attachment or there is no connection.
     private func download(_ fetcher: DittoAttachmentFetcher, _ incoming: Incoming) async throws -> Bool {
         guard var request = try await request(fetcher.id.text) else { return false }
         let total = Int64(fetcher.attachment.len)
@@ -160,7 +160,7 @@ extension AttachmentTransfers {
         case 200: try await AttachmentFolder.disk.run { try incoming.begin(folder) }
         case 206 where incoming.length > 0: break
         case 416:
-            // More is here than the server has: it was another attachment's.
+            // More bytes are here than the server has: they belong to another attachment.
             incoming.drop()
             return false
         default:
@@ -174,7 +174,7 @@ extension AttachmentTransfers {
             let bytes = Array(buffer.readableBytesView)
             try await AttachmentFolder.disk.run { try incoming.write(bytes) }
             guard incoming.length <= total else {
-                throw AttachmentError(.digestMismatch, "more came than the token says")
+                throw AttachmentError(.digestMismatch, "the server sent more bytes than the token says")
             }
             if incoming.length - incoming.told >= step || incoming.length == total {
                 incoming.told = incoming.length
@@ -198,7 +198,8 @@ extension AttachmentTransfers {
             state.withLock { $0.isCalled = false }
             let (folder, waiting) = (folder, folder.waiting)
             var sent = 0
-            // One that fails holds up no other; one that will never be taken is not asked about again.
+            // A failed upload does not hold up the others. One that the server refuses for good is not
+            // retried.
             for id in waiting where isConnected() && !Task.isCancelled {
                 do {
                     guard try await upload(id) else { continue }
@@ -207,7 +208,7 @@ extension AttachmentTransfers {
                         "an attachment cannot be sent", metadata: ["id": "\(id)", "error": "\(error)"])
                     guard error.code == .notFound || error.code == .tooLarge else { continue }
                 } catch {
-                    logger.debug("an upload broke off", metadata: ["error": "\(error)"])
+                    logger.debug("an upload was interrupted", metadata: ["error": "\(error)"])
                     continue
                 }
                 folder.wasSent(id)
@@ -226,8 +227,8 @@ extension AttachmentTransfers {
         }
     }
 
-    /// One attempt. False where the server does not take it now, or there is no connection. Throws
-    /// `AttachmentError`, `tooLarge` where the server never takes it.
+    /// One attempt. Returns false when the server does not accept it now or there is no connection. Throws
+    /// `AttachmentError`; `tooLarge` when the server will never accept it.
     private func upload(_ id: BlobID) async throws -> Bool {
         guard var request = try await request("upload") else { return false }
         let folder = folder
@@ -239,13 +240,13 @@ extension AttachmentTransfers {
             request, timeout: .hours(Limits.transferTimeoutHours))
         let answer = Array(try await response.body.collect(upTo: Limits.uploadAnswerBytes).readableBytesView)
         guard response.status.code != 413 else {
-            throw AttachmentError(.tooLarge, "the server does not take an attachment of this size")
+            throw AttachmentError(.tooLarge, "the server does not accept an attachment of this size")
         }
         guard response.status.code == 200,
             (try? JSONText.parse(answer))?["id"]?.stringValue == id.text
         else {
             logger.warning(
-                "the server does not take an attachment",
+                "the server does not accept an attachment",
                 metadata: ["id": "\(id)", "status": "\(response.status.code)"])
             return false
         }
@@ -253,7 +254,7 @@ extension AttachmentTransfers {
     }
 }
 
-/// The bytes of a blob, read a chunk at a time.
+/// The bytes of a blob, read one chunk at a time.
 private struct BlobBytes: AsyncSequence, Sendable {
     typealias Element = UInt8
     let reader: BlobReader
@@ -283,7 +284,7 @@ private struct BlobBytes: AsyncSequence, Sendable {
     }
 }
 
-/// What a store fetches and sends attachments with, which exists only after it.
+/// The transfers of a store, which are created after the store.
 final class TransfersLink: Sendable {
     private let transfers = Mutex<AttachmentTransfers?>(nil)
 

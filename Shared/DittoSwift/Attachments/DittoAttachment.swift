@@ -2,9 +2,9 @@ import Attachments
 import CRDT
 import Foundation
 
-/// A file beside the documents: a document holds its token, and this is the file on this device.
+/// A file that belongs to documents: a document holds its token, and this is the file on this device.
 ///
-/// As a value in a statement's arguments it is the token, an ATTACHMENT.
+/// As a value in a statement's arguments it becomes its token, an ATTACHMENT.
 public final class DittoAttachment: Hashable, Sendable {
     let token: AttachmentToken
     private let folder: AttachmentFolder
@@ -14,17 +14,17 @@ public final class DittoAttachment: Hashable, Sendable {
         self.folder = folder
     }
 
-    /// Names its bytes: the same bytes have the same id everywhere.
+    /// The digest of its bytes: the same bytes have the same id everywhere.
     public var id: String { token.id }
     /// Its length in bytes.
     public var len: Int { Int(token.length) }
-    /// What the application said about it.
+    /// The application's metadata for it.
     public var metadata: [String: String] {
         Dictionary(token.metadata.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     }
 
     /// All its bytes. Waits for the disk.
-    /// - Throws: `storeError`: `.attachmentNotFound` when it is not here any more,
+    /// - Throws: `storeError`: `.attachmentNotFound` when it is no longer on this device,
     ///   `.failedToFetchAttachment` when it cannot be read.
     public func data() throws -> Data {
         var data = Data()
@@ -40,14 +40,14 @@ public final class DittoAttachment: Hashable, Sendable {
     public func copy(toPath path: String) throws {
         do {
             guard !FileManager.default.fileExists(atPath: path) else {
-                throw SDKError(.attachmentCopyExists, "\(path) is there already")
+                throw SDKError(.attachmentCopyExists, "\(path) already exists")
             }
             func failure(_ reason: String) -> SDKError {
                 SDKError(.attachmentCopyFailed, "\(path) cannot be written: \(reason)")
             }
             guard FileManager.default.createFile(atPath: path, contents: nil),
                 let handle = FileHandle(forWritingAtPath: path)
-            else { throw failure("it cannot be made") }
+            else { throw failure("it cannot be created") }
             do {
                 try forEachChunk { chunk in
                     do {
@@ -58,7 +58,7 @@ public final class DittoAttachment: Hashable, Sendable {
                 }
                 try handle.close()
             } catch {
-                // No half a file stays.
+                // Remove the incomplete file.
                 try? FileManager.default.removeItem(atPath: path)
                 throw error
             }
@@ -74,7 +74,7 @@ public final class DittoAttachment: Hashable, Sendable {
             while offset < reader.length {
                 let chunk = try reader.read(at: offset)
                 guard !chunk.isEmpty else {
-                    throw AttachmentError(.corrupt, "the file of \(token.id) has become shorter")
+                    throw AttachmentError(.corrupt, "the file of \(token.id) is too short")
                 }
                 try body(chunk)
                 offset += Int64(chunk.count)
@@ -88,23 +88,23 @@ public final class DittoAttachment: Hashable, Sendable {
     public static func == (left: DittoAttachment, right: DittoAttachment) -> Bool {
         left.token == right.token
     }
-    /// By id.
+    /// Hashes the id.
     public func hash(into hasher: inout Hasher) { hasher.combine(token.id) }
 }
 
-/// What a fetch comes to. At most one of `completed` and `deleted` comes, and nothing after it.
+/// An event of a fetch. At most one of `completed` and `deleted` is delivered, and no event follows it.
 public enum DittoAttachmentFetchEvent: Sendable {
     /// The attachment is on this device.
     case completed(DittoAttachment)
-    /// So much of it has come.
+    /// The bytes received so far.
     case progress(downloadedBytes: UInt64, totalBytes: UInt64)
-    /// It is gone everywhere. Servers of this version never say so.
+    /// The attachment was deleted everywhere. Servers of this version never report this.
     case deleted
 }
 
 extension DittoStore {
-    /// Makes an attachment of a file, which is copied. It is sent to the server as soon as sync has a
-    /// connection.
+    /// Creates an attachment from a file, which is copied. It is uploaded to the server as soon as sync is
+    /// connected.
     /// - Throws: `storeError`: `.attachmentFileNotFound`, `.attachmentFilePermissionDenied`,
     ///   `.failedToCreateAttachment`.
     public func newAttachment(
@@ -122,9 +122,9 @@ extension DittoStore {
         }
     }
 
-    /// Fetches an attachment by the token that a document holds, from this device or from the server. Goes on
-    /// over lost connections, from where it was, until it has come or the fetcher is stopped.
-    /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is no token.
+    /// Fetches an attachment by the token in a document, from this device or from the server. After a lost
+    /// connection it resumes where it stopped, until the attachment is complete or the fetcher is stopped.
+    /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is not a token.
     @discardableResult @preconcurrency
     public func fetchAttachment(
         token: [String: Any?], deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
@@ -136,7 +136,7 @@ extension DittoStore {
                 let token = AttachmentToken(try Arguments.value(token, path: "token", depth: 0))
             else {
                 throw SDKError(
-                    .attachmentTokenInvalid, "an attachment token is a dictionary of id, len and metadata")
+                    .attachmentTokenInvalid, "an attachment token must be a dictionary of id, len, metadata")
             }
             let id = try BlobID(token.id)
             let fetcher = DittoAttachmentFetcher(
@@ -148,6 +148,6 @@ extension DittoStore {
         }
     }
 
-    /// The fetchers that are under way.
+    /// The fetchers that are active.
     public var attachmentFetchers: Set<DittoAttachmentFetcher> { transfers.current?.fetchers ?? [] }
 }

@@ -3,10 +3,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// One fetch of an attachment. It goes on whether this is kept or not.
+/// One fetch of an attachment. It continues even if the application does not keep this object.
 ///
-/// `state` guards what is under way. `delivery` is held while the handler runs, so that `stop()` returns only
-/// when no call is under way; it is recursive, because a handler may stop its own fetcher.
+/// `state` guards the active task. `delivery` is held while the handler runs, so that `stop()` returns only
+/// when no call is active; it is recursive because a handler may stop its own fetcher.
 public final class DittoAttachmentFetcher: Hashable, Sendable {
     private struct State {
         var isOver = false
@@ -14,7 +14,7 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
     }
 
     let id: BlobID
-    /// What is told when it has come.
+    /// The attachment to deliver when it is complete.
     let attachment: DittoAttachment
     private weak let transfers: AttachmentTransfers?
     private let queue: DispatchQueue
@@ -33,14 +33,14 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
         self.handler = handler
     }
 
-    /// Ends the fetch. No call of its handler runs after this has returned, unless this was called by the
-    /// handler itself. What has come is not kept.
+    /// Ends the fetch. After this returns, its handler is not called any more, unless the handler itself
+    /// called this. The received part is not kept.
     public func stop() {
         end()
         delivery.withLock {}
     }
 
-    /// Begins.
+    /// Starts the fetch.
     func begin(_ work: @escaping @Sendable () async -> Void) {
         let task = Task { await work() }
         let isOver = state.withLock { state in
@@ -50,10 +50,10 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
         if isOver { task.cancel() }
     }
 
-    /// Waits until nothing more is written for it.
+    /// Waits until the task writes nothing more.
     func ended() async { await state.withLock { $0.task }?.value }
 
-    /// So much of it is here.
+    /// Reports progress: `bytes` are on this device.
     func report(_ bytes: Int64) {
         let total = UInt64(attachment.len)
         queue.async { [self] in
@@ -64,7 +64,7 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
         }
     }
 
-    /// It is here.
+    /// Delivers the complete attachment.
     func complete() {
         queue.async { [self] in
             delivery.withLock {
@@ -76,7 +76,7 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
 
     private var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// False when it was over before.
+    /// Returns false when the fetch had ended before.
     @discardableResult private func end() -> Bool {
         let task: Task<Void, Never>?? = state.withLock { state in
             guard !state.isOver else { return .none }
@@ -89,10 +89,10 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
         return true
     }
 
-    /// Same fetch.
+    /// True for the same fetch.
     public static func == (left: DittoAttachmentFetcher, right: DittoAttachmentFetcher) -> Bool {
         left === right
     }
-    /// By identity.
+    /// Hashes the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -3,15 +3,15 @@ import CRDT
 import Foundation
 import Identity
 
-/// One `POST /_ditto/auth/cert`: the certificate by which this store authenticates itself to other peers
-/// while no server can be reached.
+/// One `POST /_ditto/auth/cert`: fetches the certificate by which this store authenticates itself to other
+/// peers while no server can be reached.
 struct CertificateRequest: Sendable {
     var accessToken: String
-    /// Proves possession of the store's key.
+    /// The store's key; the request proves its possession.
     var key: PeerKey
 
     /// Sends it.
-    /// - Parameter login: where logins go; certificates are asked for beside it.
+    /// - Parameter login: the URL of logins; the certificate endpoint is beside it.
     /// - Throws: `SDK-0302`, or the server's own code.
     func send(besides login: URL) async throws -> StoredCertificate {
         let url = login.deletingLastPathComponent().appendingPathComponent("cert")
@@ -30,16 +30,16 @@ struct CertificateRequest: Sendable {
             let answer = try? JSONText.parse(body)
             throw SDKError(
                 refusedBy: answer?["error"]?["code"]?.stringValue ?? "SDK-0302",
-                "no certificate: status \(response.status.code)")
+                "the server issued no certificate: status \(response.status.code)")
         }
         return answer
     }
 }
 
-/// What other peers are shown, as it is kept: PEM texts.
+/// The certificates of a store, as stored: PEM texts.
 struct StoredCertificate: Codable, Sendable, Equatable {
     /// The store's own.
     var certificate: String
-    /// Those whose peers are believed.
+    /// The authorities whose peers are trusted.
     var authorities: [String]
 }

@@ -3,47 +3,47 @@ import Identity
 import Logging
 import Synchronization
 
-/// Is called when a login is needed (`secondsRemaining` is 0), and again ahead of the end of a session.
+/// Called when a login is needed (`secondsRemaining` is 0), and again before a session ends.
 public typealias DittoAuthenticationExpirationHandler =
     @Sendable (_ ditto: Ditto, _ secondsRemaining: TimeInterval) async -> Void
 
-/// Who this instance is logged in as.
+/// The login status of an instance.
 public struct DittoAuthenticationStatus: Equatable, Sendable {
-    /// Whether there is a session that has not ended.
+    /// True if there is a session that has not expired.
     public var isAuthenticated: Bool
     /// The provider's name for the user.
     public var userID: String?
 }
 
-/// Who checks the token of a login.
+/// The provider that checks the token of a login.
 public struct DittoAuthenticationProvider: Hashable, Sendable, ExpressibleByStringLiteral {
     let name: String
 
     /// A provider configured on the server, by its name.
     public init(stringLiteral value: String) { name = value }
 
-    /// Takes the database's development token.
+    /// The provider that accepts the database's development token.
     public static var development: DittoAuthenticationProvider { "development" }
 }
 
 /// Logs in to the server, and keeps the session until it ends.
 ///
-/// `state` guards everything that changes; it is never held across a wait or a call of the application.
-/// Whoever needs a session waits in `token()`, which asks the application's handler for a login, again and
-/// again with growing pauses, until there is one.
+/// `state` guards everything that changes. It is never held across a wait or a call of the application. A
+/// task that needs a session waits in `token()`, which calls the application's handler until there is a
+/// session, with growing pauses.
 public final class DittoAuthenticator: Sendable {
     private struct State {
         var handler: DittoAuthenticationExpirationHandler?
         var session: StoredSession?
         var loginsUnderWay = 0
-        /// A login that began before a logout is none any more.
+        /// A login that began before a logout no longer counts.
         var logouts = 0
         var lastFailure: Failure?
         var renewal: Task<Void, Never>?
         var nextObserver = 0
         var observers: [Int: @Sendable (DittoAuthenticationStatus) -> Void] = [:]
         var told: DittoAuthenticationStatus?
-        /// Called when there is a newer session, for the connection under way.
+        /// Called when there is a newer session, for the active connection.
         var whenRenewed: (@Sendable () -> Void)?
     }
 
@@ -55,7 +55,7 @@ public final class DittoAuthenticator: Sendable {
     private let files: IdentityFiles
     private let logger: Logger
     private let state: Mutex<State>
-    /// Held while the session and the files that go with it change together; taken before `state`.
+    /// Held while the session and its files change together. Lock order: before `state`.
     private let keeping = Mutex(())
     private let changes = ChangeSignal()
     private static let observerQueue = DispatchQueue(label: "ditto.authentication")
@@ -73,7 +73,7 @@ public final class DittoAuthenticator: Sendable {
         self.state = Mutex(state)
     }
 
-    /// Logs in when asked to. Must be set before sync is started.
+    /// The application's handler, which logs in. Must be set before sync is started.
     @preconcurrency public var expirationHandler: DittoAuthenticationExpirationHandler? {
         get { state.withLock { $0.handler } }
         set {
@@ -82,13 +82,13 @@ public final class DittoAuthenticator: Sendable {
         }
     }
 
-    /// Who this instance is logged in as.
+    /// The present login status.
     public var status: DittoAuthenticationStatus {
         state.withLock { Self.status($0) }
     }
 
-    /// Calls a handler, on a queue of the SDK, with each new status until the returned observer is stopped or
-    /// dropped.
+    /// Calls a handler, on a queue of the SDK, with each new status until the returned observer is stopped
+    /// or dropped.
     @preconcurrency
     public func observeStatus(
         _ handler: @escaping @Sendable (DittoAuthenticationStatus) -> Void
@@ -105,7 +105,7 @@ public final class DittoAuthenticator: Sendable {
     }
 
     /// Ends the session: sync stops, the session is forgotten, documents stay.
-    /// - Parameter cleanup: called at last; may evict what the next user must not see.
+    /// - Parameter cleanup: called last; may evict documents that the next user must not see.
     @preconcurrency public func logout(cleanup: (@Sendable (Ditto) -> Void)? = nil) {
         let ditto = owner.ditto
         ditto?.sync.stop()
@@ -118,9 +118,9 @@ public final class DittoAuthenticator: Sendable {
 // MARK: - Logging in
 
 extension DittoAuthenticator {
-    /// Logs in. Gives the JSON text of what the provider has for the application.
-    /// - Throws: `authenticationError(.failedToAuthenticate)`; `CancellationError` when the task is cancelled
-    ///   before the server has answered, or somebody logs out meanwhile.
+    /// Logs in. Returns JSON text: the provider's information for the application.
+    /// - Throws: `authenticationError(.failedToAuthenticate)`; `CancellationError` when the task is
+    ///   cancelled before the server has answered, or on a logout meanwhile.
     @discardableResult
     public func login(token: String, provider: DittoAuthenticationProvider) async throws -> String? {
         do {
@@ -130,14 +130,14 @@ extension DittoAuthenticator {
         }
     }
 
-    /// As above, with the outcome handed to a closure: the provider's information, and the error of a login
-    /// that failed. A provider may have information for the application with a refusal too.
+    /// As above, but reports the outcome to a closure: the provider's information, and the error of a failed
+    /// login. A provider may send information with a refusal too.
     @preconcurrency
     public func login(
         token: String, provider: DittoAuthenticationProvider,
         completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
     ) {
-        // Counted here and not in the task, so that nobody asks for another login in between.
+        // Counted here and not in the task, so that no other login is requested in between.
         let logouts = state.withLock { state in
             state.loginsUnderWay += 1
             return state.logouts
@@ -152,7 +152,7 @@ extension DittoAuthenticator {
         }
     }
 
-    /// As above, for the name of a provider; `__playgroundProvider` is the development provider's in 4.x.
+    /// As above, with the provider's name. `__playgroundProvider` is the development provider's name in 4.x.
     @preconcurrency
     public func login(
         token: String, provider: String, completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
@@ -162,8 +162,8 @@ extension DittoAuthenticator {
             completion: completion)
     }
 
-    /// - Parameter logouts: how many there had been when the login was asked for.
-    /// - Throws: `CancellationError` also where somebody has logged out meanwhile.
+    /// - Parameter logouts: the number of logouts when the login was requested.
+    /// - Throws: `CancellationError` also on a logout meanwhile.
     private func logIn(_ token: String, _ provider: String, after logouts: Int) async throws -> String? {
         state.withLock { $0.loginsUnderWay += 1 }
         defer { ended() }
@@ -179,7 +179,8 @@ extension DittoAuthenticator {
             await certify(session)
             return answer.clientInfo
         } catch let error as CancellationError {
-            // Sync was stopped or the instance closed: no failure, and none that would hide the last one.
+            // Sync was stopped or the instance closed. This is not a failure and must not replace the last
+            // one.
             throw error
         } catch {
             state.withLock { $0.lastFailure = Failure(error) }
@@ -188,14 +189,14 @@ extension DittoAuthenticator {
         }
     }
 
-    /// Asks for the certificate that goes with a session. Without one the session works all the same, but not
-    /// with other peers while the server is away.
+    /// Requests the certificate for a session. Without it the session works, but not with other peers while
+    /// the server cannot be reached.
     private func certify(_ session: StoredSession) async {
         do {
             let request = CertificateRequest(accessToken: session.accessToken, key: try files.peerKey())
             let certificate = try await request.send(besides: session.login)
             try keeping.withLock { _ in
-                // Unless somebody has logged out, or in again, meanwhile.
+                // Skip the certificate if there was a logout or another login meanwhile.
                 guard state.withLock({ $0.session == session }) else { return }
                 try files.save(certificate)
             }
@@ -209,7 +210,7 @@ extension DittoAuthenticator {
         changes.advance()
     }
 
-    /// Keeps a session, or forgets the one there is, if that is still what is meant. Whether it did.
+    /// Stores or clears the session if `isMeant`; returns whether it did.
     @discardableResult
     private func set(_ session: StoredSession?, where isMeant: (State) -> Bool = { _ in true }) -> Bool {
         let isCurrent = keeping.withLock { _ in
@@ -218,8 +219,8 @@ extension DittoAuthenticator {
                 try files.save(session)
                 if session == nil { files.removeCertificate() }
             } catch {
-                // The session works all the same, but not after a restart.
-                logger.warning("the session cannot be kept", metadata: ["error": "\(error)"])
+                // The session works, but not after a restart.
+                logger.warning("the session cannot be stored", metadata: ["error": "\(error)"])
             }
             state.withLock { $0.session = session }
             return true
@@ -231,7 +232,7 @@ extension DittoAuthenticator {
         return true
     }
 
-    /// Tells the observers where the status is not what they were told last.
+    /// Calls the observers for which the status has changed.
     private func tell() {
         state.withLock { state in
             let status = Self.status(state)
@@ -239,7 +240,7 @@ extension DittoAuthenticator {
             state.told = status
             for number in state.observers.keys {
                 Self.observerQueue.async { [weak self] in
-                    // Asked again: the observer may have been stopped meanwhile.
+                    // Looked up again: the observer may have been stopped meanwhile.
                     self?.state.withLock { $0.observers[number] }?(status)
                 }
             }
@@ -259,10 +260,10 @@ extension DittoAuthenticator {
 extension DittoAuthenticator {
     var hasHandler: Bool { state.withLock { $0.handler != nil } }
 
-    /// Why the last login failed, unless one succeeded since.
+    /// The error of the last login; nil if it succeeded.
     package var lastFailure: Failure? { state.withLock { $0.lastFailure } }
 
-    /// The token of a session that has not ended; waits for one, and asks for a login meanwhile.
+    /// The token of a session that has not expired. Waits for one, and requests a login meanwhile.
     func token() async throws -> String {
         var pause = Limits.firstLoginPause
         while true {
@@ -273,7 +274,7 @@ extension DittoAuthenticator {
         }
     }
 
-    /// The newest token, if its session has not ended.
+    /// The newest token; nil if its session has expired.
     var newestToken: String? {
         state.withLock { state in
             guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
@@ -283,22 +284,23 @@ extension DittoAuthenticator {
         }
     }
 
-    /// Proves to a server that this store holds the key that its token names; nil for what is no challenge.
+    /// The proof for a server that this store holds the key that its token names; nil for a malformed
+    /// challenge.
     func proof(of challenge: String, _ token: String) -> [UInt8]? {
         guard let challenge = PeerChallenge(challenge), let key = try? files.peerKey() else { return nil }
         return challenge.answer(with: key, databaseID: databaseID, token: token)
     }
 
-    /// Calls `body` with each login from now on: a connection goes on under its token.
+    /// Calls `body` after each later login, so that the connection continues under the new token.
     func whenRenewed(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.whenRenewed = body } }
 
-    /// The server does not take a token, or not any more.
+    /// The server does not accept a token, or no longer does.
     func tokenWasRefused(_ token: String, _ reason: String) {
         guard set(nil, where: { $0.session?.accessToken == token }) else { return }
         logger.notice("the session has ended", metadata: ["reason": "\(reason)"])
     }
 
-    /// Asks for a new session ahead of the current one's end, until `endRenewing`.
+    /// Requests a new session before the present one ends, until `endRenewing`.
     func beginRenewing() {
         state.withLock { state in
             state.renewal = state.renewal ?? Task { [weak self] in await self?.renew() }
@@ -317,8 +319,7 @@ extension DittoAuthenticator {
         return newestToken
     }
 
-    /// Calls the handler; returns when there is another session than before, or after `pause` when no login
-    /// is under way any more.
+    /// Calls the handler. Returns when there is a new session, or after `pause` when no login is in flight.
     private func askForLogin(secondsRemaining: TimeInterval, pause: Duration) async {
         let (handler, before) = state.withLock { ($0.handler, $0.session) }
         if let handler, let ditto = owner.ditto { await handler(ditto, secondsRemaining) }
@@ -338,7 +339,7 @@ extension DittoAuthenticator {
         while !Task.isCancelled {
             let version = changes.version
             guard let session = state.withLock({ $0.session }) else {
-                // `token()` asks for the first one.
+                // `token()` requests the first login.
                 await changes.wait(after: version, atMost: .seconds(3_600))
                 continue
             }
@@ -351,7 +352,7 @@ extension DittoAuthenticator {
             }
             guard remaining <= lead else {
                 pause = Limits.firstLoginPause
-                // Short enough that a clock that was set is noticed.
+                // Short enough to notice that the clock was set.
                 await changes.wait(after: version, atMost: .seconds(min(remaining - lead + 0.01, 60)))
                 continue
             }
@@ -360,7 +361,7 @@ extension DittoAuthenticator {
         }
     }
 
-    /// How long before its end a session is renewed, in seconds.
+    /// The time before a session's end at which it is renewed, in seconds.
     static func lead(of session: StoredSession) -> TimeInterval {
         let life = session.expiresAt - session.startedAt
         let least = min(Double(Limits.renewalLead.components.seconds), life / 2)

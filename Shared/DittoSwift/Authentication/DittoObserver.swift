@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Keeps an observation of presence or login status alive: it ends when this is stopped or dropped.
+/// Keeps an observation of presence or login status alive. It ends when this is stopped or dropped.
 public final class DittoObserver: Sendable {
     private let end: Mutex<(@Sendable () -> Void)?>
 

@@ -3,7 +3,7 @@ import Transport
 
 /// The HTTP client of the SDK and the command line, one per process, never shut down.
 package enum HTTPConnections {
-    /// Fails at once where nothing listens: whoever wants to try again decides when.
+    /// Fails at once when nothing listens: the caller decides when to retry.
     package static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration.singletonConfiguration
         configuration.tlsConfiguration = .trusting()

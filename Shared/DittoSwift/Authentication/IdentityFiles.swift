@@ -2,9 +2,9 @@ import Foundation
 import Identity
 import Synchronization
 
-/// Who this store is and whom it is logged in as, in the folder `ditto_auth` (0700) of the persistence
-/// directory: `peer-key.pem` is made once, `session.json` and `certificate.json` come and go with logins.
-/// All are secrets (0600).
+/// The identity and the login of this store, in the folder `ditto_auth` (0700) of the persistence directory.
+/// `peer-key.pem` is created once; `session.json` and `certificate.json` come and go with logins. All are
+/// secrets (0600).
 struct IdentityFiles: Sendable {
     private let keyFile: ProtectedFile
     private let sessionFile: ProtectedFile
@@ -18,7 +18,7 @@ struct IdentityFiles: Sendable {
         certificateFile = ProtectedFile(url: folder.appendingPathComponent("certificate.json"))
     }
 
-    /// The store's key, made when it is first asked for.
+    /// The store's key, created on first use.
     /// - Throws: `SDK-0401`.
     func peerKey() throws(SDKError) -> PeerKey {
         if let data = keyFile.content {
@@ -33,17 +33,17 @@ struct IdentityFiles: Sendable {
         return key
     }
 
-    /// The session of the last login; nil when there is none, or none that can be read: a new login cures
-    /// that.
+    /// The session of the last login; nil when there is none or it cannot be read (a new login repairs
+    /// that).
     func session() -> StoredSession? {
         sessionFile.content.flatMap { try? JSONDecoder().decode(StoredSession.self, from: $0) }
     }
 
-    /// Keeps a session, or removes the one there is.
+    /// Stores a session, or removes the present one when nil.
     /// - Throws: `SDK-0401`.
     func save(_ session: StoredSession?) throws(SDKError) {
         guard let session else { return sessionFile.remove() }
-        // Texts and numbers always encode.
+        // Encoding texts and numbers cannot fail.
         try write((try? JSONEncoder().encode(session)) ?? Data(), to: sessionFile)
     }
 
@@ -52,14 +52,14 @@ struct IdentityFiles: Sendable {
         certificateFile.content.flatMap { try? JSONDecoder().decode(StoredCertificate.self, from: $0) }
     }
 
-    /// Keeps a certificate.
+    /// Stores a certificate.
     /// - Throws: `SDK-0401`.
     func save(_ certificate: StoredCertificate) throws(SDKError) {
-        // Texts always encode.
+        // Encoding texts cannot fail.
         try write((try? JSONEncoder().encode(certificate)) ?? Data(), to: certificateFile)
     }
 
-    /// Removes the one there is.
+    /// Removes the certificate, if there is one.
     func removeCertificate() { certificateFile.remove() }
 
     private func write(_ data: Data, to file: ProtectedFile) throws(SDKError) {
@@ -72,14 +72,14 @@ struct IdentityFiles: Sendable {
     }
 }
 
-/// The key of a store that logs in nowhere, made when somebody asks who it is.
+/// The key of a store that logs in nowhere, created when its identity is first needed.
 final class OwnKey: Sendable {
     private let files: IdentityFiles
     private let known = Mutex<String?>(nil)
 
     init(_ files: IdentityFiles) { self.files = files }
 
-    /// The public key; where it cannot be kept, another one each time the store is opened.
+    /// The public key. If it cannot be stored, each opening of the store has another one.
     var text: String {
         known.withLock { known in
             let text = known ?? ((try? files.peerKey()) ?? PeerKey()).publicKeyString
@@ -89,9 +89,9 @@ final class OwnKey: Sendable {
     }
 }
 
-/// What a login gave, as it is kept.
+/// The result of a login, as stored.
 struct StoredSession: Codable, Sendable, Equatable {
-    /// The database and server it is for; another one needs its own login.
+    /// The database and server of the session; another one needs its own login.
     var databaseID: String
     var login: URL
     var accessToken: String

@@ -9,12 +9,12 @@ struct LoginRequest: Sendable {
     var token: String
     var peerKey: String
 
-    /// What the server answers.
+    /// The server's answer.
     struct Answer: Sendable {
         var accessToken: String
         var lifetimeSeconds: Double
         var userID: String
-        /// JSON text of what the provider has for the application.
+        /// JSON text: the provider's information for the application.
         var clientInfo: String?
     }
 
@@ -39,7 +39,7 @@ struct LoginRequest: Sendable {
             status = response.status.code
             answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
         } catch {
-            // Says nothing about the server.
+            // A cancelled task says nothing about the server.
             if Task.isCancelled { throw CancellationError() }
             throw SDKError(.serverUnreachable, "the server cannot be reached to log in: \(error)")
         }
@@ -52,7 +52,7 @@ struct LoginRequest: Sendable {
             let lifetime = body?["expiresIn"]?.intValue, lifetime > 0
         else {
             throw SDKError(
-                .loginAnswerMalformed, "the server's answer to the login is not of the known shape")
+                .loginAnswerMalformed, "the server's answer to the login is malformed")
         }
         return Answer(
             accessToken: token, lifetimeSeconds: Double(lifetime), userID: userID,

@@ -1,9 +1,9 @@
 import Foundation
 import Identity
 
-/// What a valid configuration comes to.
+/// A validated configuration.
 struct OpenedConfig: Sendable {
-    /// With secrets replaced by `[REDACTED]`.
+    /// The configuration, with secrets replaced by `[REDACTED]`.
     let redacted: DittoConfig
     /// The store's directory, absolute.
     let directory: String
@@ -11,13 +11,13 @@ struct OpenedConfig: Sendable {
     let server: ServerAddresses?
 
     /// Checks a configuration.
-    /// - Parameter root: what relative directories are relative to.
+    /// - Parameter root: the base of relative directories.
     /// - Throws: `SDK-0101` to `SDK-0104`.
     init(_ config: DittoConfig, root: URL) throws(SDKError) {
         guard DatabaseID.isValid(config.databaseID) else {
             throw SDKError(
                 .databaseIDInvalid,
-                "'\(config.databaseID.prefix(200))' is no database id: 1 to 128 letters, digits, '-' and '_'")
+                "'\(config.databaseID.prefix(200))' is not a database id: 1 to 128 letters, digits, '-', '_'")
         }
         var redacted = config
         switch config.connect {
@@ -42,7 +42,7 @@ struct OpenedConfig: Sendable {
                 .path
         }
         let isPath = given.scheme == nil || given.isFileURL
-        // A relative URL keeps what it was written as; `path` of a file URL is absolute already.
+        // A relative URL keeps its text; `path` of a file URL is absolute already.
         let path = given.isFileURL ? given.path : given.relativePath
         guard isPath, !path.isEmpty, given.host ?? "" == "", !path.contains("\0") else {
             throw SDKError(
@@ -57,7 +57,7 @@ struct OpenedConfig: Sendable {
     }
 }
 
-/// Where a server's endpoints are.
+/// The endpoints of a server.
 struct ServerAddresses: Sendable, Equatable {
     /// `POST` of a login, http or https.
     let login: URL
@@ -90,7 +90,7 @@ struct ServerAddresses: Sendable, Equatable {
         self.sync = sync
     }
 
-    // Without the URL: it may hold a password.
+    // The message leaves out the URL: it may hold a password.
     private static var unusable: SDKError {
         SDKError(.serverURLInvalid, "the server URL is missing, or not http:// or https:// with a host")
     }

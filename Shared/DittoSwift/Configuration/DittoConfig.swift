@@ -1,19 +1,19 @@
 import CRDT
 import Foundation
 
-/// Everything `Ditto.open(config:)` needs to know.
+/// The settings for `Ditto.open(config:)`.
 public struct DittoConfig: Codable, Sendable {
-    /// The database to work with: 1 to 128 letters, digits, `-` and `_`, usually a UUID.
+    /// The id of the database: 1 to 128 letters, digits, `-` and `_`, usually a UUID.
     public var databaseID: String
-    /// How this instance finds whom to sync with.
+    /// The server or peers to sync with.
     public var connect: DittoConfigConnect
-    /// Where the data is kept: an absolute path (or file URL) as it is, a relative one below
-    /// `Ditto.defaultRootDirectory`; nil is `ditto-<databaseID>` there.
+    /// The directory of the data: an absolute path (or file URL), or one relative to
+    /// `Ditto.defaultRootDirectory`. Nil means `ditto-<databaseID>` there.
     public var persistenceDirectory: URL?
     /// Settings of features that may change.
     public var experimental: DittoConfigExperimental
 
-    /// A configuration of these parts. Nothing is checked before it is opened.
+    /// A configuration of these parts. It is checked when it is opened.
     public init(
         databaseID: String, connect: DittoConfigConnect, persistenceDirectory: URL? = nil,
         experimental: DittoConfigExperimental = .init()
@@ -24,7 +24,7 @@ public struct DittoConfig: Codable, Sendable {
         self.experimental = experimental
     }
 
-    /// A constant database without a server: for trying things out, or as a starting point.
+    /// A fixed database without a server, for trying things out or as a starting point.
     public static var `default`: DittoConfig {
         DittoConfig(databaseID: "00000000-0000-4000-8000-000000000000", connect: .smallPeersOnly())
     }
@@ -36,7 +36,7 @@ public struct DittoConfig: Codable, Sendable {
         case experimental
     }
 
-    /// Reads `{"database_id", "connect", "persistence_directory"?, "experimental"?}`.
+    /// Decodes `{"database_id", "connect", "persistence_directory"?, "experimental"?}`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         databaseID = try members.decode(String.self, forKey: .databaseID)
@@ -47,7 +47,7 @@ public struct DittoConfig: Codable, Sendable {
             try members.decodeIfPresent(DittoConfigExperimental.self, forKey: .experimental) ?? .init()
     }
 
-    /// Writes the same members; the private key is among them.
+    /// Encodes the same members, the private key included.
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: CodingKeys.self)
         try members.encode(databaseID, forKey: .databaseID)
@@ -58,8 +58,8 @@ public struct DittoConfig: Codable, Sendable {
 }
 
 extension DittoConfig {
-    /// Reads what `cborData()` writes: the members of the JSON form, as CBOR.
-    /// - Throws: `validationError`: `.invalidCBOR`, or `.invalidDittoConfig` for CBOR that is no
+    /// Decodes the bytes of `cborData()`: the members of the JSON form, as CBOR.
+    /// - Throws: `validationError`: `.invalidCBOR`, or `.invalidDittoConfig` for CBOR that is not a
     ///   configuration.
     public init(cborData: Data) throws {
         do {
@@ -75,8 +75,8 @@ extension DittoConfig {
         }
     }
 
-    /// Reads what `jsonData()` writes.
-    /// - Throws: `validationError`: `.invalidJSON`, or `.invalidDittoConfig` for JSON that is no
+    /// Decodes the text of `jsonData()`.
+    /// - Throws: `validationError`: `.invalidJSON`, or `.invalidDittoConfig` for JSON that is not a
     ///   configuration.
     public init(jsonData: Data) throws {
         do {
@@ -92,14 +92,14 @@ extension DittoConfig {
     }
 
     /// The configuration as JSON (UTF-8): `database_id`, `connect`, `persistence_directory`, `experimental`.
-    /// The private key is among it.
+    /// Includes the private key.
     public func jsonData() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return try encoder.encode(self)
     }
 
-    /// The configuration as CBOR (RFC 8949), with the members of the JSON form.
+    /// The configuration as CBOR (RFC 8949), with the members of the JSON form. Includes the private key.
     public func cborData() throws -> Data {
         Data(CBOR.encode(try JSONText.parse([UInt8](try jsonData()))))
     }
@@ -108,7 +108,7 @@ extension DittoConfig {
         do {
             return try JSONDecoder().decode(DittoConfig.self, from: json)
         } catch {
-            // Which member, and what is wrong with it; not what it holds.
+            // Names the member and its problem, never its content.
             throw SDKError(.configurationUndecodable, describe(error))
         }
     }
@@ -125,25 +125,25 @@ extension DittoConfig {
             default: nil
             }
         let path = (context?.codingPath ?? []).map(\.stringValue).joined(separator: ".")
-        return "no configuration: \(path.isEmpty ? "the whole" : path): \(context?.debugDescription ?? "")"
+        return "invalid config: \(path.isEmpty ? "the whole" : path): \(context?.debugDescription ?? "")"
     }
 }
 
-/// How an instance finds whom to sync with.
+/// The server or peers that an instance syncs with.
 public enum DittoConfigConnect: Codable, Sendable {
-    /// A server at an http or https URL; it needs a login.
+    /// A server at an http or https URL. It needs a login.
     case server(url: URL)
-    /// No server. `privateKey` is a P-256 key (PKCS#8 DER in base64) that all peers share; nil means that
-    /// nothing is encrypted and nobody is checked.
+    /// No server. `privateKey` is a P-256 key (PKCS#8 DER in base64) that all peers share. Nil means no
+    /// encryption and no authentication.
     case smallPeersOnly(privateKey: String? = nil)
 
-    /// As the case, for a URL that may be missing: opening then fails as with any unusable URL.
+    /// As the case, for an optional URL. Opening nil fails as with any unusable URL.
     public static func server(url: URL?) -> DittoConfigConnect { .server(url: url ?? missingURL) }
 
     /// As the case, for a URL as text.
     public static func server(url: String) -> DittoConfigConnect { .server(url: URL(string: url)) }
 
-    /// Stands for a URL that is none; has neither the scheme nor the host that opening asks for.
+    /// The replacement for a missing URL. It lacks the scheme and the host that opening requires.
     private static let missingURL = URL(fileURLWithPath: "/dev/null")
 
     private enum CodingKeys: String, CodingKey {
@@ -156,7 +156,7 @@ public enum DittoConfigConnect: Codable, Sendable {
         case smallPeersOnly = "small_peers_only"
     }
 
-    /// Reads `{"type": "server", "url"}` or `{"type": "small_peers_only", "private_key"?}`.
+    /// Decodes `{"type": "server", "url"}` or `{"type": "small_peers_only", "private_key"?}`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         switch try members.decode(Kind.self, forKey: .type) {
@@ -168,7 +168,7 @@ public enum DittoConfigConnect: Codable, Sendable {
         }
     }
 
-    /// Writes the same members.
+    /// Encodes the same members.
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: CodingKeys.self)
         switch self {
@@ -182,7 +182,7 @@ public enum DittoConfigConnect: Codable, Sendable {
     }
 }
 
-/// Settings of features that may change. There are none at the moment.
+/// Settings of features that may change. Empty in this version.
 public struct DittoConfigExperimental: Codable, Sendable {
     /// No settings.
     public init() {}

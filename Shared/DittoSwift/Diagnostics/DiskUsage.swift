@@ -2,11 +2,11 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// How much of the disk an instance takes.
+/// The disk usage of an instance.
 public final class DiskUsage: Sendable {
     private let engine: Engine
     private let root: URL
-    /// The observations that go on.
+    /// The active observations.
     private let handles = Mutex<[ObjectIdentifier: DiskUsageObserverHandle]>([:])
 
     init(_ engine: Engine, root: URL) {
@@ -14,15 +14,15 @@ public final class DiskUsage: Sendable {
         self.root = root
     }
 
-    /// The persistence directory with everything in it, as it is now. Walks through the directory.
+    /// The present persistence directory with everything in it. Walks through the directory.
     public var item: DiskUsageItem { DiskUsageItem(at: root) }
 
     /// As `item`.
     public var exec: DiskUsageItem { item }
 
-    /// Calls a handler, on a queue of the SDK, with the usage as it is now and whenever it has changed, until
-    /// the returned handle is stopped or the instance closes. How often it looks is
-    /// `disk_usage_monitor_interval`; unless that is set, between once a second and twice a minute.
+    /// Calls a handler, on a queue of the SDK, with the present usage and after each change, until the
+    /// returned handle is stopped or the instance closes. The interval is `disk_usage_monitor_interval`;
+    /// unless that is set, it varies between one second and half a minute.
     @preconcurrency
     public func observe(eventHandler: @escaping @Sendable (DiskUsageItem) -> Void) -> DiskUsageObserverHandle
     {
@@ -99,22 +99,22 @@ public final class DiskUsageObserverHandle: Sendable {
     }
 }
 
-/// A file or directory and what it takes.
+/// The disk usage of a file or directory.
 public struct DiskUsageItem: Equatable, Sendable {
-    /// What it is.
+    /// Its type.
     public var type: DittoFileSystemType
     /// Its absolute path.
     public var path: String
-    /// The bytes of a file; of a directory those of everything in it.
+    /// The bytes of a file; for a directory, those of everything in it.
     public var sizeInBytes: Int
-    /// What is in a directory, by name; empty for anything else.
+    /// The content of a directory, by name; empty for anything else.
     public var childItems: [DiskUsageItem]
 }
 
 /// The name of 5.x.
 public typealias DittoDiskUsageItem = DiskUsageItem
 
-/// What stands in a directory.
+/// The type of an entry in a directory.
 public enum DittoFileSystemType: CustomStringConvertible, Sendable {
     /// A directory.
     case directory
@@ -134,7 +134,7 @@ public enum DittoFileSystemType: CustomStringConvertible, Sendable {
 }
 
 extension DiskUsageItem {
-    /// What is there; what goes while it is looked at counts as empty.
+    /// Measures a file or directory. One that disappears meanwhile counts as empty.
     init(at url: URL) {
         let manager = FileManager.default
         path = url.path

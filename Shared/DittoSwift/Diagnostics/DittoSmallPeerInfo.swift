@@ -2,57 +2,57 @@ import CRDT
 import Foundation
 import Synchronization
 
-/// Who learns what a small peer tells about itself.
+/// The recipients of a small peer's report.
 public enum DittoSmallPeerInfoSyncScope: Sendable {
     /// The server.
     case bigPeerOnly
-    /// Nobody: it stays on this device.
+    /// Nobody: the report stays on this device.
     case localPeerOnly
 }
 
-/// What this small peer tells about itself, for those who look after many of them: a document of the
-/// collection `__small_peer_info`, written while sync has a connection, every
-/// `small_peer_info_publish_interval_secs` and when the metadata was set.
+/// This small peer's report about itself, for operators of many peers. It is a document of the collection
+/// `__small_peer_info`, written while sync is connected: every `small_peer_info_publish_interval_secs`, and
+/// after the metadata was set.
 public final class DittoSmallPeerInfo: Sendable {
     private struct State {
         var metadata = ObjectValue()
         var syncScope = DittoSmallPeerInfoSyncScope.bigPeerOnly
-        /// Whether the metadata was not told since it was set.
+        /// True if the metadata was set after the last report.
         var hasNews = false
     }
 
     private let engine: Engine
     private let state = Mutex(State())
-    /// Called when there may be something to tell.
+    /// Called when a report may be due.
     private let listener = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(_ engine: Engine) { self.engine = engine }
 
     func onNews(_ body: @escaping @Sendable () -> Void) { listener.withLock { $0 = body } }
 
-    /// Whether the application has said something that was not told yet.
+    /// True if the application's metadata is not in a report yet.
     var hasNews: Bool { state.withLock { $0.hasNews } }
-    /// What there is to tell.
+    /// The application's metadata for the next report.
     var told: ObjectValue { state.withLock { $0.metadata } }
-    /// It is being told.
+    /// Notes that a report with the metadata is being written.
     func wasTold() { state.withLock { $0.hasNews = false } }
 
-    /// Whether anything is told at all: the system parameter `small_peer_info_is_enabled`.
+    /// True if reports are written at all: the system parameter `small_peer_info_is_enabled`.
     public var isEnabled: Bool {
         get { engine.settings.parameters.smallPeerInfoIsEnabled }
         set { engine.settings.set("small_peer_info_is_enabled", to: .bool(newValue)) }
     }
 
-    /// Who learns it.
+    /// The recipients of the report.
     public var syncScope: DittoSmallPeerInfoSyncScope {
         get { state.withLock { $0.syncScope } }
         set { state.withLock { $0.syncScope = newValue } }
     }
 
-    /// What the application adds to it.
+    /// The application's metadata in the report.
     public var metadata: [String: Any?] { state.withLock { $0.metadata }.plain }
 
-    /// Replaces what the application adds. Lasts until the instance closes.
+    /// Replaces the application's metadata. It lasts until the instance closes.
     /// - Throws: `validationError`: `.notJSONCompatible` for a value that JSON cannot hold,
     ///   `.sizeLimitExceeded` above 128 KiB of JSON, `.depthLimitExceeded` below 64 levels.
     public func setMetadata(_ metadata: [String: Any?]) throws {
@@ -63,7 +63,7 @@ public final class DittoSmallPeerInfo: Sendable {
         }
     }
 
-    /// The same as JSON text.
+    /// The metadata as JSON text.
     public var metadataJSONString: String {
         JSONText.print(.object(state.withLock { $0.metadata }), sortedKeys: true)
     }
@@ -88,7 +88,7 @@ public final class DittoSmallPeerInfo: Sendable {
     }
 }
 
-/// What an application tells about itself, checked.
+/// Checks the metadata of an application.
 enum PeerMetadata {
     static func object(_ metadata: [String: Any?]) throws(SDKError) -> ObjectValue {
         let object: ObjectValue
@@ -100,7 +100,7 @@ enum PeerMetadata {
             throw SDKError(.metadataNotJSON, error.message)
         }
         guard isJSON(.object(object)) else {
-            throw SDKError(.metadataNotJSON, "binary data and numbers that are none cannot stand in JSON")
+            throw SDKError(.metadataNotJSON, "JSON cannot hold binary data, NaN or infinity")
         }
         return object
     }
@@ -115,7 +115,7 @@ enum PeerMetadata {
             throw SDKError(.metadataInvalidJSON, error.message)
         }
         guard let object = value.objectValue else {
-            throw SDKError(.metadataNotADictionary, "the JSON text is no object")
+            throw SDKError(.metadataNotADictionary, "the JSON text is not an object")
         }
         return object
     }
@@ -127,7 +127,7 @@ enum PeerMetadata {
         }
         let size = JSONText.print(.object(metadata)).utf8.count
         guard size <= bytes else {
-            throw SDKError(.metadataTooLarge, "the metadata has \(size) bytes as JSON, \(bytes) are allowed")
+            throw SDKError(.metadataTooLarge, "the metadata has \(size) bytes as JSON, the limit is \(bytes)")
         }
     }
 

@@ -5,13 +5,13 @@ import Logging
 import Replica
 import Synchronization
 
-/// Tells about this small peer: a document of the collection `__small_peer_info` under the peer's key, which
-/// sync brings to the server like any other.
+/// Writes this small peer's report: a document of the collection `__small_peer_info` under the peer's key,
+/// which sync sends to the server like any other.
 ///
-/// Told while there is a connection, every `small_peer_info_publish_interval_secs`, and as soon as the
-/// application has said something new. `signal` advances when there may be something to tell.
+/// Written while there is a connection, every `small_peer_info_publish_interval_secs` and as soon as the
+/// application has set new metadata. `signal` advances when a report may be due.
 final class SmallPeerReport: Sendable {
-    /// What is known of this peer elsewhere.
+    /// Facts about this peer from other parts of the SDK.
     struct Source: Sendable {
         var peerKey: @Sendable () -> String
         var deviceName: @Sendable () -> String
@@ -25,7 +25,7 @@ final class SmallPeerReport: Sendable {
         var isShutDown = false
     }
 
-    /// Where it is told.
+    /// The collection of the reports.
     static let collection = "__small_peer_info"
     private let engine: Engine
     private let info: DittoSmallPeerInfo
@@ -39,7 +39,7 @@ final class SmallPeerReport: Sendable {
         self.source = source
     }
 
-    /// The connection stands otherwise, or the application has said something new.
+    /// The connection's status has changed, or the application has set new metadata.
     func wake() {
         signal.advance()
         guard source.isConnected() else { return }
@@ -70,7 +70,7 @@ final class SmallPeerReport: Sendable {
                     try await tell()
                 } catch {
                     engine.logger.debug(
-                        "what this peer tells about itself cannot be written", metadata: ["error": "\(error)"]
+                        "the report of this peer cannot be written", metadata: ["error": "\(error)"]
                     )
                 }
             }
@@ -80,7 +80,8 @@ final class SmallPeerReport: Sendable {
         }
     }
 
-    /// Not by a statement: those may not write to the system's collections. Each field is a REGISTER.
+    /// Writes the report without a statement: statements may not write to the system's collections. Each
+    /// field is a REGISTER.
     private func tell() async throws {
         let fields = try await document()
         let id = try DocumentID(.string(source.peerKey()))
@@ -113,7 +114,7 @@ final class SmallPeerReport: Sendable {
         ])
     }
 
-    /// How many documents the first collections hold.
+    /// The number of documents in each of the first collections.
     private func counts(_ limit: Int) async throws -> ObjectValue {
         let replica = try engine.replica()
         let names = try await engine.readers.run { try replica.read { try $0.collectionNames() } }

@@ -1,27 +1,27 @@
 import Foundation
 
-/// Everything the SDK throws. The message of a case begins with the stable code of what went wrong
-/// (`DQL-0105: …`, `STORE-0101: …`, `SDK-0301: …`); `OriginalCode` maps codes to cases.
+/// An error of the SDK. The message of a case begins with a stable code (`DQL-0105: …`, `STORE-0101: …`,
+/// `SDK-0301: …`); `OriginalCode` maps codes to cases.
 public enum DittoSwiftError: Error, LocalizedError, Sendable {
-    /// Offline licences. Kept for source compatibility; nothing raises it, because there is no licence.
+    /// Offline licences. Kept for source compatibility; never raised, because there is no licence.
     case activationError(reason: ActivationErrorReason)
-    /// Logging in, or starting sync without being able to.
+    /// A failed login, or a start of sync that cannot log in.
     case authenticationError(reason: AuthenticationErrorReason)
-    /// Encryption at rest. Kept for source compatibility; nothing raises it.
+    /// Encryption at rest. Kept for source compatibility; never raised.
     case encryptionError(reason: EncryptionErrorReason)
     /// A file or directory outside the store.
     case ioError(reason: IOErrorReason)
     /// The store, or a statement run on it.
     case storeError(reason: StoreErrorReason)
-    /// Transport diagnostics. Kept for source compatibility; nothing raises it.
+    /// Transport diagnostics. Kept for source compatibility; never raised.
     case transportError(reason: TransportErrorReason)
-    /// A value that is not of the required shape.
+    /// A value that does not have the required shape.
     case validationError(reason: ValidationErrorReason)
-    /// Kept for source compatibility; nothing raises it.
+    /// Kept for source compatibility; never raised.
     case busError(reason: BusErrorReason)
-    /// Kept for source compatibility; nothing raises it.
+    /// Kept for source compatibility; never raised.
     case migrationError(reason: MigrationErrorReason)
-    /// Something that this version cannot do.
+    /// A feature that this version does not have.
     case unsupportedError(message: String)
     /// An error that no other case describes.
     case unknownError(message: String)
@@ -34,7 +34,7 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
         case licenseTokenExpired(message: String)
         /// The licence is not authentic.
         case licenseTokenVerificationFailed(message: String)
-        /// The licence is of a later version.
+        /// The licence is for a later version.
         case licenseTokenUnsupportedFutureVersion(message: String)
         /// No licence is needed.
         case unnecessary(message: String)
@@ -42,7 +42,7 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
 
     /// Logging in.
     public enum AuthenticationErrorReason: Sendable {
-        /// The server refused the login, or could not be asked.
+        /// The server refused the login, or could not be reached.
         case failedToAuthenticate(message: String)
         /// `sync.start()` with a server connection and without `auth.expirationHandler`.
         case expirationHandlerMissing(message: String)
@@ -66,11 +66,11 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
 
     /// Files and directories.
     public enum IOErrorReason: Sendable {
-        /// Something is there already.
+        /// The file exists already.
         case alreadyExists(message: String)
-        /// Nothing is there.
+        /// The file or directory does not exist.
         case notFound(message: String)
-        /// The system forbids it.
+        /// The permissions forbid it.
         case permissionDenied(message: String)
         /// Anything else.
         case operationFailed(message: String)
@@ -84,25 +84,26 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
 
     /// The store and its statements.
     public enum StoreErrorReason: Sendable {
-        /// The store cannot read or write, is damaged, of a newer version, or closed.
+        /// The store cannot be read or written, is damaged or of a newer version, or was closed.
         case backendError(message: String)
-        /// A document's data types.
+        /// The document's data types do not fit.
         case crdtError(message: String)
-        /// There is no such document.
+        /// The document does not exist.
         case documentNotFound(message: String)
-        /// An id of a type or size that ids cannot have.
+        /// An id has a type or size that ids cannot have.
         case documentIDInvalid(message: String)
         /// Another process, or another `Ditto`, has the directory open.
         case persistenceDirectoryLocked(message: String)
         /// The statement is wrong.
         case queryInvalid(message: String)
-        /// An argument is missing, or of a type that its place or the store does not take.
+        /// An argument is missing, or has a type that the store or its place in the statement does not
+        /// accept.
         case queryArgumentsInvalid(message: String)
-        /// The statement is right but could not be carried out.
+        /// The statement is correct but failed.
         case queryError(message: String)
-        /// The statement is right and not supported here.
+        /// The statement is correct but not supported here.
         case queryNotSupported(message: String)
-        /// A statement that writes in a transaction that reads.
+        /// A statement that writes, in a read-only transaction.
         case transactionReadOnly(message: String)
         /// The file of an attachment does not exist.
         case attachmentFileNotFound(message: String)
@@ -110,7 +111,7 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
         case attachmentFilePermissionDenied(message: String)
         /// The attachment does not exist.
         case attachmentNotFound(message: String)
-        /// The attachment token is none.
+        /// The dictionary is not an attachment token.
         case attachmentTokenInvalid(message: String)
         /// The attachment could not be stored.
         case failedToCreateAttachment(message: String)
@@ -120,9 +121,9 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
 
     /// Transport diagnostics.
     public enum TransportErrorReason: Sendable {
-        /// They cannot be had.
+        /// They cannot be queried.
         case failedToQueryDiagnostics(message: String)
-        /// They cannot be read.
+        /// They cannot be decoded.
         case failedToDecodeTransportDiagnostics(message: String)
     }
 
@@ -138,7 +139,7 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
         case invalidJSON(message: String)
         /// Not CBOR.
         case invalidCBOR(message: String)
-        /// A document or transaction above its limit.
+        /// A document or transaction exceeds its limit.
         case sizeLimitExceeded(message: String)
         /// The configuration cannot be used.
         case invalidDittoConfig(message: String)
@@ -160,7 +161,7 @@ public enum DittoSwiftError: Error, LocalizedError, Sendable {
         }
     }
 
-    /// The one text a reason carries.
+    /// The message that a reason carries.
     private static func text(of reason: Any) -> String {
         let payload = Mirror(reflecting: reason).children.first?.value
         if let message = payload as? String { return message }

@@ -1,7 +1,7 @@
 import DQL
 
-/// Every code this module raises itself; the raw value is stable and published. Errors of the modules below
-/// keep their own codes.
+/// Every code that this module raises itself; the raw value is stable and published. Errors of the modules
+/// below keep their own codes.
 package enum SDKErrorCode: String, Sendable, CaseIterable {
     /// The database id is not 1 to 128 letters, digits, `-` and `_`.
     case databaseIDInvalid = "SDK-0101"
@@ -9,43 +9,43 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case serverURLInvalid = "SDK-0102"
     /// The private key is not base64 of a P-256 key.
     case privateKeyInvalid = "SDK-0103"
-    /// The persistence directory is empty, no path, or cannot be created or written.
+    /// The persistence directory is empty, not a path, or cannot be created or written.
     case persistenceDirectoryInvalid = "SDK-0104"
-    /// A configuration that is to be read and is no CBOR.
+    /// A configuration to decode is not CBOR.
     case configurationNoCBOR = "SDK-0105"
-    /// A configuration that is to be read and is no JSON.
+    /// A configuration to decode is not JSON.
     case configurationNoJSON = "SDK-0106"
-    /// A configuration that is to be read and lacks what one has to have, or has it of another type.
+    /// A configuration to decode lacks a required member, or has one of a wrong type.
     case configurationUndecodable = "SDK-0107"
 
-    /// An argument of a type that documents cannot hold.
+    /// An argument has a type that documents cannot hold.
     case argumentTypeInvalid = "SDK-0201"
-    /// An argument that is a number beyond 64 bits.
+    /// An argument is a number beyond 64 bits.
     case argumentOutOfRange = "SDK-0202"
-    /// An argument nested deeper than documents may be.
+    /// An argument is nested deeper than documents may be.
     case argumentTooDeep = "SDK-0203"
-    /// A statement that is not a SELECT, where only one can be observed.
+    /// A statement to observe is not a SELECT.
     case notObservable = "SDK-0204"
     /// A transaction, or a statement on the store itself, inside a transaction of that store.
     case transactionNested = "SDK-0205"
     /// A statement in a transaction that has ended.
     case transactionEnded = "SDK-0206"
-    /// A transaction that could not begin in time, because others were open.
+    /// A transaction could not begin in time, because others were open.
     case transactionTimeout = "SDK-0207"
     /// ALTER SYSTEM or SHOW in a transaction.
     case statementNotTransactional = "SDK-0208"
-    /// A statement that writes in a transaction that reads.
+    /// A statement that writes, in a read-only transaction.
     case transactionReadOnly = "SDK-0209"
 
-    /// `sync.start()` without a handler that logs in.
+    /// `sync.start()` without an expiration handler.
     case expirationHandlerMissing = "SDK-0301"
     /// The server refused a login without a code of its own.
     case loginRefused = "SDK-0302"
-    /// The server could not be asked, or did not answer in time.
+    /// The server could not be reached, or did not answer in time.
     case serverUnreachable = "SDK-0303"
-    /// The server's answer to a login makes no sense.
+    /// The server's answer to a login is malformed.
     case loginAnswerMalformed = "SDK-0304"
-    /// Sync with small peers only: this version speaks to servers.
+    /// Sync with small peers only: this version syncs with servers.
     case smallPeerSyncUnsupported = "SDK-0305"
     /// A subscription with ORDER BY, LIMIT or OFFSET: sessions of this version send every match.
     case windowedSubscriptionUnsupported = "SDK-0306"
@@ -54,62 +54,62 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case identityFileUnusable = "SDK-0401"
     /// The instance was closed.
     case closed = "SDK-0402"
-    /// The file of persisted system parameters cannot be read as what it is, or not be written.
+    /// The file of persisted system parameters is malformed or cannot be written.
     case parametersFileUnusable = "SDK-0403"
 
-    /// Metadata of a peer with something in it that JSON cannot hold.
+    /// A peer's metadata contains a value that JSON cannot hold.
     case metadataNotJSON = "SDK-0501"
-    /// Metadata of a peer that is nested too deep.
+    /// A peer's metadata is nested too deep.
     case metadataTooDeep = "SDK-0502"
-    /// Metadata of a peer that is too long as JSON.
+    /// A peer's metadata is too long as JSON.
     case metadataTooLarge = "SDK-0503"
-    /// Metadata of a peer as text that is no JSON.
+    /// A peer's metadata, given as text, is not JSON.
     case metadataInvalidJSON = "SDK-0504"
-    /// Metadata of a peer as JSON that is no object.
+    /// A peer's metadata, given as JSON, is not an object.
     case metadataNotADictionary = "SDK-0505"
 
-    /// The log cannot be exported: the file is there already.
+    /// The log cannot be exported: the file exists already.
     case exportFileExists = "SDK-0601"
-    /// The log cannot be exported: there is no such directory.
+    /// The log cannot be exported: the directory does not exist.
     case exportFolderMissing = "SDK-0602"
-    /// The log cannot be exported: the directory cannot be written to.
+    /// The log cannot be exported: the directory is not writable.
     case exportForbidden = "SDK-0603"
-    /// The log cannot be exported for another reason, which is said.
+    /// The log cannot be exported for another reason; the message names it.
     case exportFailed = "SDK-0604"
 
     /// The file of a new attachment does not exist.
     case attachmentFileMissing = "SDK-0701"
-    /// The file of a new attachment may not be read.
+    /// The file of a new attachment cannot be read: permission denied.
     case attachmentFileForbidden = "SDK-0702"
-    /// The file of a new attachment cannot be read for another reason, which is said.
+    /// The file of a new attachment cannot be read for another reason; the message names it.
     case attachmentFileUnusable = "SDK-0703"
-    /// What is to be fetched is no attachment token.
+    /// The dictionary to fetch is not an attachment token.
     case attachmentTokenInvalid = "SDK-0704"
-    /// An attachment cannot be copied: the file is there already.
+    /// An attachment cannot be copied: the file exists already.
     case attachmentCopyExists = "SDK-0705"
-    /// An attachment cannot be copied for another reason, which is said.
+    /// An attachment cannot be copied for another reason; the message names it.
     case attachmentCopyFailed = "SDK-0706"
 
-    /// An error that no module of ours describes; its text is the message.
+    /// An error that no module of ours describes; its text becomes the message.
     case unexpected = "SDK-0901"
 }
 
-/// Every code of a warning that this module adds to a statement's own.
+/// Every code of a warning that this module adds to a statement's own warnings.
 package enum SDKWarningCode: String, Sendable, CaseIterable {
     /// A document grew above the recommended size.
     case documentSize = "SDK-W101"
 }
 
-/// An error of this module before it is turned into the public type.
+/// An error of this module before its conversion to the public type.
 package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The stable code; a server's own where it sent one.
+    /// The stable code; the server's own code if it sent one.
     package let code: String
-    /// For a person; without secrets.
+    /// A message for a person, without secrets.
     package let message: String
     let original: OriginalCode
-    /// Where in the statement, if it is about one.
+    /// The place in the statement, if the error is about one.
     let position: SourcePosition?
-    /// JSON text of what a provider that refused a login has for the application.
+    /// JSON text: the information for the application from a provider that refused a login.
     let clientInfo: String?
 
     init(_ code: SDKErrorCode, _ message: String, position: SourcePosition? = nil) {

@@ -3,8 +3,8 @@ import CRDT
 import DQL
 import Replica
 
-/// The error families of the API we are compatible with. This file is the one table from our stable codes to
-/// them, and from them to the Swift cases.
+/// The error families of the API we are compatible with. This file holds the one table from our stable codes
+/// to the families, and from the families to the Swift cases.
 package enum OriginalCode: String, Sendable, CaseIterable {
     case authenticationFailed = "authentication/failed-to-authenticate"
     case expirationHandlerMissing = "authentication/expiration-handler-missing"
@@ -162,18 +162,18 @@ package enum OriginalCode: String, Sendable, CaseIterable {
     }
 }
 
-/// What went wrong, in parts: what the command line prints and what the public error's message is made of.
+/// An error in parts. The command line prints them; the public error's message is composed of them.
 package struct Failure: Error, Sendable, Equatable {
     /// Our stable code, or a server's.
     package let code: String
-    /// For a person.
+    /// A message for a person.
     package let message: String
-    /// Where in the statement, if it is about one.
+    /// The place in the statement, if the error is about one.
     package let position: SourcePosition?
     /// The family of the API we are compatible with.
     package let original: OriginalCode
 
-    /// Takes any error apart.
+    /// Takes the parts of any error.
     package init(_ error: any Error) {
         switch error {
         case let error as Failure: self = error
@@ -192,7 +192,7 @@ package struct Failure: Error, Sendable, Equatable {
         }
     }
 
-    /// A refusal that came from the server.
+    /// A refusal by the server.
     init(remote code: String, _ message: String) { self.init(code, message, .unknown) }
 
     private init(
@@ -204,7 +204,7 @@ package struct Failure: Error, Sendable, Equatable {
         self.position = position
     }
 
-    /// A message with what was probably meant, wherever the error comes from.
+    /// A message with its suggestion, whichever module raised it.
     package static func text(_ message: String, suggestion: String?) -> String {
         message + (suggestion.map { " (did you mean \($0)?)" } ?? "")
     }
@@ -217,8 +217,8 @@ package struct Failure: Error, Sendable, Equatable {
 }
 
 extension DittoSwiftError {
-    /// The public error for any error of the modules below; one that is public already stays as it is, and so
-    /// does a cancellation.
+    /// The public error for any error of the modules below. A public error and a cancellation stay as they
+    /// are.
     static func translated(_ error: any Error) -> any Error {
         switch error {
         case is DittoSwiftError, is CancellationError: error

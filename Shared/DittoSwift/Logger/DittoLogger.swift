@@ -3,30 +3,29 @@ import Foundation
 import Logging
 import Synchronization
 
-/// How urgent a message is.
+/// The urgency of a message.
 public enum DittoLogLevel: Int, Sendable {
     /// Something failed.
     case error = 1
-    /// Something is probably not meant, or will fail.
+    /// Something is probably unintended, or will fail.
     case warning
-    /// Something that happens now and then.
+    /// An occasional event.
     case info
-    /// For those who look for a cause.
+    /// Details for finding a cause.
     case debug
     /// Everything.
     case verbose
 }
 
-/// What the SDK says about its work, for the whole process.
+/// The SDK's log, for the whole process.
 ///
-/// A message goes to the application's swift-log backend (standard error, unless the application has said
-/// otherwise) and to the custom callback if its level is at least `minimumLogLevel`; and, from `debug` on,
-/// whatever the minimum is, to files in the persistence directory of the instance it is about. `export(to:)`
-/// gathers those.
+/// A message goes to the application's swift-log backend (standard error by default) and to the custom
+/// callback if its level is at least `minimumLogLevel`. From `debug` on it also goes to files in the
+/// persistence directory of its instance, whatever the minimum is. `export(to:)` collects these files.
 public final class DittoLogger: Sendable {
     private init() {}
 
-    /// Whether anything is logged at all.
+    /// True if anything is logged at all.
     public static var isEnabled: Bool {
         get { LogSettings.shared.isEnabled }
         set { LogSettings.shared.isEnabled = newValue }
@@ -38,14 +37,14 @@ public final class DittoLogger: Sendable {
         set { isEnabled = newValue }
     }
 
-    /// What is shown: messages of this level and more urgent ones; `info` until it is set. Until then the
-    /// swift-log backend's own level holds for what it gets.
+    /// The least urgent level that is shown; the default is `info`. Until it is set, the swift-log backend
+    /// uses its own level.
     public static var minimumLogLevel: DittoLogLevel {
         get { LogSettings.shared.minimum ?? .info }
         set { LogSettings.shared.minimum = newValue }
     }
 
-    /// Calls a closure with each message that is shown, on the thread that logs it; nil ends that. The
+    /// Calls a closure with each message that is shown, on the thread that logs it; nil removes it. The
     /// closure must not call the SDK.
     @preconcurrency public static func setCustomLogCallback(
         _ callback: (@Sendable (DittoLogLevel, String) -> Void)?
@@ -53,9 +52,9 @@ public final class DittoLogger: Sendable {
         LogSettings.shared.callback = callback
     }
 
-    /// Writes the log files of all open instances into one file of JSON lines, oldest first within an
-    /// instance, compressed as gzip does. Returns its size in bytes.
-    /// - Parameter url: a file that does not exist yet, in a directory that does.
+    /// Writes the log files of all open instances into one gzip file of JSON lines, oldest first within an
+    /// instance. Returns its size in bytes.
+    /// - Parameter url: a file that does not exist yet, in a directory that exists.
     /// - Throws: `ioError`: `.alreadyExists`, `.notFound` (the directory), `.permissionDenied`,
     ///   `.operationFailed`.
     @discardableResult
@@ -68,8 +67,8 @@ public final class DittoLogger: Sendable {
     }
 }
 
-/// What the application has said about logging, and the files of the open instances. `state` guards it all;
-/// nothing is called while it is held.
+/// The application's log settings, and the files of the open instances. `state` guards all of it; nothing is
+/// called while it is held.
 final class LogSettings: Sendable {
     private struct State {
         var isEnabled = true
@@ -99,7 +98,7 @@ final class LogSettings: Sendable {
     func remove(_ files: LogFiles) { state.withLock { $0.files.removeAll { $0 === files } } }
 }
 
-/// The SDK's swift-log backend: one per instance, in front of the application's.
+/// The SDK's swift-log backend: one per instance, in front of the application's backend.
 struct SDKLogHandler: LogHandler {
     var metadata: Logging.Logger.Metadata = [:]
     private var console: any LogHandler
@@ -110,7 +109,7 @@ struct SDKLogHandler: LogHandler {
         self.files = files
     }
 
-    /// Files take what is shown to nobody.
+    /// The files also take messages that are not shown.
     var logLevel: Logging.Logger.Level {
         get { LogSettings.shared.minimum == .verbose ? .trace : .debug }
         set { console.logLevel = newValue }

@@ -1,10 +1,10 @@
 /// Compresses a stream of bytes into a gzip file (RFC 1952) of DEFLATE blocks with fixed codes (RFC 1951).
 ///
-/// Made for logs, whose lines repeat each other: a run that was there in the 32 KiB before is a reference to
-/// it. Each `append` is a block of its own, so memory is what one of them takes. (The platform has no
-/// compression that the SDK may import.)
+/// Made for logs, whose lines repeat each other: a run that occurred in the last 32 KiB becomes a reference
+/// to it. Each `append` is a block of its own, so the memory needed is that of one block. (The platform has
+/// no compression that the SDK may import.)
 struct Gzip {
-    /// What is finished and was not taken yet.
+    /// The finished bytes that were not taken yet.
     private var output: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
     /// Bits that do not fill a byte yet, the first one lowest.
     private var pending: UInt64 = 0
@@ -17,7 +17,7 @@ struct Gzip {
     private static let shortest = 4
     private static let endOfBlock = 256
 
-    /// Compresses some more.
+    /// Compresses more bytes.
     mutating func append(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         for byte in bytes {
@@ -29,7 +29,7 @@ struct Gzip {
         put(symbol: Self.endOfBlock)
     }
 
-    /// The rest of the file. Nothing can be appended any more.
+    /// Returns the rest of the file. Nothing can be appended after this.
     mutating func finish() -> [UInt8] {
         put(0b011, 3)
         put(symbol: Self.endOfBlock)
@@ -42,14 +42,14 @@ struct Gzip {
         return take()
     }
 
-    /// What of the file is ready.
+    /// Returns and removes the finished bytes.
     mutating func take() -> [UInt8] {
         defer { output = [] }
         return output
     }
 
     private mutating func compress(_ bytes: [UInt8]) {
-        /// For each hash of four bytes where they were seen last.
+        /// The last place of each hash of four bytes.
         var seen = [Int](repeating: -1, count: 1 << 15)
         var place = 0
         while place < bytes.count {
@@ -66,7 +66,7 @@ struct Gzip {
             }
             if length >= Self.shortest {
                 put(length: length, distance: distance)
-                // Every other place of a run that is not written out can be referred to.
+                // Every second place of a skipped run can be referred to later.
                 for skipped in stride(from: place + 1, to: place + length, by: 2)
                 where skipped + Self.shortest <= bytes.count {
                     seen[Self.slot(bytes, skipped)] = skipped
@@ -95,7 +95,7 @@ struct Gzip {
 
     // MARK: Codes
 
-    /// A literal, the end of a block or the class of a length.
+    /// Writes a literal, the end of a block or the class of a length.
     private mutating func put(symbol: Int) {
         switch symbol {
         case 0..<144: put(reversed: 0x30 + symbol, 8)
@@ -114,7 +114,7 @@ struct Gzip {
         put(UInt64(distance - Self.distances[distanceClass].first), Self.distances[distanceClass].bits)
     }
 
-    /// Codes begin with their highest bit, numbers with their lowest.
+    /// Codes are written from their highest bit, numbers from their lowest.
     private mutating func put(reversed code: Int, _ bits: Int) {
         var turned: UInt64 = 0
         for bit in 0..<bits where code >> bit & 1 == 1 { turned |= 1 << UInt64(bits - 1 - bit) }
@@ -131,13 +131,14 @@ struct Gzip {
         }
     }
 
-    /// The shortest length of each class, and how many bits follow. The longest has a class of its own.
+    /// The shortest length of each class, and the number of bits that follow. The longest length has a class
+    /// of its own.
     private static let lengths: [(first: Int, bits: Int)] =
         classes(from: 3, count: 28, plain: 8, every: 4) + [(first: 258, bits: 0)]
-    /// The same of distances.
+    /// The same for distances.
     private static let distances = classes(from: 1, count: 30, plain: 4, every: 2)
 
-    /// `plain` classes of one number each, then one bit more after each `every` classes.
+    /// `plain` classes of one number each, then one more bit after each `every` classes.
     private static func classes(
         from first: Int, count: Int, plain: Int, every: Int
     ) -> [(first: Int, bits: Int)] {

@@ -5,13 +5,13 @@ import Logging
 import Replica
 import Synchronization
 
-/// One instance's log on disk: files of JSON lines in `ditto_logs`, the newest of which grows until it is too
-/// large or too old; the oldest go when there are too many.
+/// One instance's log on disk: files of JSON lines in `ditto_logs`. The newest file grows until it is too
+/// large or too old; the oldest are removed when there are too many.
 ///
-/// `queue` owns the files. Writing them never holds up who logs, never fails the application, and waits for
-/// no disk: what cannot be written is lost, and counted in the next line that can.
+/// `queue` owns the files. Logging never waits for the disk and never fails the application. Lines that
+/// cannot be written are lost, and counted in the next line that can.
 final class LogFiles: Sendable {
-    /// What the system parameters say about files.
+    /// The system parameters for files.
     struct Policy: Sendable {
         var bytes = 1_048_576
         var age = Duration.seconds(24 * 3_600)
@@ -21,7 +21,7 @@ final class LogFiles: Sendable {
     private struct State {
         var directory: String?
         var policy: @Sendable () -> Policy = { Policy() }
-        /// Lines that wait for the directory, or for their turn.
+        /// Lines that wait for the directory or for the queue.
         var waiting: [String] = []
         var lost = 0
         var isWriting = false
@@ -31,7 +31,7 @@ final class LogFiles: Sendable {
     static let exporting = BlockingExecutor(label: "ditto.logs.export", isSerial: true)
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "ditto.logs", qos: .utility)
-    /// Only touched on `queue`.
+    /// Only used on `queue`.
     private let current = Mutex<Open?>(nil)
 
     private struct Open {
@@ -40,7 +40,7 @@ final class LogFiles: Sendable {
         var bytes: Int
     }
 
-    /// From now on the files are in this persistence directory, which belongs to this process.
+    /// Starts writing to this persistence directory, which this process owns.
     func open(in directory: String, policy: @escaping @Sendable () -> Policy) {
         let folder = directory + "/ditto_logs"
         let starts = state.withLock { state in
@@ -53,7 +53,7 @@ final class LogFiles: Sendable {
         if starts { queue.async { self.write() } }
     }
 
-    /// Notes a message.
+    /// Adds a message.
     func add(_ level: DittoLogLevel, _ message: String, _ metadata: Logging.Logger.Metadata) {
         let line = Self.line(level, message, metadata)
         let starts = state.withLock { state in
@@ -70,7 +70,7 @@ final class LogFiles: Sendable {
         if starts { queue.async { self.write() } }
     }
 
-    /// Writes what waits, and lets go of the files.
+    /// Writes the waiting lines and closes the files.
     func close() {
         state.withLock { $0.isClosed = true }
         LogSettings.shared.remove(self)
@@ -83,7 +83,7 @@ final class LogFiles: Sendable {
         }
     }
 
-    /// The files, oldest first, with everything in them that was logged until now.
+    /// The files, oldest first, with everything logged so far.
     func settled() -> [URL] {
         queue.sync {
             write()
@@ -151,7 +151,7 @@ final class LogFiles: Sendable {
         }
     }
 
-    /// A new file; the oldest ones make room for it.
+    /// Starts a new file and removes the oldest ones.
     private func begin(_ folder: String, _ policy: Policy) -> Open? {
         let manager = FileManager.default
         try? manager.createDirectory(
@@ -177,18 +177,18 @@ final class LogFiles: Sendable {
     }
 }
 
-/// Gathers the log files of all open instances.
+/// Collects the log files of all open instances.
 enum LogExport {
-    /// Returns the size of the file written.
-    /// - Throws: `SDK-0501` to `SDK-0504`.
+    /// Writes the files to `url`; returns the size of the file written.
+    /// - Throws: `SDK-0601` to `SDK-0604`.
     static func write(to url: URL) throws(SDKError) -> UInt64 {
         let manager = FileManager.default
         guard url.isFileURL || url.scheme == nil else {
-            throw SDKError(.exportFailed, "'\(url.absoluteString)' is no file")
+            throw SDKError(.exportFailed, "'\(url.absoluteString)' is not a file URL")
         }
         let path = url.path
         guard !manager.fileExists(atPath: path) else {
-            throw SDKError(.exportFileExists, "\(path) is there already")
+            throw SDKError(.exportFileExists, "\(path) already exists")
         }
         var isDirectory: ObjCBool = false
         let folder = url.deletingLastPathComponent().path
@@ -209,7 +209,7 @@ enum LogExport {
             }
             for files in LogSettings.shared.files {
                 for file in files.settled() {
-                    // A file may have made room for a newer one meanwhile.
+                    // A newer file may have replaced this one meanwhile.
                     guard let data = manager.contents(atPath: file.path) else { continue }
                     gzip.append([UInt8](data))
                     try write(gzip.take())

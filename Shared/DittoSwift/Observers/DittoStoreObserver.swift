@@ -4,38 +4,38 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A query that is run again whenever a commit can have changed its result, and tells what it has become.
+/// A query that runs again whenever a commit may have changed its result, and delivers each new result.
 ///
-/// `state` says where the observer is; there is one evaluation or delivery at a time, which makes calls
-/// ordered, and `isDirty` joins all changes that came meanwhile. `delivery` is held while the handler runs,
-/// so that `cancel()` returns only when no call is under way; it is recursive, because a handler may cancel
-/// its own observer.
+/// `state` holds the observer's progress. There is one evaluation or delivery at a time, which makes calls
+/// ordered; `isDirty` merges all changes that come meanwhile. `delivery` is held while the handler runs, so
+/// that `cancel()` returns only when no call is active; it is recursive because a handler may cancel its own
+/// observer.
 public final class DittoStoreObserver: Hashable, Sendable {
     /// The query's text.
     public let queryString: String
-    /// Whether `cancel()` was called, or the `Ditto` has closed.
+    /// True if `cancel()` was called or the `Ditto` has closed.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// The instance it belongs to.
     public var ditto: Ditto? { owner.ditto }
     /// The arguments as they were given.
     public var queryArguments: [String: Any?]? { given.value }
 
-    /// The collections whose changes matter.
+    /// The collections that the query reads.
     let collections: [String]
-    /// The same for observers of the same query with the same arguments.
+    /// A hash of query and arguments, to count observers that are alike.
     let likeness: UInt64
 
     private struct State {
         var isCancelled = false
-        /// Something changed after the last evaluation began.
+        /// True if something changed after the last evaluation began.
         var isDirty = false
-        /// An evaluation or delivery is under way, or the application has not signalled yet.
+        /// True if an evaluation or delivery is active, or the application has not signalled yet.
         var isBusy = false
-        /// What was delivered last; nil before the first time.
+        /// The print of the last delivered result; nil before the first.
         var delivered: ResultPrint?
-        /// Which changes matter; nil: all of its collections'.
+        /// Filters the changes that matter; nil when all changes of its collections do.
         var gate: ObserverGate?
-        /// How often the query ran.
+        /// The number of runs of the query.
         var runs = 0
     }
 
@@ -48,7 +48,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private let handler: DittoStoreObservationHandlerWithSignalNext
     private let state: Mutex<State>
     private let delivery = NSRecursiveLock()
-    /// Rings for a query of `system:` collections, whose changes no commit tells.
+    /// Triggers a query of `system:` collections, whose changes no commit reports.
     private let timer: Timer?
 
     init(
@@ -74,8 +74,8 @@ public final class DittoStoreObserver: Hashable, Sendable {
         timer?.start { [weak self] in self?.changed() }
     }
 
-    /// Ends the observer. No call of its handler runs after this has returned, unless this was called by the
-    /// handler itself.
+    /// Ends the observer. After this returns, its handler is not called any more, unless the handler itself
+    /// called this.
     public func cancel() {
         engine.observers.remove(self)
         timer?.stop()
@@ -83,16 +83,16 @@ public final class DittoStoreObserver: Hashable, Sendable {
             state.isCancelled = true
             state.gate = nil
         }
-        // Waits for a call under way on another thread.
+        // Waits for a call that is active on another thread.
         delivery.withLock {}
     }
 
-    /// Same observer.
+    /// True for the same observer.
     public static func == (left: DittoStoreObserver, right: DittoStoreObserver) -> Bool { left === right }
-    /// By identity.
+    /// Hashes the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-    /// Something it reads may have changed.
+    /// A document of its collections may have changed.
     func changed() {
         let begins = state.withLock { state in
             state.isDirty = true
@@ -103,19 +103,19 @@ public final class DittoStoreObserver: Hashable, Sendable {
         if begins { engine.evaluations.submit { self.evaluate() } }
     }
 
-    /// The condition that a document's change has to do with; nil where every change matters.
+    /// The condition that decides which changes matter; nil when every change does.
     var watched: ObservedQuery? { state.withLock { $0.gate?.query } }
 
-    /// How often the query ran.
+    /// The number of runs of the query.
     var runs: Int { state.withLock { $0.runs } }
 
-    /// Whether a run of the query or a call of the handler is under way or due.
+    /// True if a run of the query or a call of the handler is active or due.
     var isBusy: Bool { state.withLock { $0.isBusy } }
 
-    /// Whether there is such a condition.
+    /// True if a condition filters the changes.
     var isGated: Bool { state.withLock { $0.gate != nil } }
 
-    /// A document was changed, and fulfils the watched condition now or not.
+    /// A document was changed; `matches` says if it fulfils the watched condition now.
     func changed(_ document: UInt64, matches: Bool) {
         let matters = state.withLock { state in
             guard state.gate != nil else { return true }
@@ -125,7 +125,8 @@ public final class DittoStoreObserver: Hashable, Sendable {
     }
 
     private func evaluate() {
-        // Before the condition is made of what reading means now: when that changes later, it is dirty again.
+        // Before the condition is derived from the settings: if they change later, the observer is dirty
+        // again.
         let (goesOn, last) = state.withLock { state in
             state.isDirty = false
             state.runs += 1
@@ -133,7 +134,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         }
         guard goesOn else { return }
         let query = engine.observedQuery(statement, arguments)
-        // From here on until the ids are known, what changes is remembered.
+        // From here on, changes are remembered until the ids of the result are known.
         state.withLock { state in
             if !state.isCancelled { state.gate = query.map(ObserverGate.init) }
         }
@@ -143,7 +144,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             let isNew = !(last?.says(whatSays: print) ?? false)
             let matters = state.withLock { state in
                 state.delivered = print
-                // Something that was changed meanwhile was in this result, and may be there no longer.
+                // A document of this result was changed meanwhile and may no longer belong to it.
                 return state.gate?.settle(found.documents) ?? false
             }
             if matters { changed() }
@@ -153,7 +154,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         } catch {
             engine.logger.error(
                 "an observed query failed", metadata: ["query": "\(queryString)", "error": "\(error)"])
-            // What it reads is not known: every change may mend it.
+            // The documents it reads are unknown: every change may repair it.
             _ = state.withLock { $0.gate?.settle(nil) }
             finished()
         }
@@ -184,7 +185,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
 }
 
 extension DittoStoreObserver {
-    /// Calls again and again until it is stopped or gone.
+    /// Calls repeatedly until it is stopped or released.
     fileprivate final class Timer: @unchecked Sendable {
         // Unchecked: Dispatch sources may be used from any thread; the reference never changes.
         private let source: any DispatchSourceTimer

@@ -1,32 +1,32 @@
 import Dispatch
 import Synchronization
 
-/// Runs the queries of observers, in the order they came, so many at a time: each may hold a whole result,
-/// and more threads than cores gain nothing.
+/// Runs the queries of observers in order of arrival, a limited number at a time: each may hold a whole
+/// result, and more threads than cores gain nothing.
 ///
-/// Each worker has a serial queue of its own, which Dispatch always has a thread for: a concurrent one gets
-/// one more thread a second where others are blocked, be it by the application.
+/// Each worker has a serial queue of its own, for which Dispatch always has a thread. A concurrent queue
+/// gets only one more thread per second while others are blocked, for example by the application.
 ///
-/// Invariant: `running` counts the workers, none of which is idle; whoever waits is started by a worker. No
-/// queue of a worker that runs is in `free`.
+/// Invariant: `running` counts the workers, and none of them is idle; a worker starts the next waiting job.
+/// `free` holds no queue of a running worker.
 final class EvaluationPool: Sendable {
     private struct State {
         var running = 0
         var waiting: [@Sendable () -> Void] = []
-        /// Where the next one to run stands in `waiting`.
+        /// The index in `waiting` of the next job.
         var first = 0
         var free: [DispatchQueue] = []
     }
 
-    /// Where timers of observers ring.
+    /// The queue of the observers' timers.
     static let clock = DispatchQueue(label: "ditto.observers.clock")
     private let state = Mutex(State())
     private let width: @Sendable () -> Int
 
-    /// A pool; `width` says how many may run now.
+    /// A pool; `width` returns the present maximum of running jobs.
     init(width: @escaping @Sendable () -> Int) { self.width = width }
 
-    /// Runs `work` as soon as it is its turn.
+    /// Runs `work` when its turn comes.
     func submit(_ work: @escaping @Sendable () -> Void) {
         let width = max(1, width())
         let worker: DispatchQueue? = state.withLock { state in
@@ -53,7 +53,7 @@ final class EvaluationPool: Sendable {
             }
             let work = state.waiting[state.first]
             state.first += 1
-            // Lets go of what has run now and then, without moving the rest each time.
+            // Removes finished jobs now and then, without moving the rest each time.
             if state.first >= 64, state.first * 2 > state.waiting.count {
                 state.waiting.removeFirst(state.first)
                 state.first = 0

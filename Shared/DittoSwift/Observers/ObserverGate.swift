@@ -1,30 +1,31 @@
 import CRDT
 import DQL
 
-/// Which changes of documents can matter to an observer: those of documents that fulfil its condition, or
-/// that were among those that did when its query ran last.
+/// Filters the changes that matter to an observer: those of documents that fulfil its condition now, or that
+/// were in the result when its query ran last.
 ///
-/// Documents are 64-bit hashes of their ids: two that fall together cost a superfluous evaluation at most.
-/// While the query runs its documents are not known: what changes meanwhile is remembered in `open` and
-/// compared with them when they are.
+/// Documents are 64-bit hashes of their ids. A collision costs at most a superfluous evaluation. While the
+/// query runs its documents are unknown, so changes are remembered in `open` and compared with the documents
+/// after the run.
 struct ObserverGate: Sendable {
     let query: ObservedQuery
-    /// Sorted; nil while the query runs, and where there are too many.
+    /// Sorted; nil while the query runs, and when there are too many.
     private var documents: [UInt64]?
     private var open: [UInt64]? = []
 
     init(_ query: ObservedQuery) { self.query = query }
 
-    /// What stands for a document.
+    /// The hash of a document's id.
     static func hash(_ id: DocumentID) -> UInt64 { hash64(id.bytes) }
 
-    /// What stands for the document that a row is; nil for a row without an id.
+    /// The hash of a row's document id; nil for a row without an id.
     static func hash(_ row: KeptRow) -> UInt64? {
         if let hash = row.withDocument({ id, _ in hash64(id) }) { return hash }
         return row.decoded["_id"].flatMap { try? DocumentID($0) }.map(hash)
     }
 
-    /// Whether a change matters, as far as is known. `matches`: the document fulfils the condition now.
+    /// Returns whether a change matters, as far as is known. `matches`: the document fulfils the condition
+    /// now.
     mutating func matters(_ document: UInt64, matches: Bool) -> Bool {
         if matches { return true }
         if let documents { return Self.contains(documents, document) }
@@ -36,13 +37,13 @@ struct ObserverGate: Sendable {
         return false
     }
 
-    /// The query has run and read these documents, sorted (nil: too many). Whether one that has changed
-    /// meanwhile is among them.
+    /// The query has run and read these documents, sorted (nil: too many). Returns whether one of them was
+    /// changed meanwhile.
     mutating func settle(_ found: [UInt64]?) -> Bool {
         let documents = found
         defer {
             self.documents = documents
-            // Nothing is remembered from now on: without the documents every change matters.
+            // Without the documents every change matters, so nothing is remembered from now on.
             open = documents == nil ? nil : []
         }
         guard let open, let documents else { return open.map { !$0.isEmpty } ?? false }

@@ -5,12 +5,12 @@ import Logging
 import Replica
 import Synchronization
 
-/// The observers of one store, and the way from a commit to those it matters to.
+/// The observers of one store, and the path of a commit to those it matters to.
 ///
-/// `committed` runs while the next writer waits, so it only notes what was changed. A queue of its own reads
-/// each changed document once and asks the observers of its collection whether it matters to them; those
-/// without a condition are told at once. Nothing is lost: a document that is noted is read after that, and a
-/// commit that comes later notes it again.
+/// `committed` runs while the next writer waits, so it only notes the changed documents. A separate queue
+/// reads each changed document once and compares it with the observers of its collection. Observers without
+/// a condition are notified at once. Nothing is lost: a noted document is read after it was noted, and a
+/// later commit notes it again.
 final class ObserverRegistry: Sendable {
     private struct State {
         var observers: Set<DittoStoreObserver> = []
@@ -18,7 +18,7 @@ final class ObserverRegistry: Sendable {
         var isRouting = false
     }
 
-    /// Reads the store; throws when it is closed.
+    /// Reads the store; throws when the store is closed.
     typealias Read = @Sendable ((ReadTransaction) throws -> Void) throws -> Void
 
     private let state = Mutex(State())
@@ -27,16 +27,16 @@ final class ObserverRegistry: Sendable {
 
     var all: Set<DittoStoreObserver> { state.withLock { $0.observers } }
 
-    /// Says how the store is read.
+    /// Sets the function that reads the store.
     func attach(_ read: @escaping Read) { reader.withLock { $0 = read } }
 
     func add(_ observer: DittoStoreObserver) { state.withLock { _ = $0.observers.insert(observer) } }
     func remove(_ observer: DittoStoreObserver) { state.withLock { _ = $0.observers.remove(observer) } }
     func cancelAll() { for observer in all { observer.cancel() } }
-    /// What reading means has changed.
+    /// Runs all queries again: a setting that affects reading has changed.
     func evaluateAll() { for observer in all { observer.changed() } }
 
-    /// How many observers there are, and how many that ask the same as this one.
+    /// The number of observers, and of those with the same query and arguments as this one.
     func counts(like observer: DittoStoreObserver) -> (all: Int, alike: Int) {
         let observers = all
         return (observers.count, observers.count { $0.likeness == observer.likeness })
@@ -96,7 +96,7 @@ final class ObserverRegistry: Sendable {
                     }
                 }
             } catch {
-                // Whoever runs its query finds out what is wrong.
+                // Each query that runs finds the error itself.
                 tellAll(observers, about: Array(pending))
             }
         }

@@ -1,17 +1,17 @@
 import CRDT
 import DQL
 
-/// What a result says, in 16 bytes a row, of a large one in 8 bytes: to tell whether the next one says
-/// something else without keeping rows.
+/// A fingerprint of a result, in 16 bytes a row (8 for a large result). It tells if the next result differs,
+/// without keeping rows.
 ///
-/// A row counts by its content, so that a value that was written again changes nothing. Of a document that
-/// is stored as it was the content is known from the print before: only what was written since is decoded.
+/// A row counts by its content, so writing the same value again changes nothing. When a document's stored
+/// bytes are unchanged, the previous print has its content hash; only documents written since are decoded.
 struct ResultPrint: Sendable {
-    /// Hashes of the rows' encodings, in order, and of what they say.
+    /// Hashes of the rows' encodings and of their contents, in order.
     private var encodings: [UInt64] = []
     private var contents: [UInt64] = []
 
-    /// The print of a result. `last`: the one of the result before, if there was one.
+    /// The print of a result. `last` is the print of the previous result, if there was one.
     init(_ rows: [KeptRow], after last: ResultPrint?) {
         guard rows.count <= Limits.printedRows else {
             contents = [rows.reduce(1) { hash64(CBOR.encode($1.decoded), seed: $0) }]
@@ -33,14 +33,14 @@ struct ResultPrint: Sendable {
         }
     }
 
-    /// Whether both results say the same, in the same order.
+    /// Returns whether both results have the same content, in the same order.
     func says(whatSays other: ResultPrint) -> Bool { contents == other.contents }
 
-    /// Looks rows up in an earlier print: mostly the next one is the next one there, too.
+    /// Looks up rows in an earlier print: mostly the next row is also the next one there.
     private struct Known {
         let print: ResultPrint
         private var next = 0
-        /// Made when a row stands elsewhere.
+        /// Created when a row has moved.
         private var places: [UInt64: Int]?
 
         init(_ print: ResultPrint) { self.print = print }
@@ -56,7 +56,7 @@ struct ResultPrint: Sendable {
                     print.encodings.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
             self.places = places
             guard let place = places[encoding] else {
-                // Changed where it stands, as it seems.
+                // The row seems to have changed in place.
                 next += 1
                 return nil
             }

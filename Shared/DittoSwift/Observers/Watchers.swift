@@ -1,17 +1,17 @@
 import CRDT
 import DQL
 
-/// The observers of one collection that a change of a document can be compared with, for a moment.
+/// The observers of one collection whose conditions a changed document is compared with, for one round.
 ///
-/// Many of them ask for one field's value (`team = 7`): of those the field is read once a document, and only
-/// the condition of an observer that asks for what stands there is looked at.
+/// Many of them compare one field with a value (`team = 7`). For these the field is read once per document,
+/// and only the conditions with that value are evaluated.
 struct Watchers {
     private struct Watcher {
         let observer: DittoStoreObserver
         let query: ObservedQuery
     }
 
-    /// Observers that ask for a value of the same field.
+    /// Observers that compare the same field with a value.
     private struct Field {
         let predicate: EqualityPredicate
         var watchers: [(key: [UInt8], watcher: Watcher)]
@@ -20,7 +20,7 @@ struct Watchers {
     private var fields: [Field] = []
     private var others: [Watcher] = []
 
-    /// Those of `observers` that watch a condition in this collection.
+    /// The observers that watch a condition in this collection.
     init(_ observers: some Sequence<DittoStoreObserver>, of collection: String) {
         for observer in observers {
             guard let query = observer.watched, utf8Equal(query.collection, collection) else { continue }
@@ -39,11 +39,11 @@ struct Watchers {
         }
     }
 
-    /// A document was changed and is this now. `hash`: what stands for it at the gates.
+    /// A document was changed. `hash` is its hash at the gates.
     func changed(_ hash: UInt64, _ record: DocumentRecord) {
         for watcher in others { watcher.observer.changed(hash, matches: watcher.query.matches(record)) }
         for field in fields {
-            // What cannot be read concerns everybody: running the queries says what is wrong with it.
+            // An unreadable document concerns all observers: their queries report what is wrong with it.
             let found = Result { try field.predicate.key(of: record) }
             for (key, watcher) in field.watchers {
                 let mayMatch = if case .success(let found) = found { found == key } else { true }
@@ -52,7 +52,7 @@ struct Watchers {
         }
     }
 
-    /// A document was changed and is gone.
+    /// A document was removed.
     func removed(_ hash: UInt64) {
         for watcher in others { watcher.observer.changed(hash, matches: false) }
         for field in fields {

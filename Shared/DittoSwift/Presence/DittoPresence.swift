@@ -3,24 +3,24 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Who this peer is, and who is there.
+/// This peer and the peers around it.
 ///
-/// This version connects with servers only: the graph has this peer, and whether it is connected with its
-/// server; there are no others in it.
+/// This version connects only with servers: the graph has this peer and its connection with the server, and
+/// no other peers.
 ///
-/// `state` guards the observers and what they were told; they are called on `queue`, in order. `delivery` is
-/// held while one is called, so that `stop()` returns only when no call is under way; it is recursive, since
-/// a handler may stop its own observer.
+/// `state` guards the observers and the graphs they were last called with. They are called on `queue`, in
+/// order. `delivery` is held during a call, so that `stop()` returns only when no call is active; it is
+/// recursive because a handler may stop its own observer.
 public final class DittoPresence: Sendable {
-    /// What is known of this peer elsewhere.
+    /// Facts about this peer from other parts of the SDK.
     struct Source: Sendable {
         /// Its public key.
         var peerKey: @Sendable () -> String
-        /// What it is called.
+        /// Its device name.
         var deviceName: @Sendable () -> String
-        /// Whether a session with the server is open.
+        /// Returns whether a session with the server is open.
         var isConnected: @Sendable () -> Bool
-        /// How long changes are collected.
+        /// The time during which changes are collected.
         var debounce: @Sendable () -> Duration
     }
 
@@ -44,7 +44,7 @@ public final class DittoPresence: Sendable {
 
     init(_ source: Source) { self.source = source }
 
-    /// Who is there now.
+    /// The present graph.
     public var graph: DittoPresenceGraph {
         DittoPresenceGraph(
             localPeer: DittoPeer(
@@ -54,9 +54,8 @@ public final class DittoPresence: Sendable {
             remotePeers: [])
     }
 
-    /// Calls a handler, on a queue of the SDK, with the graph as it is now and whenever it has changed, until
-    /// the returned observer is stopped or dropped. Changes are collected for
-    /// `presence_debounce_interval`.
+    /// Calls a handler, on a queue of the SDK, with the present graph and after each change, until the
+    /// returned observer is stopped or dropped. Changes are collected for `presence_debounce_interval`.
     @preconcurrency
     public func observe(
         didChangeHandler: @escaping @Sendable (DittoPresenceGraph) -> Void
@@ -74,15 +73,15 @@ public final class DittoPresence: Sendable {
         }
     }
 
-    /// What the application tells other peers about this one.
+    /// The application's metadata about this peer for other peers.
     public var peerMetadata: [String: Any?] { state.withLock { $0.metadata }.plain }
 
-    /// The same as JSON.
+    /// The metadata as JSON.
     public var peerMetadataJSONData: Data {
         Data(JSONText.print(.object(state.withLock { $0.metadata }), sortedKeys: true).utf8)
     }
 
-    /// Replaces what the application tells. Lasts until the instance closes.
+    /// Replaces the application's metadata. It lasts until the instance closes.
     /// - Throws: `validationError`: `.notJSONCompatible` for a value that JSON cannot hold,
     ///   `.sizeLimitExceeded` above 4,096 bytes of JSON, `.depthLimitExceeded` below 64 levels.
     public func setPeerMetadata(_ peerMetadata: [String: Any?]) throws {
@@ -103,14 +102,14 @@ public final class DittoPresence: Sendable {
         }
     }
 
-    /// Decides about small peers that want to connect; none means that all may. This version has no
-    /// connections with small peers, so nobody asks it yet.
+    /// Decides about small peers that want to connect; without it all may. This version has no connections
+    /// with small peers, so it is not called yet.
     @preconcurrency public var connectionRequestHandler: DittoConnectionRequestHandler? {
         get { state.withLock { $0.requestHandler } }
         set { state.withLock { $0.requestHandler = newValue } }
     }
 
-    /// Something of the graph may have changed.
+    /// The graph may have changed.
     func changed() {
         let isFirst = state.withLock { state in
             guard !state.watchers.isEmpty, !state.isDue else { return false }
@@ -124,7 +123,7 @@ public final class DittoPresence: Sendable {
         }
     }
 
-    /// Nobody is told anything more.
+    /// Removes all observers.
     func stopAll() {
         state.withLock { $0.watchers = [:] }
         delivery.withLock {}
@@ -136,7 +135,7 @@ public final class DittoPresence: Sendable {
         changed()
     }
 
-    /// Tells those who were told something else last. On the queue.
+    /// Calls the observers whose last graph was different. On the queue.
     private func tell() {
         let graph = graph
         for number in state.withLock({ $0.watchers.keys.sorted() }) {
@@ -156,11 +155,11 @@ public final class DittoPresence: Sendable {
 public typealias DittoConnectionRequestHandler =
     @Sendable (_ connectionRequest: DittoConnectionRequest) async -> DittoConnectionRequestAuthorization
 
-/// What a connection request comes to.
+/// The answer to a connection request.
 public enum DittoConnectionRequestAuthorization: Equatable, Sendable {
     /// The peer may connect.
     case allow
-    /// It may not; it may ask again.
+    /// The peer may not connect; it may ask again.
     case deny
 }
 
@@ -168,7 +167,7 @@ public enum DittoConnectionRequestAuthorization: Equatable, Sendable {
 public final class DittoConnectionRequest: Sendable {
     /// Its public key.
     public let peerKeyString: String
-    /// How it wants to connect.
+    /// The kind of connection it wants.
     public let connectionType: DittoConnectionType
     private let metadata: JSONObject
     private let identityMetadata: JSONObject
@@ -180,12 +179,12 @@ public final class DittoConnectionRequest: Sendable {
         identityMetadata = peer.identityMetadata
     }
 
-    /// What its application tells about it.
+    /// Its application's metadata.
     public var peerMetadata: [String: Any?] { metadata.object.plain }
-    /// The same as JSON.
+    /// The metadata as JSON.
     public var peerMetadataJSONData: Data { Data(metadata.text.utf8) }
-    /// What the provider of its login tells about it.
+    /// The metadata from the provider of its login.
     public var identityServiceMetadata: [String: Any?] { identityMetadata.object.plain }
-    /// The same as JSON.
+    /// The provider's metadata as JSON.
     public var identityServiceMetadataJSONData: Data { Data(identityMetadata.text.utf8) }
 }

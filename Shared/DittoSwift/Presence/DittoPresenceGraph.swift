@@ -1,9 +1,9 @@
 import CRDT
 import Foundation
 
-/// Who this peer is and whom it knows of, at one moment.
+/// This peer and the peers it knows of, at one moment.
 ///
-/// Encoded with `JSONEncoder` it has the keys that viewers of presence read, the older names beside the newer
+/// Encoded with `JSONEncoder` it has the keys that viewers of presence read, the older names and the newer
 /// ones.
 public struct DittoPresenceGraph: Equatable, Hashable, Codable, Sendable {
     /// This peer.
@@ -20,23 +20,23 @@ public struct DittoPresenceGraph: Equatable, Hashable, Codable, Sendable {
 
 /// A small peer.
 public struct DittoPeer: Hashable, Codable, Sendable {
-    /// Its public key, which names it: another one for each store.
+    /// Its public key, which names it; each store has another one.
     public var peerKey: String
-    /// What it is called; not unique.
+    /// Its device name; not unique.
     public var deviceName: String
-    /// Its connections with other small peers. The one with the server is `isConnectedToDittoServer`.
+    /// Its connections with other small peers. `isConnectedToDittoServer` is the one with the server.
     public var connections: [DittoConnection]
-    /// Whether it is connected with the server now.
+    /// True if it is connected with the server now.
     public var isConnectedToDittoServer: Bool
-    /// Its operating system, if it has said.
+    /// Its operating system; nil if unknown.
     public var os: DittoPeerOS?
     /// The version of its SDK.
     public var dittoSDKVersion: String?
-    /// Whether it can sync with this one; nil when that is not known.
+    /// True if it can sync with this one; nil when that is unknown.
     public var isCompatible: Bool?
     /// Peers whose subscriptions overlap have nearer numbers.
     public var queryOverlapGroup: UInt8
-    /// Addresses of older versions; says nothing.
+    /// An address as in older versions; without content.
     public var address: DittoAddress
     var metadata: JSONObject
     var identityMetadata: JSONObject
@@ -56,9 +56,9 @@ public struct DittoPeer: Hashable, Codable, Sendable {
         get { os }
         set { os = newValue }
     }
-    /// What its application tells about it.
+    /// Its application's metadata.
     public var peerMetadata: [String: Any?] { metadata.object.plain }
-    /// What the provider of its login tells about it.
+    /// The metadata from the provider of its login.
     public var identityServiceMetadata: [String: Any?] { identityMetadata.object.plain }
 
     init(
@@ -84,7 +84,7 @@ public struct DittoPeer: Hashable, Codable, Sendable {
             queryOverlapGroup, address, peerMetadata, identityServiceMetadata
     }
 
-    /// Reads what `encode` writes, the newer names or the older ones.
+    /// Decodes the result of `encode`, with the newer names or the older ones.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         let newerKey = try members.decodeIfPresent(String.self, forKey: .peerKey)
@@ -105,7 +105,7 @@ public struct DittoPeer: Hashable, Codable, Sendable {
             try members.decodeIfPresent(JSONObject.self, forKey: .identityServiceMetadata) ?? .empty
     }
 
-    /// Writes both names where there are two.
+    /// Encodes both names where there are two.
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: CodingKeys.self)
         for key in [CodingKeys.peerKey, .peerKeyString] { try members.encode(peerKey, forKey: key) }
@@ -124,7 +124,7 @@ public struct DittoPeer: Hashable, Codable, Sendable {
     }
 }
 
-/// What a peer runs on.
+/// The operating system of a peer.
 public enum DittoPeerOS: Hashable, Codable, Sendable, CustomStringConvertible {
     /// Android.
     case android
@@ -138,7 +138,7 @@ public enum DittoPeerOS: Hashable, Codable, Sendable, CustomStringConvertible {
     case tvOS
     /// Windows.
     case windows
-    /// Anything else, as the peer calls it.
+    /// Any other, with the name that the peer sent.
     case unknown(os: String)
 
     private static let known: [(os: DittoPeerOS, name: String)] = [
@@ -156,7 +156,7 @@ public enum DittoPeerOS: Hashable, Codable, Sendable, CustomStringConvertible {
 
     init(name: String) { self = Self.known.first { $0.name == name }?.os ?? .unknown(os: name) }
 
-    /// What this process runs on.
+    /// The operating system of this process.
     static var current: DittoPeerOS {
         #if os(Linux)
             .linux
@@ -171,12 +171,12 @@ public enum DittoPeerOS: Hashable, Codable, Sendable, CustomStringConvertible {
         #endif
     }
 
-    /// Reads the name.
+    /// Decodes the name.
     public init(from decoder: any Decoder) throws {
         self.init(name: try decoder.singleValueContainer().decode(String.self))
     }
 
-    /// Writes the name.
+    /// Encodes the name.
     public func encode(to encoder: any Encoder) throws {
         var one = encoder.singleValueContainer()
         try one.encode(stringValue)
@@ -187,13 +187,13 @@ public enum DittoPeerOS: Hashable, Codable, Sendable, CustomStringConvertible {
 public struct DittoConnection: Identifiable, Hashable, Codable, Sendable {
     /// The same at both ends.
     public var id: String
-    /// How they are connected.
+    /// The kind of connection.
     public var type: DittoConnectionType
     /// One end's key.
     public var peer1: String
     /// The other end's key.
     public var peer2: String
-    /// How far apart they are, where that can be told.
+    /// The distance between the peers; nil if unknown.
     public var approximateDistanceInMeters: Double?
 
     /// The name of `peer1` up to 4.x.
@@ -212,7 +212,7 @@ public struct DittoConnection: Identifiable, Hashable, Codable, Sendable {
             approximateDistanceInMeters
     }
 
-    /// Reads what `encode` writes, the newer names or the older ones.
+    /// Decodes the result of `encode`, with the newer names or the older ones.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         id = try members.decode(String.self, forKey: .id)
@@ -225,7 +225,7 @@ public struct DittoConnection: Identifiable, Hashable, Codable, Sendable {
             Double.self, forKey: .approximateDistanceInMeters)
     }
 
-    /// Writes both names where there are two.
+    /// Encodes both names where there are two.
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: CodingKeys.self)
         try members.encode(id, forKey: .id)
@@ -236,7 +236,7 @@ public struct DittoConnection: Identifiable, Hashable, Codable, Sendable {
     }
 }
 
-/// How two peers are connected.
+/// The kind of a connection between two peers.
 public enum DittoConnectionType: String, CaseIterable, Codable, Sendable {
     /// Bluetooth Low Energy.
     case bluetooth = "Bluetooth"
@@ -248,5 +248,5 @@ public enum DittoConnectionType: String, CaseIterable, Codable, Sendable {
     case webSocket = "WebSocket"
 }
 
-/// Where older versions said a peer was.
+/// The address of a peer in older versions.
 public struct DittoAddress: Hashable, Codable, Sendable {}

@@ -1,8 +1,8 @@
 import CRDT
 import Foundation
 
-/// A JSON object inside something that is encoded with `Codable`: kept as canonical text, so that two with
-/// the same content are equal.
+/// A JSON object inside a `Codable` value. It is kept as canonical text, so that two with the same content
+/// are equal.
 struct JSONObject: Hashable, Sendable, Codable {
     /// Keys sorted by their bytes.
     let text: String
@@ -17,7 +17,7 @@ struct JSONObject: Hashable, Sendable, Codable {
         guard let object = try Element(from: decoder).value.objectValue else {
             throw DecodingError.typeMismatch(
                 JSONObject.self,
-                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "it is no object"))
+                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "not an object"))
         }
         self.init(object)
     }

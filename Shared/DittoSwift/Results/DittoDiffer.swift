@@ -3,17 +3,18 @@ import DQL
 import Foundation
 import Synchronization
 
-/// Compares the items of one result with those of the one before.
+/// Compares the items of a result with those of the previous one.
 ///
-/// Items are the same document where their `_id` is (rows without one: where the whole row is), and updated
-/// where anything in them differs. Keeps the rows it was last given, as the items do.
+/// Two items are the same document if their `_id` is the same (for rows without one: if the whole row is).
+/// An item is updated if anything else in it differs. Keeps the rows of the last call, like the items
+/// themselves.
 public final class DittoDiffer: Sendable {
     private let previous = Mutex<[KeptRow]>([])
 
-    /// A differ that has seen nothing: its first diff has insertions only.
+    /// A differ without a previous result: its first diff has only insertions.
     public init() {}
 
-    /// The difference between the items given last and these.
+    /// The difference between the items of the last call and these.
     public func diff(_ items: [DittoQueryResultItem]) -> DittoDiff {
         let rows = items.map(\.kept)
         let before = previous.withLock { previous in
@@ -24,23 +25,23 @@ public final class DittoDiffer: Sendable {
     }
 }
 
-/// The difference between two lists of items. Indexes of `deletions` and the first ones of `moves` are of
-/// the old list, all others of the new one.
+/// The difference between two lists of items. The indexes of `deletions` and the `from` of `moves` refer to
+/// the old list, all others to the new one.
 public struct DittoDiff: Equatable, Decodable, Sendable {
     /// New items.
     public let insertions: IndexSet
-    /// Items that are gone.
+    /// Items that were removed.
     public let deletions: IndexSet
-    /// Items that were there with another value.
+    /// Items whose value has changed.
     public let updates: IndexSet
-    /// Items that stand in another order than before: the fewest that explain the new order.
+    /// Items whose order has changed: the fewest moves that explain the new order.
     public let moves: [(from: Int, to: Int)]
 
     private enum CodingKeys: String, CodingKey {
         case insertions, deletions, updates, moves
     }
 
-    /// Reads `{"insertions": [0], "deletions": [], "updates": [1], "moves": [[2, 3]]}`.
+    /// Decodes `{"insertions": [0], "deletions": [], "updates": [1], "moves": [[2, 3]]}`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         insertions = IndexSet(try members.decode([Int].self, forKey: .insertions))
@@ -49,7 +50,7 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
         moves = try members.decode([[Int]].self, forKey: .moves).map { pair in
             guard pair.count == 2 else {
                 throw DecodingError.dataCorruptedError(
-                    forKey: .moves, in: members, debugDescription: "a move is a pair of indexes")
+                    forKey: .moves, in: members, debugDescription: "a move must be a pair of indexes")
             }
             return (from: pair[0], to: pair[1])
         }
@@ -65,7 +66,7 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
     init(from old: [KeptRow], to new: [KeptRow]) {
         var insertions = IndexSet()
         var updates: [Int] = []
-        // What stands where it stood, at both ends: mostly everything.
+        // Skips rows that stayed in place, at both ends: mostly nearly all.
         let shorter = min(old.count, new.count)
         var head = 0
         while head < shorter {
@@ -98,10 +99,10 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
         moves = Self.moves(among: kept)
     }
 
-    /// The fewest that explain the new order: all but a longest increasing subsequence.
+    /// The fewest moves that explain the new order: all but a longest increasing subsequence.
     private static func moves(among kept: [(from: Int, to: Int)]) -> [(from: Int, to: Int)] {
         guard zip(kept, kept.dropFirst()).contains(where: { $0.from > $1.from }) else { return [] }
-        /// For each length the position of the smallest last number of a run that long.
+        /// For each length, the position of the smallest last number of a run of that length.
         var ends: [Int] = []
         var before = [Int](repeating: -1, count: kept.count)
         for (position, pair) in kept.enumerated() {
@@ -124,12 +125,13 @@ public struct DittoDiff: Equatable, Decodable, Sendable {
     }
 }
 
-/// How two rows relate: the same document where their `_id` is the same; the whole row where there is none.
+/// The relation of two rows. They are the same document if their `_id` (or, without one, the whole row) is
+/// the same.
 private enum Likeness {
     case other, updated, same
 
     init(_ old: KeptRow, _ new: KeptRow) {
-        // Documents as they are stored: the bytes tell, and mostly they are the same.
+        // Documents as stored: comparing bytes is enough, and mostly they are equal.
         let found: Likeness?? = old.withDocument { oldID, oldBytes in
             new.withDocument { newID, newBytes in
                 guard Self.equal(oldID, newID) else { return .other }
@@ -159,7 +161,7 @@ private enum Likeness {
         return memcmp(first, second, left.count) == 0
     }
 
-    /// The same for rows that are not `other`.
+    /// A hash that is the same for all rows that are not `other`.
     static func hash(_ row: KeptRow) -> UInt64 {
         if let hash = row.withDocument({ id, _ in hash64(id) }) { return hash }
         let value = row.decoded
@@ -167,13 +169,13 @@ private enum Likeness {
     }
 }
 
-/// The rows of a part of a list by their identity. Rows of one identity (projections without `_id`) are taken
-/// in order.
+/// The rows of a part of a list by their identity. Rows of one identity (projections without `_id`) are
+/// taken in order.
 private struct Places {
     private let range: Range<Int>
-    /// The first row of each hash that was not taken.
+    /// The first row of each hash that was not taken yet.
     private var first: [UInt64: Int] = [:]
-    /// For each row the next one of its hash; -1 where there is none.
+    /// For each row, the next one of its hash; -1 when there is none.
     private var next: [Int]
     private var isTaken: [Bool]
 
@@ -188,7 +190,7 @@ private struct Places {
         }
     }
 
-    /// The first row of this identity that was not taken before, and whether it says the same.
+    /// Takes the first row of this identity that was not taken yet; also returns how it compares.
     mutating func take(_ row: KeptRow, of rows: [KeptRow]) -> (place: Int, likeness: Likeness)? {
         let hash = Likeness.hash(row)
         var index = first[hash] ?? -1
@@ -199,7 +201,7 @@ private struct Places {
                 let likeness = Likeness(rows[index], row)
                 if likeness != .other {
                     isTaken[place] = true
-                    // Taken rows at the front are not looked at again.
+                    // Taken rows at the front are not visited again.
                     if index == isFirst { first[hash] = next[place] }
                     return (index, likeness)
                 }

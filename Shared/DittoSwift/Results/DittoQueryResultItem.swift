@@ -5,13 +5,13 @@ import Synchronization
 
 /// One row of a result.
 ///
-/// Of a whole document it holds a copy of the encoding, one run of bytes: nothing of it is decoded before
-/// somebody asks, and nothing of the store is held, however long it is kept. `dictionary` guards the one that
-/// `value` made; `dematerialize()` drops it again.
+/// A row that is a whole document is a copy of its encoding, one run of bytes. Nothing is decoded before it
+/// is needed, and no part of the store is held, however long the item is kept. `dictionary` guards the
+/// dictionary that `value` made; `dematerialize()` drops it.
 public final class DittoQueryResultItem: Sendable {
-    /// The row as it was handed out.
+    /// The row as the store returned it.
     let kept: KeptRow
-    /// The row itself. Made anew at each call.
+    /// The row itself. Computed on each call.
     package var row: Value { kept.decoded }
     private let dictionary = Mutex<Materialized?>(nil)
 
@@ -23,7 +23,7 @@ public final class DittoQueryResultItem: Sendable {
     init(_ row: KeptRow) { kept = row }
     convenience init(_ row: Value) { self.init(KeptRow(row)) }
 
-    /// The row's fields. A bare value, as `SELECT RAW` gives it, stands under the key `$1`.
+    /// The row's fields. A bare value, from `SELECT RAW`, is under the key `$1`.
     public var value: [String: Any?] {
         dictionary.withLock { dictionary in
             if let dictionary { return dictionary }
@@ -34,23 +34,23 @@ public final class DittoQueryResultItem: Sendable {
         }.members
     }
 
-    /// Whether the dictionary is in memory.
+    /// True if the dictionary is in memory.
     public var isMaterialized: Bool { dictionary.withLock { $0 != nil } }
     /// Makes the dictionary now.
     public func materialize() { _ = value }
     /// Drops the dictionary; `value` makes it again.
     public func dematerialize() { dictionary.withLock { $0 = nil } }
 
-    /// The row as CBOR (RFC 8949), deterministically encoded. Made anew at each call.
+    /// The row as CBOR (RFC 8949), deterministically encoded. Computed on each call.
     public func cborData() -> Data { Data(CBOR.encode(row)) }
-    /// The row as JSON text; binary data is base64 in it. Made anew at each call.
+    /// The row as JSON text, with binary data as base64. Computed on each call.
     public func jsonString() -> String { JSONText.print(row) }
     /// As `jsonString()`, in UTF-8.
     public func jsonData() -> Data { Data(jsonString().utf8) }
 }
 
 extension KeptRow {
-    /// The row decoded. The store checked its documents when they came, and SQLite their pages: one that
-    /// cannot be read all the same is an empty row.
+    /// The decoded row. The store checked its documents on arrival, and SQLite checks their pages. A row
+    /// that still cannot be read is empty.
     var decoded: Value { (try? value) ?? .object(ObjectValue()) }
 }

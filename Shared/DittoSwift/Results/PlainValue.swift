@@ -2,7 +2,7 @@ import CRDT
 import Foundation
 
 extension Value {
-    /// The value in the types applications work with: `Bool`, `Int`, `Double`, `String`, `Data`, `[Any?]`,
+    /// The value in the types that applications use: `Bool`, `Int`, `Double`, `String`, `Data`, `[Any?]`,
     /// `[String: Any?]`, nil.
     var plain: Any? {
         switch self {
@@ -19,8 +19,8 @@ extension Value {
 }
 
 extension ObjectValue {
-    /// As `Value.plain`. Swift's dictionaries compare keys canonically: of two keys that differ in bytes
-    /// only the one that is later in byte order is seen.
+    /// As `Value.plain`. Swift's dictionaries compare keys canonically: of two canonically equal keys with
+    /// different bytes, only the later one in byte order is visible.
     var plain: [String: Any?] {
         var members: [String: Any?] = Dictionary(minimumCapacity: count)
         for (key, value) in sorted { members.updateValue(value.plain, forKey: key) }

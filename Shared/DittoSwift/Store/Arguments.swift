@@ -1,18 +1,17 @@
 import CRDT
 import Foundation
 
-/// Turns the dictionaries applications pass as arguments into values.
+/// Converts the dictionaries that applications pass as arguments into values.
 ///
-/// Taken are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`,
+/// Accepted are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`,
 /// `DittoAttachment`, `NSNumber`, and arrays and dictionaries with text keys of these. An `NSNumber` keeps
 /// the type it was made of.
 ///
-/// Every type says itself what it becomes (`Argument`): to ask an `Any` which of many types it is takes
-/// longer than to write the document. Where something cannot be taken, its path is put together on the way
-/// out.
+/// Every type converts itself (`Argument`), because testing an `Any` against many types takes longer than
+/// writing the document. The path of an unacceptable argument is built only when the error is thrown.
 enum Arguments {
     /// The arguments as an object.
-    /// - Throws: `SDK-0201` to `SDK-0203`, with the path of what cannot be taken.
+    /// - Throws: `SDK-0201` to `SDK-0203`, with the path of the argument.
     static func object(_ arguments: [String: Any?]?) throws(SDKError) -> ObjectValue {
         guard let arguments, !arguments.isEmpty else { return ObjectValue() }
         var entries: [ObjectValue.Entry] = []
@@ -24,11 +23,11 @@ enum Arguments {
             }
             entries.append((key: name, value: try value(argument, path: name, depth: 0)))
         }
-        // The dictionary's keys are unique canonically, so they are bytewise.
+        // Canonically unique keys are also bytewise unique.
         return ObjectValue(unique: entries)
     }
 
-    /// Any one of them.
+    /// Converts one argument.
     static func value(_ argument: Any, path: String, depth: Int) throws(SDKError) -> Value {
         do throws(ArgumentProblem) {
             return try converted(argument, depth)
@@ -42,7 +41,7 @@ enum Arguments {
             throw ArgumentProblem(
                 .argumentTooDeep, "is nested deeper than \(CRDT.Limits.nestingDepth) levels")
         }
-        // The commonest first: to compare types costs less than to ask for a conformance.
+        // The commonest types first: comparing types costs less than testing a conformance.
         let type = type(of: argument)
         if type == String.self, let text = argument as? String { return .string(text) }
         if type == Int.self, let number = argument as? Int { return .int(Int64(number)) }
@@ -97,12 +96,12 @@ enum Arguments {
         } catch {
             throw error.below("." + current)
         }
-        // A dictionary has no order of its own; sorted, the same one always gives the same operation. Its
-        // keys are unique canonically, so they are bytewise.
+        // A dictionary has no order. Sorting makes the same dictionary always give the same operation.
+        // Canonically unique keys are also bytewise unique.
         return .object(ObjectValue(unique: ObjectValue(unique: entries).sorted))
     }
 
-    /// What only Foundation can bridge, and integers of other widths.
+    /// Converts values that only Foundation can bridge, and integers of other widths.
     private static func foreign(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
         switch argument {
         case let number as any BinaryInteger: return try integer(number)
@@ -124,10 +123,10 @@ enum Arguments {
     }
 }
 
-/// Something that cannot be taken, and where it is below the argument.
+/// An argument that cannot be converted, and the path to it.
 private struct ArgumentProblem: Error {
     let code: SDKErrorCode
-    /// For a person, after the argument's name.
+    /// The reason, for a person; it follows the argument's name.
     let reason: String
     private(set) var path = ""
 
@@ -196,7 +195,7 @@ extension NSNull: Argument {
 }
 
 extension NSNumber: Argument {
-    /// It answers to every numeric type; its encoding says which one it was made of.
+    /// An `NSNumber` converts to every numeric type; its encoding tells the type it was made of.
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
         switch String(cString: objCType) {
         case "c", "B": return .bool(boolValue)
@@ -230,7 +229,7 @@ extension Array: Argument {
 }
 
 extension Dictionary: Argument {
-    // Not this type's own `Value`.
+    // `CRDT.Value`, not this type's own `Value`.
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> CRDT.Value {
         guard let members = self as? [String: Value] else {
             throw ArgumentProblem(

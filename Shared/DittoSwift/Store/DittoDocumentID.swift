@@ -1,8 +1,8 @@
 import CRDT
 import Foundation
 
-/// A document's id: text, an integer, a boolean, binary data, or an array or dictionary of these. Two ids are
-/// equal where their content is, strings byte by byte.
+/// A document's id: text, an integer, a boolean, binary data, or an array or dictionary of these. Two ids
+/// are equal if their content is; strings are compared by bytes.
 public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     CustomStringConvertible
 {
@@ -10,8 +10,8 @@ public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, E
 
     init(content: Value) { self.content = content }
 
-    /// An id of a value as it would stand in a document; a value that no document can hold gives the id
-    /// `null`, which no document has.
+    /// An id from a value as in a document. A value that documents cannot hold gives the id `null`, which no
+    /// document has.
     public init(value: Any?) {
         content = (try? Arguments.value(value as Any, path: "_id", depth: 0)) ?? .null
     }
@@ -21,7 +21,7 @@ public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, E
     /// An integer.
     public init(integerLiteral value: Int) { content = .int(Int64(value)) }
 
-    /// The id as it stands in a document.
+    /// The id as a value of a document.
     public var value: Any? { content.plain }
     /// The text, or nil for any other type.
     public var string: String? { content.stringValue }
@@ -29,15 +29,15 @@ public struct DittoDocumentID: Hashable, Sendable, ExpressibleByStringLiteral, E
     public var stringValue: String { content.stringValue ?? "" }
     /// The integer, or 0 for any other type.
     public var intValue: Int { content.intValue.map(Int.init) ?? 0 }
-    /// The id as JSON: what a statement of the legacy query language writes for it.
+    /// The id as JSON, the form in which the legacy query language writes it.
     public func toString() -> String { JSONText.print(content, sortedKeys: true) }
-    /// A text as it is, any other id as JSON.
+    /// The text of a text id; any other id as JSON.
     public var description: String { content.stringValue ?? toString() }
 
-    /// Equal content.
+    /// True if the content is equal.
     public static func == (left: DittoDocumentID, right: DittoDocumentID) -> Bool {
         left.content == right.content
     }
-    /// By content.
+    /// Hashes the content.
     public func hash(into hasher: inout Hasher) { hasher.combine(CBOR.encode(content)) }
 }

@@ -4,18 +4,18 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What executes statements: the store, and a transaction.
+/// Executes statements: the store or a transaction.
 public protocol DittoQueryExecuting {
     /// Executes a statement.
     @discardableResult
     func execute(query: String, arguments: [String: Any?]?) async throws -> DittoQueryResult
 }
 
-/// Lets an observer that takes it at its own pace have the next result.
+/// Requests the next result for an observer that sets its own pace.
 public typealias DittoSignalNext = @Sendable () -> Void
-/// Gets each new result of an observed query.
+/// Receives each new result of an observed query.
 public typealias DittoStoreObservationHandler = @Sendable (_ result: DittoQueryResult) -> Void
-/// Gets a new result, and the next one only after `signalNext` was called.
+/// Receives a new result. The next one comes only after `signalNext` was called.
 public typealias DittoStoreObservationHandlerWithSignalNext =
     @Sendable (_ result: DittoQueryResult, _ signalNext: @escaping DittoSignalNext) -> Void
 
@@ -25,16 +25,16 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     let owner = Owner()
     let transfers = TransfersLink()
 
-    /// Where observers are called unless they say otherwise: one serial queue of the SDK. (Nothing serves
-    /// the main queue of a Linux process unless it calls `dispatchMain()` or `RunLoop.main.run()`.)
+    /// The default queue of observers' handlers: one serial queue of the SDK. (The main queue of a Linux
+    /// process does not run unless the process calls `dispatchMain()` or `RunLoop.main.run()`.)
     @usableFromInline static let defaultDeliveryQueue = DispatchQueue(label: "ditto.observers")
 
     init(_ engine: Engine) { self.engine = engine }
 
-    /// Executes one statement and returns when it is done, a write when it is on disk.
+    /// Executes one statement. Returns when it is done; a write is then on disk.
     /// - Parameters:
     ///   - query: DQL, with parameters as `:name`.
-    ///   - arguments: the parameters' values; see `Arguments` in the README for the types that are taken.
+    ///   - arguments: the parameters' values; `Arguments` in the README lists the accepted types.
     /// - Throws: `DittoSwiftError`: `storeError` for the statement, its arguments, the store;
     ///   `validationError(.sizeLimitExceeded)` for a document or transaction that became too large.
     @discardableResult
@@ -47,11 +47,11 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
-    /// Calls a handler with the result of a SELECT, now and whenever it has changed.
+    /// Calls a handler with the result of a SELECT, now and after each change of the result.
     ///
-    /// The calls of one observer follow each other; changes that come during one are told together by the
-    /// next. The observer lives until it is cancelled or the `Ditto` closes, whether its return value is
-    /// kept or not.
+    /// The calls of one observer follow each other. Changes during a call are delivered together in the next
+    /// one. The observer lives until it is cancelled or the `Ditto` closes, even if its return value is
+    /// dropped.
     /// - Throws: `storeError` for anything but a correct SELECT with all its arguments.
     @discardableResult @preconcurrency
     public func registerObserver(
@@ -65,8 +65,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
-    /// As above, but the next call comes only after the handler, or whoever it handed it to, has called
-    /// `signalNext`.
+    /// As above, but the next call comes only after `signalNext` was called.
     @discardableResult @preconcurrency
     public func registerObserver(
         query: String, arguments: [String: Any?]? = nil,
@@ -81,10 +80,10 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
-    /// The observers that were not cancelled.
+    /// The observers that are not cancelled.
     public var observers: Set<DittoStoreObserver> { engine.observers.all }
 
-    /// Executes a statement with everything the command line wants to know.
+    /// Executes a statement with all details for the command line.
     package func run(_ statement: String, arguments: ObjectValue) async throws(Failure) -> StatementOutcome {
         do {
             return try await engine.execute(statement, arguments).decoded()
@@ -115,13 +114,13 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     ) throws -> DittoStoreObserver {
         let statement = try engine.settings.prepare(query)
         guard statement.kind == .select else {
-            // As DQL does for the kind of a statement: the whole of it is meant.
+            // The error is about the statement as a whole, so it points at its beginning, as in DQL.
             throw SDKError(
                 .notObservable, "only a SELECT can be observed", position: SourcePosition(line: 1, column: 1))
         }
         _ = try engine.replica()
         if statement.parameterNames.contains(where: { arguments[$0] == nil }) {
-            // Throws before it reads anything: the error, and its place, are those of executing it.
+            // Throws before it reads anything, with the same error and place as executing it would.
             _ = try engine.read(statement, arguments)
         }
         let observer = DittoStoreObserver(
@@ -136,7 +135,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
 }
 
 extension DittoStore {
-    /// An application that registers observers and never cancels them finds out from its log.
+    /// Warns in the log about an application that registers observers and never cancels them.
     private func warnOfMany(like observer: DittoStoreObserver) {
         let parameters = engine.settings.parameters
         let (all, alike) = engine.observers.counts(like: observer)
@@ -151,9 +150,10 @@ extension DittoStore {
     }
 }
 
-/// Arguments as the application gave them, for it to ask for again.
+/// The arguments as the application passed them.
 struct GivenArguments: @unchecked Sendable {
-    // Safe: holds what `Arguments` takes, which are value types and immutable classes, and is never changed.
+    // Safe: holds only the types that `Arguments` accepts, value types and immutable classes, and never
+    // changes.
     let value: [String: Any?]?
 
     init(_ value: [String: Any?]?) { self.value = value }

@@ -3,37 +3,37 @@ import DQL
 import Foundation
 import Synchronization
 
-/// How a transaction ends.
+/// The end of a transaction.
 public enum DittoTransactionCompletionAction: Sendable, Equatable {
-    /// Everything it wrote becomes visible and durable, in one step.
+    /// All its writes become visible and durable in one step.
     case commit
-    /// Nothing of it ever was.
+    /// All its writes are discarded.
     case rollback
 }
 
-/// What is known of a transaction.
+/// Information about a transaction.
 public struct DittoTransactionInfo: Sendable, Equatable {
-    /// Names it in the log; unique.
+    /// Its name in the log; unique.
     public let id: String
-    /// What the application called it.
+    /// The application's name for it.
     public let hint: String?
-    /// Whether it reads only.
+    /// True if it only reads.
     public let isReadOnly: Bool
 }
 
-/// Statements that see one state of the store and happen as a whole or not at all.
+/// Statements that see one state of the store and take effect as a whole or not at all.
 ///
-/// Given to the closure of `DittoStore.transaction`, and of no use after it has returned.
+/// Passed to the closure of `DittoStore.transaction`. It cannot be used after the closure has returned.
 public final class DittoTransaction: DittoQueryExecuting, Sendable {
-    /// What is known of it.
+    /// Information about it.
     public let info: DittoTransactionInfo
     /// The store it belongs to.
     public let store: DittoStore
     let session: TransactionSession
-    /// The transaction of another store that this one was begun in.
+    /// The transaction of another store inside which this one was begun.
     private let outer: DittoTransaction?
 
-    /// The transaction that the current task is in.
+    /// The innermost transaction of the current task.
     @TaskLocal static var current: DittoTransaction?
 
     init(_ info: DittoTransactionInfo, _ store: DittoStore, _ session: TransactionSession) {
@@ -43,10 +43,10 @@ public final class DittoTransaction: DittoQueryExecuting, Sendable {
         outer = Self.current
     }
 
-    /// Executes one statement in the transaction. One that throws has written nothing, and the transaction
-    /// can go on.
-    /// - Throws: as `DittoStore.execute`; `storeError(.transactionReadOnly)` for a statement that writes in a
-    ///   transaction that reads; `storeError(.backendError)` once the transaction has ended.
+    /// Executes one statement in the transaction. A statement that throws has written nothing, and the
+    /// transaction can continue.
+    /// - Throws: as `DittoStore.execute`; `storeError(.transactionReadOnly)` for a statement that writes in
+    ///   a read-only transaction; `storeError(.backendError)` once the transaction has ended.
     @discardableResult
     public func execute(query: String, arguments: [String: Any?]? = [:]) async throws -> DittoQueryResult {
         do {
@@ -56,7 +56,7 @@ public final class DittoTransaction: DittoQueryExecuting, Sendable {
         }
     }
 
-    /// Refuses what would wait for the current task's own transaction for ever.
+    /// Refuses a call that would wait forever for the current task's own transaction.
     /// - Throws: `SDK-0205` when the task is inside an open transaction of this store.
     static func checkNotInside(_ store: DittoStore, _ what: String) throws(SDKError) {
         var inside = current
@@ -64,7 +64,7 @@ public final class DittoTransaction: DittoQueryExecuting, Sendable {
             guard transaction.store !== store || !transaction.session.isOpen else {
                 throw SDKError(
                     .transactionNested,
-                    "\(what) inside transaction \(transaction.info.id) would wait for it for ever: use the"
+                    "\(what) inside transaction \(transaction.info.id) would wait for it forever: use the"
                         + " transaction's own execute")
             }
             inside = transaction.outer
@@ -73,18 +73,18 @@ public final class DittoTransaction: DittoQueryExecuting, Sendable {
 }
 
 extension DittoStore {
-    /// Runs a closure in a transaction, which ends as the closure says: by `.commit` or `.rollback`.
+    /// Runs a closure in a transaction and ends it with the returned action, `.commit` or `.rollback`.
     ///
-    /// Transactions that write come one after the other; those that read run beside everything else, on the
-    /// state they found. An error that the closure throws rolls back and is thrown on; one that it catches
-    /// does not.
+    /// Transactions that write run one after another. Read-only ones run at the same time as everything
+    /// else, on the state at their beginning. An error that leaves the closure rolls back and is rethrown;
+    /// an error that the closure catches does not.
     /// - Parameters:
     ///   - hint: a name for it in the log.
-    ///   - isReadOnly: whether it only reads.
-    ///   - scope: what happens in it.
-    /// - Throws: what the closure throws; `storeError(.backendError)` when it cannot begin within
-    ///   `sqlite3_begin_txn_timeout_secs`, or when it cannot be committed;
-    ///   `storeError(.queryNotSupported)` inside another transaction.
+    ///   - isReadOnly: true if it only reads.
+    ///   - scope: the closure.
+    /// - Throws: the errors of the closure; `storeError(.backendError)` when it cannot begin within
+    ///   `sqlite3_begin_txn_timeout_secs` or cannot be committed; `storeError(.queryNotSupported)` inside
+    ///   another transaction.
     @discardableResult
     @_disfavoredOverload  // or a closure that returns nothing would be taken for one that forgot to
     public nonisolated(nonsending) func transaction(
@@ -96,7 +96,7 @@ extension DittoStore {
         try await transaction(hint, isReadOnly, scope) { $0 }
     }
 
-    /// As above, for a closure that returns something else: that commits.
+    /// As above, for a closure that returns another type; it always commits.
     @discardableResult
     public nonisolated(nonsending) func transaction<T>(
         hint: String? = nil, isReadOnly: Bool = false,

@@ -7,7 +7,7 @@ import Replica
 import Synchronization
 
 extension Engine {
-    /// Begins a transaction; returns when it is the store's turn.
+    /// Begins a transaction; returns when it has the store.
     /// - Throws: `SDK-0207` when that takes longer than `sqlite3_begin_txn_timeout_secs`.
     func begin(_ info: DittoTransactionInfo) async throws -> TransactionSession {
         let replica = try replica()
@@ -16,8 +16,8 @@ extension Engine {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let turn = Turn(continuation)
             if info.isReadOnly {
-                // A thread of its own, for as long as the application keeps it open: Dispatch gives a queue
-                // one more thread a second where others are blocked.
+                // A thread of its own while the application keeps the transaction open: Dispatch gives a
+                // queue only one more thread per second while others are blocked.
                 Thread.detachNewThread { self.run(session, info, on: replica, turn) }
             } else {
                 writer.start { self.run(session, info, on: replica, turn) }
@@ -42,7 +42,7 @@ extension Engine {
         defer { watch.cancel() }
         do {
             try session.run(on: replica) {
-                // Whoever waited has given up in the meantime: nobody else will end it.
+                // The waiting task has given up meanwhile, so nobody else will end the transaction.
                 if !turn.begin() { session.abandon() }
             }
         } catch {
@@ -53,7 +53,7 @@ extension Engine {
     static let clock = DispatchQueue(label: "ditto.transactions.clock")
 }
 
-/// A transaction's wait for its turn, which ends once.
+/// A transaction's wait for the store, which ends once.
 private final class Turn: Sendable {
     private let waiting: Mutex<CheckedContinuation<Void, any Error>?>
 
@@ -61,7 +61,7 @@ private final class Turn: Sendable {
 
     var isWaiting: Bool { waiting.withLock { $0 != nil } }
 
-    /// False when the wait had ended before.
+    /// Returns false when the wait had ended before.
     func begin() -> Bool {
         let continuation = take()
         continuation?.resume()
@@ -78,7 +78,7 @@ private final class Turn: Sendable {
     }
 }
 
-/// Says in the log that a transaction takes long, for as long as it does.
+/// Warns in the log while a transaction is open for too long.
 private struct Watch {
     private let timer: any DispatchSourceTimer
 
@@ -105,7 +105,7 @@ private struct Watch {
 }
 
 extension Duration {
-    /// For Dispatch; clamped.
+    /// The duration for Dispatch, clamped.
     fileprivate var dispatchInterval: DispatchTimeInterval {
         .milliseconds(
             Int(clamping: components.seconds) * 1_000 + Int(components.attoseconds / 1_000_000_000_000_000))

@@ -7,11 +7,11 @@ import Synchronization
 
 /// The open store below one `Ditto`, shared by everything that belongs to it.
 ///
-/// Invariant: `replica` is set from opening to closing; whoever works on the store takes it for one piece of
-/// work only, so that the directory is free again once those have ended. Statements run on threads of their
-/// own.
+/// Invariant: `replica` is set from opening to closing. Each piece of work on the store takes it only for
+/// its own duration, so that the directory is free again once that work has ended. Statements run on threads
+/// of their own.
 final class Engine: Sendable {
-    /// Opening and closing wait for the disk, and opening for a lock.
+    /// For opening and closing, which wait for the disk, and opening also for a lock.
     static let openingQueue = BlockingExecutor(label: "ditto.opening", isSerial: false)
 
     let environment: Environment = .system
@@ -27,16 +27,16 @@ final class Engine: Sendable {
     private let foreign = Mutex(Foreign())
     let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
     private let indexer = BlockingExecutor(label: "ditto.indexes", isSerial: true)
-    // Writers wait for each other anyway; in a queue they do it without a thread each.
+    // Writers wait for each other anyway; in a queue they wait without a thread each.
     let writer = BlockingExecutor(label: "ditto.writer", isSerial: true)
 
-    /// What is known of others: for `system:data_sync_info`.
+    /// Information about other peers, for `system:data_sync_info`.
     private struct Foreign {
-        /// Rows of the peers this store syncs with; nil before there is sync.
+        /// The rows of the peers this store syncs with; nil before sync exists.
         var rows: (@Sendable (_ lastUpdate: Int64?) -> [ObjectValue])?
-        /// When something of others was last stored, in milliseconds since 1970.
+        /// The time when a document from others was last stored, in milliseconds since 1970.
         var lastUpdate: Int64?
-        /// Rows of the ways to them; nil before the instance is open.
+        /// The rows of the transports; nil before the instance is open.
         var transports: (@Sendable () -> [ObjectValue])?
     }
 
@@ -79,7 +79,7 @@ final class Engine: Sendable {
         try replica?.close()
     }
 
-    /// Says whom this store syncs with.
+    /// Sets the source of the rows about the peers this store syncs with.
     func setSyncInformation(_ rows: @escaping @Sendable (_ lastUpdate: Int64?) -> [ObjectValue]) {
         foreign.withLock { $0.rows = rows }
     }
@@ -90,7 +90,7 @@ final class Engine: Sendable {
         return foreign.rows?(foreign.lastUpdate) ?? []
     }
 
-    /// Says how the ways to others stand.
+    /// Sets the source of the rows about transports.
     func setTransportInformation(_ rows: @escaping @Sendable () -> [ObjectValue]) {
         foreign.withLock { $0.transports = rows }
     }
@@ -103,13 +103,14 @@ final class Engine: Sendable {
         foreign.withLock { $0.lastUpdate = now }
     }
 
-    /// Prepares and runs one statement. Throws the errors of the modules below. Ends with `DQL-0610` when the
+    /// Prepares and runs one statement. Throws the errors of the modules below. Throws `DQL-0610` when the
     /// task that waits for it is cancelled.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
         let statement = try settings.prepare(text)
         let replica = try replica()
         return try await recorded(text, statement.kind) { running in
-            // Whoever looks at what runs, ends it or changes the limit waits for nobody.
+            // Statements that inspect or end running requests, or change their limit, do not wait for a
+            // turn.
             guard !statement.isSystem, !statement.reads(.activeRequests) else {
                 return try await run(statement, arguments, replica, running)
             }
@@ -128,8 +129,8 @@ final class Engine: Sendable {
         }
         let change = statement.indexChange(settings.parameters)
         if change != nil || statement.provisions {
-            // A queue of its own: building an index takes as long as it takes, and hinders no writer, nor
-            // whoever would rather be rid of the index.
+            // A separate queue: building an index takes long and must hinder neither writers nor a DROP
+            // INDEX.
             let queue = if case .drop? = change { writer } else { indexer }
             return try await queue.run { try self.changeIndexes(statement, arguments, replica, running) }
         }
@@ -164,7 +165,7 @@ final class Engine: Sendable {
             warnings: result.warnings.map(StatementWarning.init), commit: replica.head)
     }
 
-    /// Runs a SELECT on the current state. For threads that may block.
+    /// Runs a SELECT on the present state. Call it on a thread that may block.
     func read(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> StatementOutcome {
         try read(statement, arguments, replica(), nil)
     }
@@ -180,13 +181,13 @@ final class Engine: Sendable {
         }
     }
 
-    /// The condition that tells which changes matter to an observer; nil where all do.
+    /// The condition that decides which changes matter to an observer; nil when all do.
     func observedQuery(_ statement: PreparedStatement, _ arguments: ObjectValue) -> ObservedQuery? {
         ObservedQuery(statement, arguments: arguments, options: options)
     }
 
-    /// Runs an observed query. `documents` are what it read, as `ObserverGate` wants them; nil where those
-    /// are too many, or of no use.
+    /// Runs an observed query. `documents` are the documents that it read, for `ObserverGate`; nil when
+    /// there are too many or when they do not help.
     func observe(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ query: ObservedQuery?
     ) throws -> (outcome: StatementOutcome, documents: [UInt64]?) {
@@ -207,15 +208,15 @@ final class Engine: Sendable {
 
     private var options: ExecutionOptions { ExecutionOptions(settings.parameters) }
 
-    /// What writes of this store may make of a document.
+    /// The size limits for documents that this store writes.
     var documentLimits: DocumentLimits {
         let parameters = settings.parameters
         return DocumentLimits(
             softBytes: parameters.documentSoftLimitBytes, hardBytes: parameters.documentHardLimitBytes)
     }
 
-    /// A statement that begins now. Asked for before its transaction: some of what it is told is read from
-    /// the store.
+    /// A new execution of a statement. Create it before its transaction: some of its data is read from the
+    /// store.
     func request(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ running: RequestRegistry.Request? = nil
     ) throws -> StatementRequest {
@@ -239,29 +240,29 @@ final class Engine: Sendable {
     }
 }
 
-/// What a statement came to, before it is dressed in the public types: what the command line prints.
+/// The result of a statement before its conversion to the public types; the command line prints it.
 package struct StatementOutcome: Sendable {
-    /// What the statement did.
+    /// The kind of the statement.
     package let kind: StatementKind
-    /// The rows of a SELECT, whole documents as they are stored.
+    /// The rows of a SELECT, whole documents in their stored form.
     let kept: [KeptRow]
     /// The rows of a SELECT.
     package var rows: [Value] { kept.map(\.decoded) }
-    /// The documents a writing statement wrote.
+    /// The documents that a writing statement wrote.
     package let mutatedDocumentIDs: [DocumentID]
-    /// What is probably not meant.
+    /// Hints at probable mistakes in the statement.
     package let warnings: [StatementWarning]
-    /// The commit that holds a write; for a SELECT the last commit it saw.
+    /// The commit of a write; for a SELECT the last commit it saw.
     package let commit: UInt64
 }
 
-/// Something about a statement that is probably not meant.
+/// A hint at a probable mistake in a statement.
 package struct StatementWarning: Sendable, Equatable {
     /// The stable code (`DQL-W101`, `SDK-W101`).
     package let code: String
-    /// For a person.
+    /// A message for a person.
     package let message: String
-    /// Where in the statement, if it can be said.
+    /// The place in the statement, if known.
     package let position: SourcePosition?
 
     init(_ warning: DQLWarning) {

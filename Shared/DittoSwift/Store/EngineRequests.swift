@@ -3,9 +3,10 @@ import DQL
 import Dispatch
 import Replica
 
-/// The engine's book of statements that run and ran, and statements about indexes.
+/// The engine's registry of running and past statements, and its statements about indexes.
 extension Engine {
-    /// Runs a statement that can be seen and cancelled while it runs, and is remembered when it ended.
+    /// Runs a statement that can be inspected and cancelled while it runs, and is kept in the history after
+    /// it ended.
     func recorded(
         _ text: String, _ kind: StatementKind,
         _ body: (RequestRegistry.Request) async throws -> StatementOutcome
@@ -35,17 +36,17 @@ extension Engine {
             metadata: ["milliseconds": "\(elapsed / 1_000_000)", "request": "\(running.id)"])
     }
 
-    /// Nanoseconds of a clock that does not jump.
+    /// Nanoseconds of a monotonic clock.
     static func nanoseconds() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// CREATE INDEX, DROP INDEX, ADVISE AND PROVISION. For threads that may block.
+    /// CREATE INDEX, DROP INDEX, ADVISE AND PROVISION. Call it on a thread that may block.
     func changeIndexes(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
         _ running: RequestRegistry.Request
     ) throws -> StatementOutcome {
         var rows: [KeptRow] = []
         if let change = statement.indexChange(settings.parameters) {
-            // A time-out is for statements that answer; building an index takes as long as it takes.
+            // No timeout here: timeouts are for statements with results, and building an index takes long.
             try replica.change(change) { running.isCancelled ? .cancelled : nil }
         } else {
             rows = [KeptRow(try provision(statement, arguments, replica, running))]

@@ -3,7 +3,7 @@ import DQL
 import Foundation
 import Replica
 
-/// What the `system:` collections of a store show, as of one statement.
+/// The `system:` collections of a store, as one statement sees them.
 struct EngineSystemCollections: SystemCollections {
     let engine: Engine
     /// The names of the collections that hold documents, as the statement's transaction sees them.
@@ -40,7 +40,7 @@ struct EngineSystemCollections: SystemCollections {
         }
     }
 
-    /// Rows of namespace, key, value and the time they are of.
+    /// Rows of namespace, key, value and time.
     private func systemInformation() -> [ObjectValue] {
         let system = ProcessInfo.processInfo
         let facts: [(namespace: String, key: String, value: Value)] = [

@@ -1,14 +1,15 @@
 import Foundation
 
-/// A small file that only its owner may read and that is replaced in one step: whoever reads it sees the old
-/// content or the new, also after a crash.
+/// A small file that only its owner may read and that is replaced atomically: a reader sees the old content
+/// or the new, also after a crash.
 struct ProtectedFile: Sendable {
     let url: URL
 
-    /// The content; nil when there is no such file.
+    /// The content; nil when the file does not exist.
     var content: Data? { FileManager.default.contents(atPath: url.path) }
 
-    /// Replaces the content; it is on disk when this returns. The folder is made if need be (0700).
+    /// Replaces the content; it is on disk when this returns. Creates the folder (0700) if it does not
+    /// exist.
     func replace(with data: Data) throws {
         let manager = FileManager.default
         let folder = url.deletingLastPathComponent()
@@ -26,6 +27,6 @@ struct ProtectedFile: Sendable {
         guard rename(temporary.path, url.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
     }
 
-    /// Removes the file, if there is one.
+    /// Removes the file if it exists.
     func remove() { try? FileManager.default.removeItem(at: url) }
 }

@@ -2,20 +2,20 @@ import CRDT
 import DQL
 import Replica
 
-/// One execution of a statement: what it says, and what it was told when it began. Running it again in
-/// another transaction is the same execution.
+/// One execution of a statement, with the data it was given when it began. Running it again in another
+/// transaction is the same execution.
 struct StatementRequest: Sendable {
     let engine: Engine
     let statement: PreparedStatement
     let arguments: ObjectValue
-    /// Without the system collections, which show what the transaction sees.
+    /// Without the system collections, which depend on the transaction.
     let options: ExecutionOptions
     /// The rows of `system:data_sync_info`.
     let peers: [ObjectValue]
     /// The rows of `system:indexes`.
     let indexes: [ObjectValue]
 
-    /// Runs any statement but ALTER SYSTEM and SHOW. The commit is the transaction's owner's to say.
+    /// Runs any statement but ALTER SYSTEM and SHOW. The owner of the transaction supplies the commit.
     func run(
         in transaction: WriteTransaction, _ generateID: () -> DocumentID
     ) throws -> StatementOutcome {
@@ -57,21 +57,21 @@ struct StatementRequest: Sendable {
 }
 
 extension PreparedStatement {
-    /// Whether it reads a system collection.
+    /// Returns whether it reads a system collection.
     func reads(_ collection: SystemCollection) -> Bool {
         collectionsRead.contains { utf8Equal($0, "system:\(collection.rawValue)") }
     }
 }
 
 extension StatementOutcome {
-    /// The same with every row decoded. Throws `unreadableDocument`.
+    /// The same outcome with every row decoded. Throws `unreadableDocument`.
     func decoded() throws -> StatementOutcome {
         StatementOutcome(
             kind: kind, kept: try kept.map { KeptRow(try $0.value) }, mutatedDocumentIDs: mutatedDocumentIDs,
             warnings: warnings, commit: commit)
     }
 
-    /// The same, in a commit, with warnings about documents that became large.
+    /// The same outcome with its commit, and with warnings about documents that became large.
     func with(oversized: [String], commit: UInt64) -> StatementOutcome {
         StatementOutcome(
             kind: kind, kept: kept, mutatedDocumentIDs: mutatedDocumentIDs,

@@ -7,21 +7,21 @@ import Synchronization
 
 /// A store's system parameters and its prepared statements.
 ///
-/// What ALTER SYSTEM … PERSIST sets stands in `system_parameters.json` of the persistence
-/// directory, which is written before the new value holds; changes come one after the other, because the
-/// engine runs them in its queue of writers.
+/// Values from ALTER SYSTEM … PERSIST are in `system_parameters.json` of the persistence directory, which is
+/// written before the new value takes effect. Changes come one after another, because the engine runs them
+/// in its writer queue.
 final class StoreSettings: Sendable {
     private let file: ProtectedFile
     private let statements: PreparedStatements
     private let current: Mutex<SystemParameters>
-    /// The statements that run and those that ran.
+    /// The running and past statements.
     let requests: RequestRegistry
-    /// Whose turn it is to run.
+    /// The turns of statements that wait to run.
     let turns: RequestTurns
 
-    /// Settings from the environment and from what was persisted.
-    /// - Throws: `DQLError` for a variable that says something its parameter cannot be; `SDK-0403` for a file
-    ///   that cannot be read as what it is.
+    /// Settings from the environment and from the file of persisted parameters.
+    /// - Throws: `DQLError` for a variable with a value that its parameter cannot have; `SDK-0403` for a
+    ///   malformed file.
     init(directory: String, environment: [String: String], logger: Logger) throws {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
         file = ProtectedFile(url: folder.appendingPathComponent("system_parameters.json"))
@@ -29,7 +29,7 @@ final class StoreSettings: Sendable {
         let unknown = parameters.restore(try Self.persisted(file))
         if !unknown.isEmpty {
             logger.warning(
-                "persisted system parameters are not of this version", metadata: ["names": "\(unknown)"])
+                "persisted system parameters are unknown to this version", metadata: ["names": "\(unknown)"])
         }
         current = Mutex(parameters)
         requests = RequestRegistry(historySize: parameters.requestHistorySize)
@@ -37,13 +37,13 @@ final class StoreSettings: Sendable {
         statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
-    /// The values that hold now.
+    /// The present values.
     var parameters: SystemParameters { current.withLock { $0 } }
 
     /// The rows of `system:shared_statements`.
     var sharedStatements: [ObjectValue] { statements.rows }
 
-    /// A statement, from the cache if it was prepared before.
+    /// Prepares a statement, from the cache if possible.
     func prepare(_ text: String) throws(DQLError) -> PreparedStatement { try statements.prepare(text) }
 
     /// Sets a parameter that exists to a value of its type, until the store closes.
@@ -57,7 +57,7 @@ final class StoreSettings: Sendable {
         }
     }
 
-    /// Runs ALTER SYSTEM or SHOW. One at a time.
+    /// Runs ALTER SYSTEM or SHOW. Call it for one statement at a time.
     func execute(_ statement: PreparedStatement, _ arguments: ObjectValue) throws -> SystemResult {
         var parameters = parameters
         let result = try statement.execute(on: &parameters, arguments: arguments)
@@ -89,7 +89,7 @@ final class StoreSettings: Sendable {
     private static func persisted(_ file: ProtectedFile) throws(SDKError) -> ObjectValue {
         guard let data = file.content else { return ObjectValue() }
         guard let object = (try? JSONText.parse(Array(data)))?.objectValue else {
-            throw unusable(file, "it is no JSON object")
+            throw unusable(file, "it is not a JSON object")
         }
         return object
     }

@@ -4,12 +4,12 @@ import Dispatch
 import Replica
 import Synchronization
 
-/// One open transaction: statements come from a task that may take its time, and run one after the other on
-/// the thread that holds the store's lock.
+/// One open transaction. Statements come from a task of any pace and run one after another on the thread
+/// that holds the store's lock.
 ///
-/// Invariants: every command is answered exactly once; after the end nothing is executed; a statement that
-/// threw has written nothing. The store may ask for the whole transaction again under a new actor (rule 10):
-/// then the statements that succeeded run again, with the same ids and the same time, before anybody is
+/// Invariants: every command is answered exactly once; nothing is executed after the end; a statement that
+/// threw has written nothing. The store may restart the whole transaction under a new actor (rule 10). Then
+/// the statements that succeeded run again, with the same ids and the same time, before any command is
 /// answered.
 final class TransactionSession: Sendable {
     /// A statement to run.
@@ -45,10 +45,10 @@ final class TransactionSession: Sendable {
         self.isReadOnly = isReadOnly
     }
 
-    /// Whether statements are still taken.
+    /// True while statements are accepted.
     var isOpen: Bool { mailbox.withLock { $0.isOpen } }
 
-    /// Runs one statement. Throws what it throws, `DQL`'s read-only error, `SDK-0206` after the end.
+    /// Runs one statement. Throws its errors, `DQL`'s read-only error, and `SDK-0206` after the end.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> DittoQueryResult {
         let statement = try engine.settings.prepare(text)
         guard !statement.isSystem else {
@@ -56,7 +56,7 @@ final class TransactionSession: Sendable {
                 .statementNotTransactional, "system parameters are not part of a transaction: use the store")
         }
         guard statement.isReadOnly || !isReadOnly else {
-            throw SDKError(.transactionReadOnly, "the transaction reads only, the statement writes")
+            throw SDKError(.transactionReadOnly, "the transaction is read-only, the statement writes")
         }
         let request = try engine.request(statement, arguments)
         return try await withCheckedThrowingContinuation { continuation in
@@ -73,7 +73,7 @@ final class TransactionSession: Sendable {
         }
     }
 
-    /// Ends the transaction for want of anybody who would.
+    /// Rolls back a transaction that nobody is going to end.
     func abandon() {
         mailbox.withLock { mailbox in
             mailbox.isOpen = false
@@ -82,8 +82,8 @@ final class TransactionSession: Sendable {
         arrived.signal()
     }
 
-    /// Runs the transaction on the calling thread, which waits for the commands meanwhile. `began` is called
-    /// once it holds what it needs.
+    /// Runs the transaction on the calling thread, which waits for its commands. Calls `began` once it has
+    /// the lock or snapshot it needs.
     func run(on replica: Replica, began: () -> Void) throws {
         if isReadOnly {
             try runReading(replica, began)
@@ -94,7 +94,7 @@ final class TransactionSession: Sendable {
 
     private func runReading(_ replica: Replica, _ began: () -> Void) throws {
         let ending = try replica.read { transaction in
-            // The snapshot is taken by the first read.
+            // The first read takes the snapshot.
             _ = try transaction.head()
             began()
             while true {
@@ -145,7 +145,7 @@ final class TransactionSession: Sendable {
         finish(outcome, pending, ending)
     }
 
-    /// Answers whoever waits for the end.
+    /// Answers the caller that waits for the end.
     private func finish(
         _ outcome: Result<Replica.WriteResult<Void>, any Error>, _ pending: Command?,
         _ ending: CheckedContinuation<Void, any Error>?
@@ -157,7 +157,7 @@ final class TransactionSession: Sendable {
         case .failure(is RolledBack): ending?.resume()
         case .failure(let error):
             guard let ending else {
-                // The store failed under a statement: what the closure still asks for gets the error.
+                // The store failed during a statement: the closure's later statements get the error.
                 if case .run(let step) = pending { step.answer.resume(throwing: error) }
                 return failFromNowOn(error)
             }
@@ -175,7 +175,7 @@ final class TransactionSession: Sendable {
         }
     }
 
-    /// False once the transaction has ended.
+    /// Returns false once the transaction has ended.
     private func put(_ command: Command, isLast: Bool) -> Bool {
         let isTaken = mailbox.withLock { mailbox in
             guard mailbox.isOpen else { return false }
@@ -197,7 +197,7 @@ final class TransactionSession: Sendable {
     private struct RolledBack: Error {}
 }
 
-/// The ids that a statement has generated: the same ones when it runs again.
+/// The ids that a statement has generated, so that a second run uses the same ones.
 final class GeneratedIDs: Sendable {
     private struct Made {
         var ids: [DocumentID] = []
@@ -220,7 +220,7 @@ final class GeneratedIDs: Sendable {
     }
 }
 
-/// The number of a transaction's commit, which its results learn when it is there.
+/// The number of a transaction's commit, for its results. Set at the commit.
 final class CommitNumber: Sendable {
     private let number: Mutex<UInt64?>
 

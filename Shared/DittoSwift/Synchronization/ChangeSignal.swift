@@ -1,9 +1,8 @@
 import Synchronization
 
-/// Wakes whoever waits for something to change. `state` guards the version and the waiting tasks.
+/// Wakes the tasks that wait for a change. `state` guards the version and the waiting tasks.
 ///
-/// Take the version, look at what you wait for, then wait for the version after: nothing is missed in
-/// between.
+/// Take the version, check the condition, then wait for a later version: no change is missed in between.
 final class ChangeSignal: Sendable {
     private struct State {
         var version: UInt64 = 0
@@ -15,7 +14,7 @@ final class ChangeSignal: Sendable {
 
     var version: UInt64 { state.withLock { $0.version } }
 
-    /// Something changed.
+    /// Reports a change.
     func advance() {
         let waiters = state.withLock { state in
             defer { state.waiters = [:] }
@@ -25,7 +24,7 @@ final class ChangeSignal: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Returns when something has changed after `version`, the time is over, or the task is cancelled.
+    /// Returns when there was a change after `version`, on timeout, or when the task is cancelled.
     func wait(after version: UInt64, atMost timeout: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await Task.sleep(for: timeout) }

@@ -8,10 +8,10 @@ import Sync
 import Synchronization
 import Transport
 
-/// Exchanges documents with the server: sends what was written here, brings what was subscribed to.
+/// Syncs documents with the server: sends local writes and fetches the documents of subscriptions.
 ///
-/// `state` guards what was asked for and the subscriptions. Starting and stopping the engine below happens in
-/// `lifecycle`, one step after the other, because a connection needs a moment to end.
+/// `state` guards the requested state and the subscriptions. Starting and stopping run one after another in
+/// `lifecycle`, because a connection needs a moment to end.
 public final class DittoSync: Sendable {
     private struct State {
         var isActive = false
@@ -28,11 +28,11 @@ public final class DittoSync: Sendable {
     private let state = Mutex(State())
     /// Advances with each status, acknowledgement and report.
     private let changes: ChangeSignal
-    /// Called when the connection stands otherwise.
+    /// Called when the status of the connection has changed.
     private let statusListener = Mutex<(@Sendable () -> Void)?>(nil)
     let owner = Owner()
 
-    /// Sync with nobody: subscriptions are kept, and that is all.
+    /// Sync without a server: it only keeps the subscriptions.
     init(_ engine: Engine) {
         self.engine = engine
         logger = engine.logger
@@ -82,9 +82,9 @@ public final class DittoSync: Sendable {
         engine.setSyncInformation { [weak self] lastUpdate in self?.information(name, lastUpdate) ?? [] }
     }
 
-    /// Begins to sync, and goes on, over lost connections, until `stop()`.
-    /// - Throws: `authenticationError(.expirationHandlerMissing)`; `unsupportedError` for
-    ///   `.smallPeersOnly`: this version speaks to servers.
+    /// Starts sync, which reconnects after lost connections until `stop()`.
+    /// - Throws: `authenticationError(.expirationHandlerMissing)`; `unsupportedError` for `.smallPeersOnly`,
+    ///   since this version syncs with servers only.
     public func start() throws {
         do {
             _ = try engine.replica()
@@ -96,7 +96,7 @@ public final class DittoSync: Sendable {
             guard authenticator.hasHandler else {
                 throw SDKError(
                     .expirationHandlerMissing,
-                    "set auth.expirationHandler before sync is started: it is asked to log in")
+                    "set auth.expirationHandler before starting sync: it has to log in")
             }
             then(isActive: true) {
                 authenticator.beginRenewing()
@@ -107,7 +107,7 @@ public final class DittoSync: Sendable {
         }
     }
 
-    /// Ends sync. A connection may still take a moment to close.
+    /// Stops sync. A connection may still take a moment to close.
     public func stop() {
         guard let peer, let authenticator else { return }
         then(isActive: false) {
@@ -116,14 +116,13 @@ public final class DittoSync: Sendable {
         }
     }
 
-    /// Whether sync was started and not stopped; says nothing about a connection.
+    /// True if sync was started and not stopped; says nothing about a connection.
     public var isActive: Bool { state.withLock { $0.isActive } }
 
-    /// Asks for the documents of a SELECT, now and as they change, for as long as the subscription is not
-    /// cancelled, whether its return value is kept or not. Subscriptions are not kept over restarts.
-    /// - Throws: `storeError(.queryNotSupported)` for anything but `SELECT * FROM c [WHERE …]`, and what a
-    ///   statement
-    ///   throws.
+    /// Requests the documents of a SELECT, now and as they change, until the subscription is cancelled, even
+    /// if its return value is dropped. Subscriptions do not survive a restart.
+    /// - Throws: `storeError(.queryNotSupported)` for anything but `SELECT * FROM c [WHERE …]`, and the
+    ///   errors of a statement.
     @discardableResult
     public func registerSubscription(
         query: String, arguments: [String: Any?]? = nil
@@ -137,7 +136,7 @@ public final class DittoSync: Sendable {
             guard !checked.isWindowed else {
                 throw SDKError(
                     .windowedSubscriptionUnsupported,
-                    "a subscription cannot be limited to the first documents of an order yet")
+                    "a subscription cannot have ORDER BY, LIMIT or OFFSET in this version")
             }
             let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
             let subscription = DittoSyncSubscription(
@@ -149,7 +148,7 @@ public final class DittoSync: Sendable {
         }
     }
 
-    /// The subscriptions that were not cancelled.
+    /// The subscriptions that are not cancelled.
     public var subscriptions: Set<DittoSyncSubscription> { state.withLock { $0.subscriptions } }
 
     func cancel(_ subscription: DittoSyncSubscription) {
@@ -161,7 +160,7 @@ public final class DittoSync: Sendable {
         state.withLock { $0.subscriptions.contains(subscription) }
     }
 
-    /// Ends sync for good, and waits for that.
+    /// Ends sync for good; returns when it has ended.
     func shutDown() async {
         stop()
         let lifecycle = state.withLock { state in
@@ -173,7 +172,7 @@ public final class DittoSync: Sendable {
         changes.advance()
     }
 
-    /// Runs a step after all steps before it.
+    /// Runs a step after all earlier steps.
     private func then(isActive: Bool, _ step: @escaping @Sendable () async -> Void) {
         state.withLock { state in
             guard state.isActive != isActive, !state.isShutDown else { return }
@@ -217,7 +216,7 @@ public final class DittoSync: Sendable {
         ]
     }
 
-    /// Says whom to tell when the connection stands otherwise.
+    /// Sets the listener for changes of the connection's status.
     func onStatus(_ listener: @escaping @Sendable () -> Void) {
         statusListener.withLock { $0 = listener }
     }
@@ -243,7 +242,7 @@ public final class DittoSync: Sendable {
 // MARK: - For the command line
 
 extension DittoSync {
-    /// How the connection stands.
+    /// The status of the connection.
     package var status: SyncStatus {
         let problems = state.withLock { $0.problems }
         return switch peer?.status ?? .stopped {
@@ -254,25 +253,25 @@ extension DittoSync {
         }
     }
 
-    /// The last local commit, and the greatest up to which the server holds everything that was written here.
+    /// The last local commit, and the last one up to which the server holds all local writes.
     package func commits() throws -> (last: UInt64, acknowledged: UInt64) {
         let replica = try engine.replica()
         return (last: replica.head, acknowledged: try replica.acknowledgedCommit())
     }
 
-    /// As `stop()`, and waits until the connection has ended.
+    /// As `stop()`, but waits until the connection has ended.
     package func stopAndWait() async {
         stop()
         await state.withLock { $0.lifecycle }?.value
     }
 
-    /// Why the server refused a local commit, `SYNC-0401: message`; nil when it did not.
+    /// The reason why the server refused a local commit, `SYNC-0401: message`; nil when it did not.
     package func refusal(of commit: UInt64) -> String? {
         let found = try? engine.replica().refusal(ofCommit: commit)
         return found.map { $0.message.isEmpty ? $0.code : "\($0.code): \($0.message)" }
     }
 
-    /// Whether the server has acknowledged everything up to a local commit, after waiting for it at most
+    /// Returns whether the server has acknowledged everything up to a local commit; waits for it at most
     /// `timeout`.
     package func waitForAcknowledgement(of commit: UInt64, timeout: Duration) async -> Bool {
         let deadline = ContinuousClock.now + timeout
@@ -289,17 +288,17 @@ extension DittoSync {
     }
 }
 
-/// How sync stands, for the command line.
+/// The status of sync, for the command line.
 package struct SyncStatus: Sendable {
     /// `stopped`, `connecting` or `connected`.
     package let text: String
-    /// Why the last attempt or connection ended.
+    /// The reason why the last attempt or connection ended.
     package let lastError: String?
-    /// What the server refused: subscriptions by their query, writes as `write`.
+    /// The refusals by the server: subscriptions by their query, writes as `write`.
     package let problems: [String: Failure]
 }
 
-/// Passes notices on to a receiver that exists only after the sender.
+/// Passes notices on to a receiver that is created after the sender.
 private final class NoticeBoard: Sendable {
     private let receiver = Mutex<(@Sendable (PeerSync.Notice) -> Void)?>(nil)
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A query whose documents this device wants.
+/// A query whose documents this device requests.
 public final class DittoSyncSubscription: Hashable, Sendable {
     /// The query's text.
     public let queryString: String
@@ -8,7 +8,7 @@ public final class DittoSyncSubscription: Hashable, Sendable {
     public var ditto: Ditto? { owner.ditto }
     /// The arguments as they were given.
     public var queryArguments: [String: Any?]? { given.value }
-    /// Whether `cancel()` was called, or the `Ditto` has closed.
+    /// True if `cancel()` was called or the `Ditto` has closed.
     public var isCancelled: Bool { !(sync?.holds(self) ?? false) }
 
     let key: [UInt8]
@@ -24,13 +24,13 @@ public final class DittoSyncSubscription: Hashable, Sendable {
         queryString = query
     }
 
-    /// Ends the subscription. What it brought stays.
+    /// Ends the subscription. Its documents stay.
     public func cancel() { sync?.cancel(self) }
 
-    /// Same subscription.
+    /// True for the same subscription.
     public static func == (left: DittoSyncSubscription, right: DittoSyncSubscription) -> Bool {
         left === right
     }
-    /// By identity.
+    /// Hashes the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

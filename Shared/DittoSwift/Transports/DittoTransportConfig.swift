@@ -1,26 +1,26 @@
 import Foundation
 
-/// Which ways to other peers an instance may take.
+/// The transports that an instance may use.
 ///
-/// This version goes one way: to the server of its configuration. What else is asked for here is kept,
-/// checked by nobody, and answered in `system:transports_info` with why it is not taken.
+/// This version uses one transport: the connection with the server of its configuration. Other settings are
+/// kept but not checked. `system:transports_info` reports why they are not used.
 public struct DittoTransportConfig: Codable, Equatable, Sendable {
-    /// Ways to small peers nearby.
+    /// Transports to small peers nearby.
     public var peerToPeer = DittoPeerToPeer()
     /// Peers to connect with by their addresses.
     public var connect = DittoConnect()
-    /// Where others may connect with this peer.
+    /// The addresses on which others may connect with this peer.
     public var listen = DittoListen()
-    /// What holds for all ways.
+    /// Settings for all transports.
     public var global = DittoGlobalConfig()
 
     /// Everything off.
     public init() {}
 
-    /// Turns on every way to small peers nearby.
+    /// Turns on every transport to small peers nearby.
     public mutating func enableAllPeerToPeer() { setAllPeerToPeer(enabled: true) }
 
-    /// Turns every way to small peers nearby on or off.
+    /// Turns every transport to small peers nearby on or off.
     public mutating func setAllPeerToPeer(enabled: Bool) {
         peerToPeer.bluetoothLE.isEnabled = enabled
         peerToPeer.lan.isEnabled = enabled
@@ -29,11 +29,11 @@ public struct DittoTransportConfig: Codable, Equatable, Sendable {
     }
 }
 
-/// Ways to small peers nearby.
+/// Transports to small peers nearby.
 public struct DittoPeerToPeer: Codable, Equatable, Sendable {
     /// Bluetooth Low Energy; there is none on Linux.
     public var bluetoothLE = DittoBluetoothLEConfig()
-    /// A network they share.
+    /// A shared local network.
     public var lan = DittoLANConfig()
     /// Apple's Wi-Fi without a network.
     public var awdl = DittoAWDLConfig()
@@ -46,7 +46,7 @@ public struct DittoPeerToPeer: Codable, Equatable, Sendable {
 
 /// Bluetooth Low Energy.
 public struct DittoBluetoothLEConfig: Codable, Equatable, Sendable {
-    /// Whether it may be used.
+    /// True if it may be used.
     public var isEnabled = false
     /// Off.
     public init() {}
@@ -59,7 +59,7 @@ public struct DittoBluetoothLEConfig: Codable, Equatable, Sendable {
 
 /// Apple's Wi-Fi without a network.
 public struct DittoAWDLConfig: Codable, Equatable, Sendable {
-    /// Whether it may be used.
+    /// True if it may be used.
     public var isEnabled = false
     /// Off.
     public init() {}
@@ -72,19 +72,19 @@ public struct DittoAWDLConfig: Codable, Equatable, Sendable {
 
 /// Android's Wi-Fi without a network.
 public struct DittoWifiAwareConfig: Codable, Equatable, Sendable {
-    /// Whether it may be used.
+    /// True if it may be used.
     public var isEnabled = false
     /// Off.
     public init() {}
 }
 
-/// A network that peers share.
+/// A local network that peers share.
 public struct DittoLANConfig: Codable, Equatable, Sendable {
-    /// Whether it may be used.
+    /// True if it may be used.
     public var isEnabled = false
-    /// Whether peers are looked for by multicast DNS.
+    /// True if peers are discovered by multicast DNS.
     public var isMdnsEnabled = true
-    /// Whether peers are looked for by multicast of our own.
+    /// True if peers are discovered by our own multicast.
     public var isMulticastEnabled = true
     /// Off.
     public init() {}
@@ -101,7 +101,7 @@ public struct DittoConnect: Codable, Equatable, Sendable {
     public var tcpServers: Set<String> = []
     /// `ws://` or `wss://` URL of each.
     public var webSocketURLs: Set<String> = []
-    /// How long to wait before trying again, in seconds.
+    /// The pause before a retry, in seconds.
     public var retryInterval: TimeInterval = 5
     /// None.
     public init() {}
@@ -112,7 +112,7 @@ public struct DittoConnect: Codable, Equatable, Sendable {
     }
 }
 
-/// Where others may connect with this peer.
+/// The addresses on which others may connect with this peer.
 public struct DittoListen: Codable, Equatable, Sendable {
     /// Over TCP.
     public var tcp = DittoTCPListenConfig()
@@ -124,7 +124,7 @@ public struct DittoListen: Codable, Equatable, Sendable {
 
 /// Listening on TCP.
 public struct DittoTCPListenConfig: Codable, Equatable, Sendable {
-    /// Whether to listen.
+    /// True if it listens.
     public var isEnabled = false
     /// The address to listen on.
     public var interfaceIP = "[::]"
@@ -136,15 +136,15 @@ public struct DittoTCPListenConfig: Codable, Equatable, Sendable {
 
 /// Listening on HTTP.
 public struct DittoHTTPListenConfig: Codable, Equatable, Sendable {
-    /// Whether to listen.
+    /// True if it listens.
     public var isEnabled = false
     /// The address to listen on.
     public var interfaceIP = "[::]"
     /// The port to listen on.
     public var port: UInt16 = 80
-    /// A folder of files to serve, of 4.x.
+    /// A folder of static files to serve, as in 4.x.
     public var staticContentPath: String?
-    /// Whether peers may sync over it.
+    /// True if peers may sync over it.
     public var webSocketSync = true
     /// A PEM file with the key, for TLS.
     public var tlsKeyPath: String?
@@ -154,20 +154,20 @@ public struct DittoHTTPListenConfig: Codable, Equatable, Sendable {
     public init() {}
 }
 
-/// What holds for all ways.
+/// Settings for all transports.
 public struct DittoGlobalConfig: Codable, Equatable, Sendable {
-    /// Small peers connect inside their group only.
+    /// Small peers connect only within their group.
     public var syncGroup: UInt32 = 0
     /// A hint for the server's load balancer; 0 is none.
     public var routingHint: UInt32 = 0
-    /// The group 0, no hint.
+    /// Group 0, no hint.
     public init() {}
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// How a way to other peers stands. Its names are those that applications know.
+/// The condition of a transport. The case names are those that applications know.
 public enum DittoTransportCondition: UInt32, CustomStringConvertible, Sendable {
-    /// Nobody has tried it.
+    /// It was not tried yet.
     case Unknown = 0
     /// It works.
     case Ok
@@ -177,21 +177,21 @@ public enum DittoTransportCondition: UInt32, CustomStringConvertible, Sendable {
     case AppInBackground
     /// Multicast DNS fails.
     case MdnsFailure
-    /// The port cannot be listened on.
+    /// The port cannot be opened.
     case TcpListenFailure
-    /// Bluetooth is forbidden: looking for others.
+    /// Scanning by Bluetooth is not permitted.
     case NoBleCentralPermission
-    /// Bluetooth is forbidden: being found.
+    /// Advertising by Bluetooth is not permitted.
     case NoBlePeripheralPermission
-    /// Nobody answers.
+    /// No peer answers.
     case CannotEstablishConnection
     /// Bluetooth is off.
     case BleDisabled
-    /// There is no Bluetooth.
+    /// The device has no Bluetooth.
     case NoBleHardware
     /// Wi-Fi is off, or there is none.
     case WifiDisabled
-    /// It does not work now.
+    /// It does not work at the moment.
     case TemporarilyUnavailable
 
     /// The case's name.
@@ -215,7 +215,7 @@ public enum DittoTransportCondition: UInt32, CustomStringConvertible, Sendable {
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// Which way a condition is about. Its names are those that applications know.
+/// The transport that a condition is about. The case names are those that applications know.
 public enum DittoConditionSource: UInt32, CustomStringConvertible, Sendable {
     /// Bluetooth Low Energy.
     case Bluetooth = 0

@@ -1,12 +1,12 @@
 import CRDT
 import Foundation
 
-/// The rows of `system:transports_info`: how each way to other peers stands, and why one that was asked for
-/// is not taken.
+/// The rows of `system:transports_info`: the condition of each transport, and why a requested one is not
+/// used.
 struct TransportInformation: Sendable {
-    /// What the application asks for.
+    /// The application's configuration.
     let config: DittoTransportConfig
-    /// How the connection with the server stands; nil without a server.
+    /// The status of the connection with the server; nil without a server.
     let server: SyncStatus?
 
     var rows: [ObjectValue] {
@@ -15,7 +15,7 @@ struct TransportInformation: Sendable {
             Self.row("bluetooth_le", nearby.bluetoothLE.isEnabled, .NoBleHardware),
             Self.row("awdl", nearby.awdl.isEnabled, .WifiDisabled),
             Self.row("wifi_aware", nearby.wifiAware.isEnabled, .WifiDisabled),
-            // Nobody listens and nobody looks for others in this version.
+            // This version neither listens nor discovers peers.
             Self.row("lan", nearby.lan.isEnabled, .Unknown),
             Self.row("tcp", config.listen.tcp.isEnabled || !config.connect.tcpServers.isEmpty, .Unknown),
             Self.row("http", config.listen.http.isEnabled, .Unknown),

@@ -2,44 +2,45 @@ import CRDT
 import Foundation
 import GRDB
 
-/// Where a database's log ends after a commit.
+/// The end of a database's log after a commit.
 struct GrownHead: Sendable {
     let database: String
     let offset: UInt64
-    /// What was appended, if it is little (`LogChange`).
+    /// The appended entries, if they are few (`LogChange`).
     let entries: [LogEntry]
 }
 
 /// One group inside its transaction: decides every operation's outcome and writes what is appended.
 ///
-/// Heads are read once per group, kept here while it lasts, and written back by `store`. That is sound
-/// because the transaction holds the write lock from its first statement (BEGIN IMMEDIATE).
+/// Each head is read once per group, kept here until its end, and written back by `store`. The write lock,
+/// which the transaction holds from its first statement (BEGIN IMMEDIATE), makes this sound.
 struct AppendBatch {
     private typealias Registration = KnownFrontier.Registration
 
-    /// What a group does in one database.
+    /// The work of a group in one database.
     private struct Part {
         var head: LogHead
-        /// Where the log ended before the group.
+        /// The end of the log before the group.
         let start: UInt64
         var frontier: KnownFrontier
-        /// Actors that the group has registered.
+        /// Actors that the group registers.
         var newActors: Set<ActorID> = []
-        /// The actor that was appended of last: mostly the next one is its, too. `frontier` lags behind it.
+        /// The actor appended last, which mostly is the next one too. `frontier` lags behind it.
         var latest: (actor: ActorID, registration: Registration)?
-        /// Bytes that were appended.
+        /// Bytes appended by the group.
         var bytes = 0
-        /// What the group has touched.
+        /// Documents and collections touched by the group.
         var touches: [(touch: Touch, offset: UInt64)] = []
-        /// The same by what it is, as far as a condition had to look: most groups have none.
+        /// The first `lookedAt` touches as a table, built only when a condition needs it: most groups have
+        /// none.
         var offsets: [Touch: UInt64] = [:]
         var lookedAt = 0
-        /// What was appended, unless it is too much to be brought along.
+        /// The appended entries, unless they are too large for a wake-up.
         var brought: [LogEntry] = []
 
         var hasGrown: Bool { head.offset > start }
 
-        /// Puts the actor at hand to the others.
+        /// Adds the latest actor to the frontier.
         mutating func keepLatest() {
             if let latest { frontier.advance(latest.actor, to: latest.registration) }
         }
@@ -49,15 +50,15 @@ struct AppendBatch {
     /// Unix time, for leases.
     private let nowMilliseconds: Int64
     private var parts: [String: Part] = [:]
-    /// Why a database cannot be served in this group.
+    /// Databases that cannot be served in this group, with the reason.
     private var refusals: [String: OperationLogError] = [:]
-    /// What was touched before the group.
+    /// The touches before the group.
     private let touches: TouchIndex
-    /// Where actors stood before it.
+    /// The actors' frontiers before the group.
     private let frontiers: FrontierIndex
-    /// What is appended and not written yet.
+    /// Appended rows that are not written yet.
     private var rows: [Row] = []
-    /// Bytes of what is brought along, of all databases.
+    /// Bytes of the entries for wake-ups, over all databases.
     private var broughtBytes = 0
     private let insertOne: FastStatement
     private let insertMany: FastStatement
@@ -68,7 +69,7 @@ struct AppendBatch {
         let hash: UInt64
     }
 
-    /// How many rows one statement inserts: to begin a statement costs about as much as a row.
+    /// Rows inserted by one statement: beginning a statement costs about as much as a row.
     private static let rowsAtOnce = 16
     private static let insertion =
         "INSERT INTO operations (position, actor, sequence, timestamp, hash, bytes) VALUES "
@@ -98,11 +99,11 @@ struct AppendBatch {
 
     private var bringsAlong: Bool { broughtBytes <= LogLimits.broughtBytes }
 
-    /// Takes one call.
-    /// - Returns: its outcomes, or why the call cannot be served while the rest of the group can.
-    /// - Throws: `DatabaseError`, upon which the whole group must be rolled back.
+    /// Decides one call.
+    /// - Returns: its outcomes, or the reason why this call fails while the rest of the group proceeds.
+    /// - Throws: `DatabaseError`, after which the whole group must be rolled back.
     mutating func apply(_ call: AppendCall) throws -> Result<[AppendOutcome], OperationLogError> {
-        // Taken out, so that nothing is copied or looked up for each operation.
+        // Taken out of the dictionary, so that no operation copies it or looks it up again.
         var part: Part
         if let refusal = refusals[call.database] { return .failure(refusal) }
         do {
@@ -116,8 +117,8 @@ struct AppendBatch {
         outcomes.reserveCapacity(call.operations.count)
         var heldBack: Set<ActorID> = []
         for operation in call.operations {
-            // What rests on a refused operation of its actor must not slip in behind it, even if its number
-            // fits.
+            // A later operation of an actor with a refused one may rest on that one, so it is refused even
+            // if its number fits.
             guard heldBack.isEmpty || !heldBack.contains(operation.record.actor) else {
                 outcomes.append(.gap(expected: try nextSequence(of: operation.record.actor, &part)))
                 continue
@@ -137,8 +138,8 @@ struct AppendBatch {
         return .success(outcomes)
     }
 
-    /// What is known of a database before the group, read where it is not: damage in there is the
-    /// database's, and the rest of the group goes on.
+    /// The known state of a database before the group, read if it is not in memory. Damage fails only this
+    /// database; the rest of the group proceeds.
     private func begin(_ database: String) throws -> Part {
         let head = try LogReader.head(db, database: database)
         let frontier = try KnownFrontier.reading(
@@ -146,15 +147,15 @@ struct AppendBatch {
         return Part(head: head, start: head.offset, frontier: frontier)
     }
 
-    /// Writes the operations that are not written yet.
+    /// Writes the pending rows.
     private mutating func write() throws {
         defer { rows.removeAll(keepingCapacity: true) }
         guard rows.count < Self.rowsAtOnce else { return try run(insertMany, rows[...]) }
         for place in rows.indices { try run(insertOne, rows[place...place]) }
     }
 
-    /// Binds the rows, the first of them to the first parameters, and runs the statement while their bytes
-    /// are held.
+    /// Binds the rows one after the other, from the given parameter on, and runs the statement while their
+    /// bytes are held.
     private func run(_ statement: FastStatement, _ rows: ArraySlice<Row>, at parameter: Int32 = 1) throws {
         guard let row = rows.first else { return try statement.run() }
         statement.bind(parameter, row.position)
@@ -167,11 +168,12 @@ struct AppendBatch {
         }
     }
 
-    /// Writes what is left, heads, new actors, and where the others stand if much of it waits.
+    /// Writes the pending rows, the heads, the new actors, and the other actors' rows if many are
+    /// outstanding.
     mutating func store() throws {
         try write()
         let headUpdate = try FastStatement("UPDATE databases SET head = ?1, hash = ?2 WHERE number = ?3", db)
-        // Taken out, so that nothing is copied.
+        // Taken out of the dictionary, so that nothing is copied.
         for id in Array(parts.keys) {
             guard var part = parts.removeValue(forKey: id) else { continue }
             defer { parts[id] = part }
@@ -191,8 +193,8 @@ struct AppendBatch {
         if part.frontier.isFull(part.head) { try part.frontier.settle(db, &part.head) }
     }
 
-    /// Takes note of what the group has touched and where its actors stand, once it is durable, or was for
-    /// nothing.
+    /// Updates the indexes with the group's touches and frontiers. Called once the group is durable, or had
+    /// nothing to store.
     func note() {
         for part in parts.values {
             frontiers.keep(part.frontier, of: part.head.number)
@@ -201,7 +203,8 @@ struct AppendBatch {
         }
     }
 
-    /// The last offset at which something a condition names was touched, if that was after it was read.
+    /// The last offset at which a document or collection of the condition was touched after it was read;
+    /// nil if none was.
     private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> UInt64? {
         guard let condition, condition.readAt < part.head.offset else { return nil }
         guard condition.readAt >= part.head.truncated else { return part.head.truncated }
@@ -247,7 +250,7 @@ struct AppendBatch {
         return .appended(offset: part.head.offset)
     }
 
-    /// Why an operation is not appended; nil if it is.
+    /// The refusal of an operation; nil if it may be appended.
     private func refusal(
         of operation: PreparedOperation, under registration: Registration?
     ) -> AppendOutcome? {

@@ -1,8 +1,8 @@
 import GRDB
 import GRDBSQLite
 
-/// A statement of the connection's cache, stepped directly: on the way of every append, GRDB's arguments and
-/// rows cost more than the statement.
+/// A statement of the connection's cache, stepped directly: in every append, GRDB's arguments and rows
+/// would cost more than the statement itself.
 ///
 /// Used only inside the access that made it. Columns count from 0, parameters from 1.
 struct FastStatement {
@@ -35,7 +35,7 @@ struct FastStatement {
         while try step() {}
     }
 
-    /// Runs a body while bytes are bound that SQLite need not copy.
+    /// Runs a body while bytes are bound without a copy.
     func withBound(_ parameter: Int32, _ bytes: [UInt8], _ body: () throws -> Void) throws {
         try bytes.withUnsafeBytes { raw in
             sqlite3_bind_blob64(handle, parameter, raw.baseAddress, UInt64(raw.count), nil)
@@ -44,13 +44,14 @@ struct FastStatement {
         }
     }
 
-    /// What a reader makes of the first row; nil when there is none. A damaged column reads as zero or empty.
+    /// The reader's value for the first row; nil when there is none. A damaged column reads as zero or
+    /// empty.
     func first<Value>(_ read: (FastStatement) throws -> Value) throws -> Value? {
         defer { sqlite3_reset(handle) }
         return try step() ? read(self) : nil
     }
 
-    /// Hands out the rows one by one, until there are no more or the reader has enough.
+    /// Hands out the rows one by one until there are no more or the reader returns false.
     func each(_ read: (FastStatement) throws -> Bool) throws {
         defer { sqlite3_reset(handle) }
         while try step(), try read(self) {}
@@ -59,11 +60,11 @@ struct FastStatement {
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: int(column)) }
     func text(_ column: Int32) -> String { String(decoding: raw(column), as: UTF8.self) }
-    /// How many bytes a column has.
+    /// The number of bytes in a column.
     func count(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
     func bytes(_ column: Int32) -> [UInt8] { [UInt8](raw(column)) }
 
-    /// Good until the next step.
+    /// Valid until the next step.
     private func raw(_ column: Int32) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(
             start: sqlite3_column_blob(handle, column), count: Int(sqlite3_column_bytes(handle, column)))
@@ -79,5 +80,5 @@ struct FastStatement {
     }
 }
 
-/// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
+/// Makes SQLite copy a bound value. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -2,19 +2,20 @@ import CRDT
 import GRDB
 import Synchronization
 
-/// Where the actors of each database stand, as far as this process knows: what appends are decided by.
+/// The actors' frontiers in each database, as far as this process knows them. They decide over appends.
 ///
-/// The table `actors` lags behind the log: a group writes the row of an actor that is new, what it changes of
-/// others stands in its operations, and is written there now and then, each actor once (`KnownFrontier`).
+/// The table `actors` lags behind the log. A group writes the row of a new actor; its changes to other
+/// actors are in its operations, and are written to the table now and then, once per actor
+/// (`KnownFrontier`).
 ///
-/// In memory. What it does not know (at the beginning, behind another process's appends, after a failure) is
-/// read from the operations behind `databases.settled`. All databases together are bounded; the one that
-/// nobody has appended to for the longest time goes first. A group takes out what is known and puts it back
-/// once it has committed, so what was rolled back is forgotten with it.
+/// Held in memory. Anything unknown (at the start, after another process's appends, after a failure) is
+/// read from the operations after `databases.settled`. All databases together are bounded; the least
+/// recently appended one is dropped first. A group takes a database's entry out and puts it back after its
+/// commit, so a rollback forgets it.
 final class FrontierIndex: Sendable {
     private struct State {
         var databases: [Int64: (frontier: KnownFrontier, turn: UInt64)] = [:]
-        /// Actors of all of them.
+        /// Actors of all databases.
         var count = 0
         /// Counted in groups.
         var turn: UInt64 = 0
@@ -22,10 +23,10 @@ final class FrontierIndex: Sendable {
 
     private let state = Mutex(State())
 
-    /// What is known of a database, unless a group has it.
+    /// The known frontier of a database, unless a group has taken it.
     func known(_ database: Int64) -> KnownFrontier? { state.withLock { $0.databases[database]?.frontier } }
 
-    /// Takes out what is known of a database.
+    /// Takes out the known frontier of a database.
     func take(_ database: Int64) -> KnownFrontier? {
         state.withLock { state in
             let known = state.databases.removeValue(forKey: database)?.frontier
@@ -34,7 +35,7 @@ final class FrontierIndex: Sendable {
         }
     }
 
-    /// Puts it back for the next group, unless it has become too much.
+    /// Puts it back for the next group, unless it has become too large.
     func keep(_ frontier: KnownFrontier, of database: Int64) {
         guard frontier.count <= LogLimits.knownActors else { return }
         state.withLock { state in
@@ -51,28 +52,28 @@ final class FrontierIndex: Sendable {
     }
 }
 
-/// Where the actors of one database stand, at one head of its log.
+/// The frontiers of one database's actors, at one head of its log.
 ///
-/// Invariants, once it has been read: it knows of every actor with operations behind the head's `settled`, so
-/// where it knows nothing of an actor, the table does; what it knows is never behind the table.
+/// Invariants, once it has been read: it knows every actor with operations after the head's `settled`, so
+/// the table has any actor missing here; and it is never older than the table.
 struct KnownFrontier {
-    /// What decides over an actor's next operation.
+    /// The state that decides over an actor's next operation.
     struct Registration {
         let key: String
         var frontier: FrontierEntry
     }
 
-    /// The head that it knows of.
+    /// The head up to which it is current.
     private(set) var offset: UInt64
     /// The chain hash there.
     private(set) var hash: UInt64
     private var actors: [ActorID: Registration] = [:]
-    /// Those of whom the table is behind.
+    /// Actors whose table row is outdated.
     private var unsettled: Set<ActorID> = []
-    /// Bytes of operations behind `settled`.
+    /// Bytes of the operations after `settled`.
     private var unsettledBytes = 0
 
-    /// Everything is settled up to this place.
+    /// An empty frontier where everything is settled up to this place.
     private init(offset: UInt64, hash: UInt64) {
         self.offset = offset
         self.hash = hash
@@ -80,7 +81,7 @@ struct KnownFrontier {
 
     var count: Int { actors.count }
 
-    /// What is known at a head, by what was known before, and by reading what was appended since.
+    /// The frontiers at a head, from the ones known before and the entries appended since.
     /// - Throws: `LOG-0401` when an entry in between is missing, does not verify or cannot be read.
     static func reading(
         _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
@@ -88,7 +89,7 @@ struct KnownFrontier {
         do {
             return try readingPages(db, database, head, since: known)
         } catch let error as DatabaseError where isDamage(error) {
-            let message = "a page behind the settled entries is damaged: \(describe(error))"
+            let message = "a page after the settled entries is damaged: \(describe(error))"
             throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
         }
     }
@@ -104,7 +105,7 @@ struct KnownFrontier {
             frontier = known
         } else {
             guard try LogReader.chainHash(db, at: head.settled, of: head) == head.settledHash else {
-                let message = "the entry up to which actors are settled is missing or is another one"
+                let message = "the last entry that the table of actors covers is missing or another one"
                 throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
             }
             frontier = KnownFrontier(offset: head.settled, hash: head.settledHash)
@@ -122,7 +123,7 @@ struct KnownFrontier {
     ) throws {
         guard let key = try registration(of: entry.actor, db, head)?.key else {
             throw OperationLogError(
-                .corrupt, "nobody is registered as the entry's actor", database: database,
+                .corrupt, "the entry's actor is not registered", database: database,
                 offset: entry.offset)
         }
         advance(
@@ -143,20 +144,20 @@ struct KnownFrontier {
         return found
     }
 
-    /// Takes note of where an actor stands now.
+    /// Records an actor's new frontier.
     mutating func advance(_ actor: ActorID, to registration: Registration) {
         actors[actor] = registration
         unsettled.insert(actor)
     }
 
-    /// Takes note of where the log ends now, so many bytes later.
+    /// Records the log's new end and the bytes appended.
     mutating func appended(bytes: Int, through offset: UInt64, hash: UInt64) {
         self.offset = offset
         self.hash = hash
         unsettledBytes += bytes
     }
 
-    /// Where the given actors stand, of those that are registered.
+    /// The frontiers of the given actors, without those that are not registered.
     func entries(
         of wanted: [ActorID], _ db: Database, _ head: LogHead
     ) throws -> [ActorID: FrontierEntry] {
@@ -168,13 +169,14 @@ struct KnownFrontier {
         return found
     }
 
-    /// Whether what waits is to be written: whoever begins to read has to read the operations that it is in.
+    /// True when the outstanding rows must be written: a process that starts reading has to read their
+    /// operations.
     func isFull(_ head: LogHead) -> Bool {
         head.offset - head.settled >= LogLimits.unsettledOperations
             || unsettledBytes >= LogLimits.unsettledBytes
     }
 
-    /// Writes the actors of whom the table is behind, of them those that are asked for.
+    /// Writes the given actors, all of which must have outdated rows.
     func write(_ db: Database, _ head: LogHead, _ asked: Set<ActorID>) throws {
         guard !asked.isEmpty else { return }
         let upsert = try FastStatement(
@@ -197,7 +199,7 @@ struct KnownFrontier {
         }
     }
 
-    /// Writes everything that waits.
+    /// Writes all outdated rows.
     mutating func settle(_ db: Database, _ head: inout LogHead) throws {
         try write(db, head, unsettled)
         let update = try FastStatement(

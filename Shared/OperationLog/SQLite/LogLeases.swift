@@ -4,9 +4,9 @@ import Glibc
 
 /// Leases in the SQLite log. All times are Unix milliseconds of the machine's clock.
 enum LogLeases {
-    /// Looks whether the log is the file that it was when it was last opened. Another one is a copy: it may
-    /// have been put back to before writes of its leased actors. They are retired, and a lease that somebody
-    /// still holds is lost. A file that has never noted which it is has nothing to compare with.
+    /// Checks that the log is the same file as when it was last opened. A different one is a copy, possibly
+    /// restored from before writes of its leased actors: the actors are retired and all leases are lost. A
+    /// file that has never recorded its place has nothing to compare with.
     static func arrive(_ db: Database, path: String) throws {
         var found = stat()
         guard stat(path, &found) == 0 else { return }
@@ -25,7 +25,7 @@ enum LogLeases {
         }
     }
 
-    /// Device and inode, as noted; empty where they never were.
+    /// Device and inode as recorded; empty if they never were.
     private static func place(_ db: Database) throws -> [Int64] {
         guard let row = try Row.fetchOne(db, sql: "SELECT device, inode FROM home") else { return [] }
         return [row[0], row[1]]
@@ -65,7 +65,7 @@ enum LogLeases {
         return lease
     }
 
-    /// Whether the lease was still held, and holds until then now.
+    /// Extends a lease; returns whether it was still held.
     static func renew(_ db: Database, _ lease: ActorLease, now: Int64, until: Int64) throws -> Bool {
         try db.execute(
             sql: "UPDATE leases SET expires = ? WHERE number = ? AND epoch = ? AND expires > ?",
@@ -92,7 +92,7 @@ enum LogLeases {
         }
     }
 
-    /// Whether an actor may still append under a lease.
+    /// Returns whether an actor may still append under a lease.
     static func isHeld(
         _ lease: ActorLease, by actor: ActorID, _ db: Database, _ head: LogHead, now: Int64
     ) throws -> Bool {

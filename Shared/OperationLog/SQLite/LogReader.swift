@@ -2,7 +2,7 @@ import CRDT
 import Foundation
 import GRDB
 
-/// A database's row: its identity and where its log ends.
+/// A database's row: its identity and the end of its log.
 struct LogHead {
     let number: Int64
     let logID: LogID
@@ -11,7 +11,7 @@ struct LogHead {
     /// The place through which entries were removed.
     let truncated: UInt64
     let truncatedHash: UInt64
-    /// The table of actors is complete up to here.
+    /// The table `actors` is complete up to this offset.
     var settled: UInt64
     var settledHash: UInt64
 }
@@ -45,7 +45,7 @@ enum LogReader {
                 settledHash: row.bits(7))
         }
         guard let head = found else {
-            throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+            throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
         let isInRange =
             head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
@@ -89,7 +89,8 @@ enum LogReader {
         return LogPosition(logID: head.logID, offset: offset, hash: entry.hash)
     }
 
-    /// The frontiers of those of the actors that are registered; the index may know some of it.
+    /// The frontiers of the given actors, without those that are not registered; the index may supply a
+    /// part.
     static func frontier(
         _ db: Database, database: String, actors: [ActorID], _ index: FrontierIndex
     ) throws -> [ActorID: FrontierEntry] {
@@ -98,7 +99,7 @@ enum LogReader {
         return try frontier.entries(of: actors, db, head)
     }
 
-    /// An actor's key and frontier as far as it is settled; nil if it never appended.
+    /// An actor's key and frontier as far as the table is settled; nil if it never appended.
     static func registration(
         _ db: Database, database number: Int64, actor: ActorID
     ) throws -> KnownFrontier.Registration? {
@@ -115,7 +116,7 @@ enum LogReader {
         }
     }
 
-    /// Entries after an offset that is not behind the head, within the limit.
+    /// Entries after an offset up to the head, within the limit.
     static func entries(
         _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
     ) throws -> [LogEntry] {
@@ -145,8 +146,8 @@ enum LogReader {
         return try chain.finish(through: through)
     }
 
-    /// The stored chain hash at an offset, which is at most the head's; nil if the row is missing, or was
-    /// removed so long ago that its hash is not kept.
+    /// The stored chain hash at an offset, which must not exceed the head; nil if the row is missing, or
+    /// was removed so long ago that its hash is not kept.
     static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
@@ -162,8 +163,8 @@ enum LogReader {
         return LogEntry(offset: LogKey.offset(of: row.int(0)), hash: row.bits(4), record: record)
     }
 
-    /// A number stored by its bits. In a damaged page a column may be of any type; it reads as zero then,
-    /// which the chain does not confirm.
+    /// A number stored by its bits. A column of a damaged page may have any type; it reads as zero then,
+    /// and fails the chain check.
     static func unsigned(_ row: Row, _ column: Int) -> UInt64 {
         UInt64(bitPattern: Int64.fromDatabaseValue(row[column]) ?? 0)
     }
@@ -173,12 +174,12 @@ enum LogReader {
     }
 }
 
-/// SQLite's words and extended code; never a statement's arguments.
+/// SQLite's message and extended code, without the statement's arguments.
 func describe(_ error: DatabaseError) -> String {
     "\(error.message ?? "no detail") (SQLite \(error.extendedResultCode.rawValue))"
 }
 
-/// Whether SQLite found its own structure damaged.
+/// Returns whether SQLite found its own structure damaged.
 func isDamage(_ error: DatabaseError) -> Bool {
     error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
 }

@@ -4,15 +4,15 @@ import GRDB
 /// The file format of the SQLite log: its mark, its version, and the steps from version to version.
 ///
 /// A file is ours if its `application_id` is; `user_version` is the format version. Both are read before
-/// anything is written, so that a newer or foreign file stays as it is. Steps run in one transaction under
-/// the write lock.
+/// anything is written, so a newer or foreign file stays unchanged. Steps run in one transaction under the
+/// write lock.
 enum LogSchema {
     /// "MmLg".
     static let applicationID: Int64 = 0x4D6D_4C67
     /// The format this build writes.
     static var currentVersion: Int64 { Int64(steps.count) }
 
-    /// Step n leads from version n to n + 1. Released steps are never changed.
+    /// Step n leads from version n to n + 1. Released steps never change.
     static let steps = [version1, version2, version3, version4, version5]
 
     /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
@@ -59,7 +59,7 @@ enum LogSchema {
 
     /// 3. Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
     ///    `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
-    ///    one's `LogKey`. Of a snapshot `sum` is the checksum so far; `isFinished` says that it counts.
+    ///    one's `LogKey`. A snapshot's `sum` is the checksum so far; it counts once `isFinished` is set.
     ///    `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
     private static let version3 = """
         ALTER TABLE databases ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
@@ -100,8 +100,8 @@ enum LogSchema {
         """
 
     /// 5. `actors` is complete for operations up to `databases.settled`, where the chain hash is
-    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. What was touched is known in
-    ///    memory (`TouchIndex`).
+    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. Touches are only in memory
+    ///    (`TouchIndex`).
     private static let version5 = """
         DROP TABLE touched;
         ALTER TABLE databases RENAME COLUMN indexed TO settled;
@@ -109,11 +109,11 @@ enum LogSchema {
         UPDATE databases SET settled = head, settledHash = hash;
         """
 
-    /// Refuses a file that is not ours or newer than this build, without changing it. A missing file is fine.
-    /// The configuration says how long to wait for a process that is closing the file just now.
+    /// Refuses a file that is foreign or newer than this build, without changing it. A missing file is
+    /// valid. The configuration bounds the wait for a process that is just closing the file.
     ///
-    /// A file whose making was cut short has a rollback journal, without which it means nothing and which a
-    /// reader may not roll back: then a writer does, as whoever opened it first would.
+    /// A file whose creation was interrupted has a rollback journal, without which it means nothing. A
+    /// reader may not roll it back, so a writer does, as the first process to open it would.
     static func check(path: String, _ configuration: Configuration) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         var configuration = configuration
@@ -132,7 +132,7 @@ enum LogSchema {
         try connection.close()
     }
 
-    /// Brings the file to the current version. Safe against other processes that do the same.
+    /// Brings the file to the current version. Safe while other processes do the same.
     static func migrate(_ db: Database, path: String) throws {
         guard try storedVersion(db, path: path) < currentVersion else { return }
         try db.inTransaction(.immediate) {
@@ -151,7 +151,7 @@ enum LogSchema {
         if mark == applicationID, version > 0 {
             guard version <= currentVersion else {
                 let message =
-                    "\(path) has format \(version), this build knows formats up to \(currentVersion)"
+                    "\(path) has format \(version); this build reads formats up to \(currentVersion)"
                 throw OperationLogError(.newerFormat, message)
             }
             return version
@@ -164,8 +164,8 @@ enum LogSchema {
     }
 }
 
-/// The key of an operation's row: the database's number above the offset. So every database's log is one
-/// run of one rowid table, which is the fastest thing SQLite can append to and scan.
+/// The key of an operation's row: the database's number above the offset. So every log is one run of one
+/// rowid table, the fastest structure that SQLite can append to and scan.
 enum LogKey {
     /// Offsets of a database end here; a million operations a second reach it after twelve days, a thousand
     /// after thirty-four years.

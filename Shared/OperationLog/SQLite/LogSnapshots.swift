@@ -2,8 +2,8 @@ import CRDT
 import Foundation
 import GRDB
 
-/// Snapshots in the SQLite log. A draft's row carries the checksum so far, so a chunk that did not get in is
-/// missed at the end; the row that counts is flipped in the transaction that drops the one before.
+/// Snapshots in the SQLite log. A draft's row carries the checksum so far, so a missing chunk is noticed at
+/// the end. The row is marked finished in the transaction that drops the previous snapshot.
 enum LogSnapshots {
     /// The finished snapshot of a database.
     static func finished(_ db: Database, of head: LogHead) throws -> LogSnapshot? {
@@ -80,7 +80,7 @@ enum LogSnapshots {
         return snapshot
     }
 
-    /// Removes chunks of snapshots that have gone, at most `LogLimits.droppedChunks` of them.
+    /// Removes chunks of dropped snapshots, at most `LogLimits.droppedChunks`.
     /// - Returns: whether there may be more.
     static func dropStep(_ db: Database) throws -> Bool {
         try db.execute(

@@ -2,7 +2,7 @@ import CRDT
 import Foundation
 import GRDB
 
-/// Removes entries that a snapshot stands for, a step per transaction, so that appends go on in between.
+/// Removes entries that a snapshot covers, one step per transaction, so that appends continue in between.
 enum LogTruncation {
     /// Removes at most `LogLimits.truncationStep` entries.
     /// - Returns: whether there are more to remove.
@@ -17,7 +17,7 @@ enum LogTruncation {
         guard let snapshot = try LogSnapshots.finished(db, of: head), snapshot.position.offset >= target
         else {
             throw OperationLogError(
-                .noSnapshot, "no snapshot stands for the entries to remove", database: database,
+                .noSnapshot, "no finished snapshot covers the entries to remove", database: database,
                 offset: target)
         }
         let last = min(target, head.truncated + LogLimits.truncationStep)
@@ -53,7 +53,7 @@ enum LogTruncation {
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]),
             let first = Int64.fromDatabaseValue(row[0]), let bytes = Data.fromDatabaseValue(row[1])
         else { return nil }
-        // Keys of one database are adjacent, so what is in reach of the row is of its database.
+        // Keys of one database are adjacent, so a key within the row's range is of the same database.
         guard key - first < Int64(bytes.count / 8) else { return nil }
         let place = Int(key - first) * 8
         return bytes.withUnsafeBytes {
@@ -85,7 +85,7 @@ enum LogTruncation {
         return hashes
     }
 
-    /// Drops hashes that no cursor may name any more.
+    /// Drops hashes that cursors no longer need.
     private static func drop(_ db: Database, _ head: LogHead, _ floor: UInt64) throws {
         let excess = head.truncated > LogLimits.keptHashes ? head.truncated - LogLimits.keptHashes : 0
         let lowest = min(max(floor, excess), head.truncated)

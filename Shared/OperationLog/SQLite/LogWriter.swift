@@ -5,16 +5,16 @@ import WriteAhead
 
 /// Runs write transactions on the log's file and judges their failures.
 ///
-/// What a failure means is decided here, once:
+/// The meaning of a failure is decided here, once:
 /// - storage full, lock not granted: rolled back, nothing stored, try again later;
-/// - an I/O error or damage anywhere, or any other failure of the COMMIT itself: the pages may or may not
-///   have reached the disk, and after a failed fsync the kernel may have dropped them: poisoned;
+/// - an I/O error or damage anywhere, or any other failure of the COMMIT itself: poisoned, because the
+///   pages may or may not have reached the disk, and after a failed fsync the kernel may have dropped them;
 /// - any other refusal of a statement: rolled back, nothing stored.
 ///
-/// A poisonous failure is noted while the connection is still held, so that nothing that waits for it commits
-/// before whoever failed has told.
+/// A poisonous failure is recorded while the connection is still held, so that no waiting transaction
+/// commits before the failed one has reported it.
 struct LogWriter: Sendable {
-    /// The failure behind which nothing is written any more.
+    /// The failure after which nothing is written any more.
     private final class Health: Sendable {
         let failure = Mutex<OperationLogError?>(nil)
     }
@@ -23,11 +23,11 @@ struct LogWriter: Sendable {
     let writeAhead: WriteAheadLog
     /// Unix time in milliseconds: the clock of leases.
     let now: @Sendable () -> Int64
-    /// 64 random bits: names leased actors.
+    /// Draws 64 random bits, which name leased actors.
     var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
-    /// What was touched last, as far as this writer knows.
+    /// The last touches, as far as this writer knows them.
     private let touches = TouchIndex()
-    /// Where actors stand, as far as this writer knows.
+    /// The actors' frontiers, as far as this writer knows them.
     let frontiers = FrontierIndex()
     private let health = Health()
 
@@ -38,8 +38,8 @@ struct LogWriter: Sendable {
     }
 
     /// Commits one group.
-    /// - Returns: what became of it, the new heads of the databases that grew, and what is still to be noted
-    ///   of it before the next group begins: nobody has to wait for that.
+    /// - Returns: the outcome, the new heads of the databases that grew, and an update of the indexes,
+    ///   which must run before the next group begins and need not delay the answers.
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead], note: () -> Void) {
         do {
             let (results, batch) = try transaction { db in
@@ -67,7 +67,8 @@ struct LogWriter: Sendable {
         }
     }
 
-    /// Runs a change in a transaction of its own. What the body throws of ours is rolled back and passed on.
+    /// Runs a change in a transaction of its own. An `OperationLogError` from the body rolls it back and is
+    /// passed on.
     func change<Result>(_ body: (Database) throws -> Result) throws(Failure) -> Result {
         try transaction { db in (try body(db), .commit) }
     }
@@ -89,7 +90,7 @@ struct LogWriter: Sendable {
                     try FastStatement(completion == .commit ? "COMMIT" : "ROLLBACK", db).run()
                     return result
                 } catch {
-                    // After some errors SQLite has rolled back by itself.
+                    // SQLite has rolled back by itself after some errors.
                     if db.isInsideTransaction { try? FastStatement("ROLLBACK", db).run() }
                     guard let error = error as? DatabaseError else { throw error }
                     let failure = Self.judge(error, hasReachedCommit: hasReachedCommit)
@@ -110,14 +111,14 @@ struct LogWriter: Sendable {
 
     private static func judge(_ error: DatabaseError, hasReachedCommit: Bool) -> Failure {
         let reason = describe(error)
-        // The write-ahead log's index, which is a file too, can find the disk full as well.
+        // The write-ahead log's index is a file too, and can also find the disk full.
         let isFull =
             error.resultCode == .SQLITE_FULL || error.extendedResultCode == .SQLITE_IOERR_SHMSIZE
         switch error.resultCode {
         case _ where isFull:
             return Failure(error: OperationLogError(.storageFull, "the storage is full"), isPoisonous: false)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            let message = "another process holds the write lock of the log"
+            let message = "another process holds the write lock of the log; try again"
             return Failure(error: OperationLogError(.busy, message), isPoisonous: false)
         case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB:
             return Failure(error: OperationLogError(.commitFailed, reason), isPoisonous: true)

@@ -1,7 +1,7 @@
 import CRDT
 
-// Snapshots, truncation and leases of a log's file, each at once: as `SQLiteOperationLog` does them, without
-// its threads.
+// Snapshots, truncation and leases of a log's file, synchronously: like `SQLiteOperationLog`, without its
+// threads.
 
 extension SQLiteLogFile {
     /// As `OperationLog.truncation`.

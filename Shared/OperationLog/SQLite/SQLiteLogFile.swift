@@ -1,8 +1,8 @@
 import CRDT
 import GRDB
 
-/// The log's file without queue, threads and wake-ups: what `SQLiteOperationLog` does between them, one call
-/// after the other. For a simulation, which decides itself when what happens.
+/// The log's file without queue, threads and wake-ups: the calls that `SQLiteOperationLog` makes between
+/// them, one after the other. For simulations, which schedule everything themselves.
 package struct SQLiteLogFile: Sendable {
     let pool: DatabasePool
     private let watching: DatabaseQueue
@@ -24,7 +24,7 @@ package struct SQLiteLogFile: Sendable {
             .mapError(\.error).get()
     }
 
-    /// Commits one group of one database; returns after it is durable, with what a wake-up brings along.
+    /// Commits one group of one database; returns after it is durable, with the entries for a wake-up.
     package func commit(_ calls: [AppendCall]) -> (GroupOutcome, LogChange) {
         let (outcome, grown, note) = writer.commit(calls)
         note()
@@ -58,7 +58,7 @@ package struct SQLiteLogFile: Sendable {
         try read { try LogReader.entries($0, database: database, after: offset, limit: limit) }
     }
 
-    /// As the pool's own `read`, whose BEGIN and COMMIT are compiled anew each time.
+    /// Like the pool's own `read`, which compiles its BEGIN and COMMIT each time.
     func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
         try pool.unsafeRead { db in
             try db.cachedStatement(sql: "BEGIN").execute()

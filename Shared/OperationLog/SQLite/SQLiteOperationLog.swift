@@ -9,15 +9,14 @@ import WriteAhead
 /// The operation log in one SQLite file, for one machine: several processes may have it open at once.
 ///
 /// - Write-ahead logging with `synchronous = FULL`: a commit returns after its fsync.
-/// - One writing connection per process, fed by `GroupCommitter`; between processes SQLite's write lock
-///   decides,
-///   taken at the start of the transaction (BEGIN IMMEDIATE), so that offsets follow commit order.
+/// - One writing connection per process, fed by `GroupCommitter`. Between processes SQLite's write lock
+///   decides, taken at the start of the transaction (BEGIN IMMEDIATE), so that offsets follow commit order.
 /// - Reads run on their own connections beside the writer and never wait for it.
-/// - Beside `log.sqlite` live SQLite's `-wal` and `-shm`, and `-wake` (`WakeFile`).
+/// - SQLite's `-wal` and `-shm` and our `-wake` (`WakeFile`) lie beside the log's file.
 ///
 /// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
 public final class SQLiteOperationLog: OperationLog {
-    /// What may differ from one log to the next; the defaults are right for a server.
+    /// Options of one log; the defaults suit a server.
     public struct Options: Sendable {
         /// How long a writer waits for another process's write lock before `LOG-0302`.
         public var busyTimeout = LogLimits.busyTimeout
@@ -27,7 +26,7 @@ public final class SQLiteOperationLog: OperationLog {
         public var queuedBytes = LogLimits.queuedBytes
         /// Append calls that may wait for room.
         public var waitingAppends = LogLimits.waitingAppends
-        /// Between two looks for foreign appends whose hint was lost.
+        /// Interval of polling for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
         /// Unix time in milliseconds: the clock of leases, which all processes of the machine share.
         public var now: @Sendable () -> Int64 = SQLiteOperationLog.systemMilliseconds
@@ -63,7 +62,7 @@ public final class SQLiteOperationLog: OperationLog {
         committer = GroupCommitter(gate: gate) { calls in
             GroupCommitter.Commit {
                 let (outcome, grown, note) = writer.commit(calls)
-                // Who follows has more to do than who is answered, and both are told of the same commit.
+                // First, because a follower has more work after a commit than an answered caller.
                 for head in grown {
                     hub.announce(head.database, head: head.offset, entries: head.entries)
                 }
@@ -101,7 +100,7 @@ public final class SQLiteOperationLog: OperationLog {
         }
     }
 
-    /// One look-up.
+    /// One lookup.
     public func databaseExists(_ database: String) async throws -> Bool {
         guard DatabaseID.isValid(database) else { return false }
         return try await reading { db in
@@ -115,14 +114,14 @@ public final class SQLiteOperationLog: OperationLog {
         try await committer.append(AppendCall(requests, database: database))
     }
 
-    /// One look-up per actor, and where this process has not appended last, a scan of what is not settled.
+    /// One lookup per actor, and a scan of the unsettled operations if another process appended last.
     public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
         try await reading { [writer] in
             try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
         }
     }
 
-    /// Two look-ups, which must agree.
+    /// Two lookups, which must agree.
     public func head(of database: String) async throws -> LogPosition {
         try await reading { db in
             let head = try LogReader.head(db, database: database)
@@ -142,8 +141,8 @@ public final class SQLiteOperationLog: OperationLog {
         try await reading { try LogReader.entries($0, database: database, after: offset, limit: limit) }
     }
 
-    /// Woken by this process's writer directly, by others through `WakeFile`, at the latest after
-    /// `pollInterval`.
+    /// Wake-ups come directly from this process's writer, from other processes through `WakeFile`, at the
+    /// latest after `pollInterval`.
     public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// Two uncontended locks.
@@ -160,14 +159,14 @@ public final class SQLiteOperationLog: OperationLog {
         wakeFile.ringIfDue()
         hub.finish()
         await watcher.stop()
-        // GRDB closes the writer before the readers; but only a writer that closes last folds the write-ahead
-        // log into the file.
+        // GRDB closes the writer before the readers, but only a writer that closes last checkpoints the
+        // write-ahead log into the file.
         pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
         try? pool.close()
     }
 
-    /// Runs a change beside the committer's groups, which it waits for and which wait for it.
+    /// Runs a change in between the committer's groups.
     func writing<Result: Sendable>(
         _ body: @escaping @Sendable (LogWriter) throws(LogWriter.Failure) -> Result
     ) async throws -> Result {
@@ -233,7 +232,7 @@ func openConnections(
     } catch let error as DatabaseError {
         switch error.resultCode {
         case .SQLITE_NOTADB:
-            throw OperationLogError(.notAnOperationLog, "\(path) is no SQLite database")
+            throw OperationLogError(.notAnOperationLog, "\(path) is not a SQLite database")
         case .SQLITE_CORRUPT:
             throw OperationLogError(.corrupt, "\(path) is damaged: \(describe(error))")
         case .SQLITE_BUSY:

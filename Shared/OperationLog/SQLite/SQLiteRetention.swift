@@ -3,7 +3,7 @@ import CRDT
 // Snapshots, truncation and leases of the SQLite log: each call is one short transaction, or a row of them.
 
 extension SQLiteOperationLog {
-    /// One look-up.
+    /// One lookup.
     public func truncation(of database: String) async throws -> LogPosition {
         try await reading { db in
             let head = try LogReader.head(db, database: database)
@@ -27,7 +27,7 @@ extension SQLiteOperationLog {
         }) { try Task.checkCancellation() }
     }
 
-    /// One look-up.
+    /// One lookup.
     public func snapshot(of database: String) async throws -> LogSnapshot? {
         try await reading { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
     }
@@ -50,7 +50,7 @@ extension SQLiteOperationLog {
         }
     }
 
-    /// One update; the chunks of the one before go afterwards.
+    /// One update; the previous snapshot's chunks are removed afterwards.
     public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
         let snapshot = try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.finish($0, draft, database) }
@@ -61,7 +61,7 @@ extension SQLiteOperationLog {
         return snapshot
     }
 
-    /// Two look-ups.
+    /// Two lookups.
     public func chunk(
         _ index: Int, of snapshot: LogSnapshot, in database: String
     ) async throws -> [UInt8] {
@@ -109,16 +109,16 @@ extension SQLiteOperationLog {
 }
 
 extension OperationLogError {
-    /// - Throws: `LOG-0103` for a chunk that no log takes.
+    /// - Throws: `LOG-0103` for an empty or oversized chunk.
     package static func check(chunk: [UInt8], _ database: String) throws(OperationLogError) {
         guard !chunk.isEmpty, chunk.count <= LogLimits.chunkBytes else {
             throw OperationLogError(
-                .invalidRequest, "a chunk of \(chunk.count) bytes; 1 to \(LogLimits.chunkBytes) are taken",
+                .invalidRequest, "a chunk has 1 to \(LogLimits.chunkBytes) bytes, not \(chunk.count)",
                 database: database)
         }
     }
 
-    /// - Throws: `LOG-0103` for a purpose that no lease has.
+    /// - Throws: `LOG-0103` for an empty or oversized purpose.
     package static func check(purpose: String, _ database: String) throws(OperationLogError) {
         guard (1...LogLimits.purposeBytes).contains(purpose.utf8.count) else {
             throw OperationLogError(

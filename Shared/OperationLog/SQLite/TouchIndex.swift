@@ -2,30 +2,30 @@ import CRDT
 import GRDB
 import Synchronization
 
-/// Where documents and collections were touched last, of the latest operations of each database: what
-/// conditions are checked against (rule 22).
+/// The last touches of documents and collections in the latest operations of each database; conditions are
+/// checked against them (rule 22).
 ///
-/// In memory. Entries are checksums, so in a file each lies on a page of its own: a thousand operations of
-/// 300 bytes wrote several times their bytes for it. What this process does not know (from before it began,
-/// by another process) is read from the operations when a condition was read behind it; where that is much,
-/// the condition counts as broken, and whoever made it reads again. All databases together are bounded; the
-/// one that nobody has appended to for the longest time goes first.
+/// Held in memory. Entries are checksums, so in a file each lies on a page of its own: a thousand
+/// operations of 300 bytes wrote several times their bytes for it. Touches that this process does not know
+/// (from before its start, or by another process) are read from the operations when a condition needs them.
+/// If that is too much, the condition counts as breached, and its author reads again. All databases
+/// together are bounded; the least recently appended one is dropped first.
 ///
 /// Invariants: parts follow each other without gap; a part knows of every touch in its range; the last one
-/// ends where this process saw the log end. Changed after commits only, which come one at a time.
+/// ends where this process saw the log end. Changed only after commits, which come one at a time.
 final class TouchIndex: Sendable {
     fileprivate struct Part {
-        /// It knows of what came after this offset, up to and including `through`.
+        /// The part covers offsets after this one, up to and including `through`.
         let from: UInt64
         var through: UInt64
         var offsets: [Touch: UInt64] = [:]
-        /// The last operation that does not say what it touches; 0 for none.
+        /// The last operation that does not say its touches; 0 for none.
         var anything: UInt64 = 0
     }
 
     fileprivate struct Known {
         var parts: [Part] = []
-        /// When it was appended to, counted in appends.
+        /// The count of appends at its last append.
         var turn: UInt64 = 0
 
         var count: Int { parts.reduce(0) { $0 + $1.offsets.count } }
@@ -33,7 +33,7 @@ final class TouchIndex: Sendable {
 
     private struct State {
         var databases: [Int64: Known] = [:]
-        /// Touches of all of them.
+        /// Touches of all databases.
         var count = 0
         var turn: UInt64 = 0
 
@@ -53,26 +53,26 @@ final class TouchIndex: Sendable {
         self.allTouches = allTouches
     }
 
-    /// How many touches it holds, of all databases.
+    /// The number of touches in all databases.
     var count: Int { state.withLock { $0.count } }
 
-    /// Takes note of an append, or of what was read: everything touched after `start`, up to `end`, in order;
-    /// `anything` is the last operation among them that does not say what it touches.
+    /// Records an append, or operations that were read: all touches after `start` up to `end`, in order.
+    /// `anything` is the last operation among them that does not say its touches.
     func note(
         _ touches: [(touch: Touch, offset: UInt64)], in database: Int64, after start: UInt64,
         through end: UInt64, anything: UInt64 = 0
     ) {
         state.withLock { state in
-            // Taken out, so that nothing is copied.
+            // Taken out of the dictionary, so that nothing is copied.
             var known = state.remove(database) ?? Known()
-            // Somebody else has appended in between.
+            // Another process has appended in between.
             if known.parts.last.map({ $0.through != start }) ?? true { known.parts = [] }
             known.add(touches, after: start, through: end, anything: anything, limit: partTouches)
             state.turn += 1
             known.turn = state.turn
             state.databases[database] = known
             state.count += known.count
-            // Who was not appended to for the longest time is read anew.
+            // The least recently appended database is dropped, and read again if needed.
             while state.count > allTouches, state.databases.count > 1,
                 let oldest = state.databases.min(by: { $0.value.turn < $1.value.turn })
             {
@@ -81,7 +81,7 @@ final class TouchIndex: Sendable {
         }
     }
 
-    /// The last offset after `readAt`, up to `end`, at which one of these was touched; nil where none was.
+    /// The last offset after `readAt`, up to `end`, at which one of these was touched; nil if none was.
     func last(
         of reads: [Touch], after readAt: UInt64, head: LogHead, through end: UInt64, _ db: Database
     ) throws -> UInt64? {
@@ -92,7 +92,7 @@ final class TouchIndex: Sendable {
             else { return end }
         }
         return state.withLock { state in
-            // What was read may have taken the place of what was known before.
+            // The part that was read may have replaced older ones.
             guard let parts = state.databases[head.number]?.parts, let first = parts.first,
                 first.from <= readAt, let through = parts.last?.through, through >= end
             else { return end }
@@ -105,7 +105,7 @@ final class TouchIndex: Sendable {
         }
     }
 
-    /// Up to where everything after an offset is known; nil where not even its beginning is.
+    /// The offset up to which everything after `readAt` is known; nil if its beginning is not.
     private func known(in database: Int64, after readAt: UInt64) -> UInt64? {
         state.withLock { state in
             guard let parts = state.databases[database]?.parts, let first = parts.first,
@@ -115,7 +115,7 @@ final class TouchIndex: Sendable {
         }
     }
 
-    /// Takes note of what the operations of a range say of themselves; false where they are too much to read.
+    /// Records the touches that a range of operations name; false if they are too many to read.
     private func read(
         _ head: LogHead, after start: UInt64, through end: UInt64, _ db: Database
     ) throws -> Bool {
@@ -145,8 +145,8 @@ final class TouchIndex: Sendable {
 }
 
 extension TouchIndex.Known {
-    /// Adds what follows: to the last part, and to others when that is full. An operation that touches more
-    /// than a part has room for counts as touching everything.
+    /// Adds touches to the last part, and to new ones when that is full. An operation that touches more
+    /// than a part can hold counts as touching everything.
     fileprivate mutating func add(
         _ touches: [(touch: Touch, offset: UInt64)], after start: UInt64, through end: UInt64,
         anything: UInt64, limit: Int

@@ -1,14 +1,13 @@
 import Synchronization
 
-/// Who waits for appends to which database, in this process.
+/// The subscribers in this process that wait for appends, by database.
 ///
-/// A head is announced by the writer of this process right after its commit, and by the watcher when it sees
-/// another process's. Announcing the head that was announced last wakes nobody, so the two may overlap. A
-/// lower one wakes: the log went back, or a hint was late, which costs a look.
+/// The writer of this process announces a head right after its commit, and the watcher announces heads of
+/// other processes. Announcing the last announced head again wakes nobody, so the two may overlap. A lower
+/// head wakes: either the log was restored, or a hint was late, which costs one look.
 ///
-/// `state` guards everything. A stream buffers one wake-up, which is what coalesces them: one that takes the
-/// place of another says no more than that something has changed, since announcements may overtake each
-/// other.
+/// `state` guards everything. A stream buffers one wake-up, which coalesces them: a wake-up that replaces
+/// another says only that something has changed, because announcements may overtake each other.
 package final class ChangeHub: Sendable {
     private struct Topic {
         var announced: UInt64 = 0
@@ -26,10 +25,10 @@ package final class ChangeHub: Sendable {
     /// A hub without subscribers.
     package init() {}
 
-    /// Whether anybody waits.
+    /// True if nobody waits.
     package var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
 
-    /// A stream of wake-ups whose first comes at once.
+    /// A stream of wake-ups; the first comes at once.
     package func subscribe(to database: String) -> AsyncStream<LogChange> {
         let (stream, continuation) = AsyncStream<LogChange>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state -> UInt64? in
@@ -47,8 +46,8 @@ package final class ChangeHub: Sendable {
         return stream
     }
 
-    /// Wakes the subscribers of a database, if this head is news. `entries` are those through the head, where
-    /// they are at hand.
+    /// Wakes the subscribers of a database, if this head is new. `entries` are the last ones up to the
+    /// head, if they are at hand.
     package func announce(_ database: String, head: UInt64, entries: [LogEntry] = []) {
         let subscribers = state.withLock { state -> [AsyncStream<LogChange>.Continuation] in
             guard var topic = state.topics[database], head != topic.announced else { return [] }
@@ -59,7 +58,7 @@ package final class ChangeHub: Sendable {
         for subscriber in subscribers { subscriber.wake(LogChange(entries: entries)) }
     }
 
-    /// Ends all streams, and those to come.
+    /// Ends all streams, present and future.
     package func finish() {
         let topics = state.withLock { state in
             state.isFinished = true

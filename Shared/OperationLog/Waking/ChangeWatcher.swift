@@ -5,15 +5,15 @@ import Logging
 
 /// Sees the commits of other processes and announces them to the hub.
 ///
-/// The hint is inotify on the wake file, the truth a look at the log's heads: after every hint, and once per
-/// `pollInterval` in case a hint was lost; where the system has no inotify instance left, looks alone do, and
-/// closer together. A look first reads `PRAGMA data_version`, some microseconds from
-/// shared memory, and goes on only if somebody committed. Without subscribers there are no looks at all.
+/// inotify on the wake file is the hint; a look at the log's heads is the truth. The watcher looks after
+/// every hint, and once per `pollInterval` in case a hint was lost; without a free inotify instance it only
+/// polls, more often. A look first reads `PRAGMA data_version`, some microseconds from shared memory, and
+/// stops there if nobody committed. Without subscribers it does not look at all.
 ///
-/// All variables belong to `queue`. Descriptors are closed by the cancel handlers of their sources, as
-/// Dispatch asks.
+/// All variables belong to `queue`. The cancel handlers of the sources close their descriptors, as Dispatch
+/// asks.
 final class ChangeWatcher: @unchecked Sendable {
-    // Unchecked: every mutable property is touched on the serial `queue` only, or before the object is
+    // Unchecked: every mutable property is touched only on the serial `queue`, or before the object is
     // shared.
     private let hub: ChangeHub
     private let logger: Logger
@@ -37,7 +37,7 @@ final class ChangeWatcher: @unchecked Sendable {
         self.connection = connection
         timer = DispatchSource.makeTimerSource(queue: queue)
         guard let descriptor = Self.watch(wakeFile.path) else {
-            logger.warning("no inotify instance is left for \(wakeFile.path): its log is polled closely")
+            logger.warning("no inotify instance is left for \(wakeFile.path): polling instead")
             bell = nil
             start(pollInterval: min(pollInterval, LogLimits.pollIntervalWithoutHints))
             return
@@ -48,7 +48,7 @@ final class ChangeWatcher: @unchecked Sendable {
         start(pollInterval: pollInterval)
     }
 
-    /// An inotify descriptor that watches a file; nil when the system has none to give.
+    /// An inotify descriptor that watches a file; nil when the system has none left.
     private static func watch(_ path: String) -> Int32? {
         let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard descriptor >= 0 else { return nil }
@@ -62,7 +62,7 @@ final class ChangeWatcher: @unchecked Sendable {
         timer.cancel()
     }
 
-    /// Stops looking, and returns when the descriptors are closed.
+    /// Stops watching, and returns when the descriptors are closed.
     func stop() async {
         await withCheckedContinuation { continuation in
             queue.async {
@@ -70,7 +70,7 @@ final class ChangeWatcher: @unchecked Sendable {
                 self.bell?.cancel()
                 self.timer.cancel()
                 self.cancelled.notify(queue: self.queue) {
-                    // It only fails for a connection in use, and the queue has nothing else to run on it.
+                    // It only fails for a connection in use, and the queue runs nothing else on it.
                     try? self.connection.close()
                     continuation.resume()
                 }
@@ -127,14 +127,14 @@ final class ChangeWatcher: @unchecked Sendable {
             for (database, head) in heads { hub.announce(database, head: head) }
             isFailing = false
         } catch {
-            if !isFailing { logger.warning("looking for appends of other processes failed: \(error)") }
+            if !isFailing { logger.warning("cannot look for appends of other processes, retrying: \(error)") }
             isFailing = true
             lastVersion = nil
         }
     }
 }
 
-/// Empties an inotify descriptor. What it says is known: there is one watch, for one event.
+/// Empties an inotify descriptor. The content is known: there is one watch, for one event.
 private func drain(_ descriptor: Int32) {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while read(descriptor, &buffer, buffer.count) > 0 {}

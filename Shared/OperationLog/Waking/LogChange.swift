@@ -1,17 +1,17 @@
-/// A wake-up of whoever follows a database: it has grown, or may have.
+/// A wake-up for a follower of a database: the log has grown, or may have.
 public struct LogChange: Sendable {
-    /// What was appended, where that is little and came from this process: durable, in order, without holes
-    /// and with the log's own chain hashes, so that a reader at the place before need not read it back.
-    /// Empty where it is not known, or where several wake-ups have become one.
+    /// The appended entries, if they are few and came from this process: durable, in order, without gaps
+    /// and with the log's chain hashes, so that a reader at the position before them need not read them
+    /// back. Empty if they are unknown, or if several wake-ups were coalesced.
     public let entries: [LogEntry]
 
-    /// A wake-up with what is known of the reason.
+    /// A wake-up with the entries known to have caused it.
     public init(entries: [LogEntry] = []) { self.entries = entries }
 }
 
 extension AsyncStream<LogChange>.Continuation {
-    /// Wakes a reader, of whom one wake-up waits at most. What takes the place of another one does not stand
-    /// for that: the log is to be asked then.
+    /// Wakes a reader, for whom at most one wake-up is buffered. A wake-up that replaces another carries no
+    /// entries, because they would not be complete: the reader asks the log.
     package func wake(_ change: LogChange) {
         if case .dropped = yield(change), !change.entries.isEmpty { yield(LogChange()) }
     }

@@ -2,27 +2,28 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The file beside the log through which processes wake each other, and hold each other off while they open
+/// The file beside the log through which processes wake each other, and exclude each other while they open
 /// it.
 ///
-/// A writer changes its one byte a moment after a commit; inotify tells the others. The write-ahead log
-/// itself would be a worse bell: it changes before a commit is visible, and also for transactions that are
-/// rolled back. The byte means nothing and is never synced. Losing the file loses hints until the log is
-/// opened again, never an operation.
+/// A writer changes its one byte a moment after a commit; inotify tells the others. Watching the
+/// write-ahead log instead would be worse: it changes before a commit is visible, and also for transactions
+/// that are rolled back. The byte means nothing and is never synced. Losing the file loses hints until the
+/// log is opened again, never an operation.
 ///
-/// Who listens holds a shared lock of the file's second byte, from before its first look at the log: so a
+/// A listener holds a shared lock on the file's second byte, from before its first look at the log. So a
 /// writer that is alone wakes nobody, itself included.
 ///
-/// A moment after, because whoever waits in this process comes first, and because one ring is enough for all
-/// commits of that moment: the others would take turns on the same processors with what the commit began.
+/// The ring is delayed because readers of this process come first, and because one ring is enough for all
+/// commits of that moment: processes woken for each would compete for the same processors with the work
+/// that the commit began.
 ///
 /// The descriptor is constant from `init` to `deinit`; its calls are atomic in the kernel.
 final class WakeFile: Sendable {
     let path: String
     private let descriptor: Int32
-    /// Whether others see that somebody listens here; not on a file system without such locks.
+    /// True if other processes can see that this one listens; false on a file system without such locks.
     private let isListed: Bool
-    /// Whether a ring is on its way.
+    /// True while a ring is scheduled.
     private let isDue = Atomic(false)
     private let queue = DispatchQueue(label: "mimeo.operation-log.ring")
 
@@ -39,8 +40,8 @@ final class WakeFile: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Tells the other processes that something was committed, some `LogLimits.ringDelay` from now. A failure
-    /// is not reported: they poll as well.
+    /// Tells the other processes about a commit, `LogLimits.ringDelay` from now. A failure is not reported:
+    /// they poll as well.
     func ringSoon() {
         guard !isListed || hasOtherListeners, !isDue.exchange(true, ordering: .acquiringAndReleasing) else {
             return
@@ -50,26 +51,26 @@ final class WakeFile: Sendable {
         }
     }
 
-    /// Does not wait any longer, if there is something to tell.
+    /// Rings at once if a ring is scheduled.
     func ringIfDue() {
         guard isDue.exchange(false, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
         _ = pwrite(descriptor, &byte, 1, 0)
     }
 
-    /// Whether anybody else has the log open.
+    /// True if another process (or another opening in this one) has the log open.
     private var hasOtherListeners: Bool {
         var other = Self.listeners(Int16(F_WRLCK))
         return fcntl(descriptor, Self.findLock, &other) != 0 || other.l_type != Int16(F_UNLCK)
     }
 
-    /// The byte that listeners lock. Such a lock belongs to the open file, not to the process, which may have
-    /// the log open twice.
+    /// The byte that listeners lock. Such a lock belongs to the open file, not to the process, which may
+    /// have the log open twice.
     private static func listeners(_ kind: Int16) -> Glibc.flock {
         Glibc.flock(l_type: kind, l_whence: Int16(SEEK_SET), l_start: 1, l_len: 1, l_pid: 0)
     }
 
-    /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library shows on request only.
+    /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library declares on request only.
     private static let (findLock, setLock): (Int32, Int32) = (36, 37)
 
     /// Runs the body while no other process is inside one for this log.
@@ -77,7 +78,7 @@ final class WakeFile: Sendable {
         let deadline = ContinuousClock.now + timeout
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR, ContinuousClock.now < deadline else {
-                throw OperationLogError(.busy, "another process is still opening the log beside \(path)")
+                throw OperationLogError(.busy, "another process is still opening the log of \(path)")
             }
             usleep(useconds_t(LogLimits.busyRetry.microseconds))
         }
@@ -91,5 +92,5 @@ extension Duration {
     var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
 }
 
-/// The system's words for an error number.
+/// The system's text for an error number.
 func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }

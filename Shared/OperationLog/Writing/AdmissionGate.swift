@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Back-pressure: admits calls while what was admitted and not yet released stays within bounds.
+/// Back-pressure: admits calls while the admitted and not yet released cost stays within bounds.
 ///
 /// Invariants
 /// - The sum of admitted costs exceeds a bound only while a single call does so alone.
-/// - First come, first admitted: nobody overtakes a waiter, so a large call is not starved by small ones.
+/// - First come, first admitted: no call overtakes a waiter, so small calls do not starve a large one.
 /// - A waiter is resumed exactly once: by room, by cancellation, or by `close`.
 ///
 /// `state` guards everything; continuations are resumed outside of it.
 package final class AdmissionGate: Sendable {
-    /// Operations, and bytes.
+    /// A number of operations and their bytes.
     package struct Cost: Hashable, Sendable {
         var operations: Int
         var bytes: Int
@@ -43,7 +43,7 @@ package final class AdmissionGate: Sendable {
         self.waiterLimit = waiterLimit
     }
 
-    /// What is admitted, and how many wait.
+    /// The admitted cost and the number of waiting calls.
     var load: (used: Cost, waiters: Int) { state.withLock { ($0.used, $0.waiters.count) } }
 
     /// Returns once the cost is admitted. Every return must be paired with a `release`.
@@ -63,7 +63,7 @@ package final class AdmissionGate: Sendable {
         }
     }
 
-    /// Gives back an admitted cost and admits those waiters that now fit, in order.
+    /// Gives back an admitted cost and admits the waiters that now fit, in order.
     func release(_ cost: Cost) {
         let admitted = state.withLock { state in
             state.used.operations -= cost.operations
@@ -73,7 +73,7 @@ package final class AdmissionGate: Sendable {
         for waiter in admitted { waiter.continuation.resume() }
     }
 
-    /// Refuses all waiters and all that come, with this error. The first error stays.
+    /// Refuses all present and future waiters with this error. The first error stays.
     func close(_ error: OperationLogError) {
         let refused = state.withLock { state in
             state.refusal = state.refusal ?? error
@@ -92,8 +92,8 @@ package final class AdmissionGate: Sendable {
         }
     }
 
-    /// Cancellation sets the task's flag before it calls `cancel`. So either the flag is seen here, under
-    /// the lock, or `cancel` comes after the lock was released and finds the waiter.
+    /// Cancellation sets the task's flag before it calls `cancel`. So either this method sees the flag
+    /// under the lock, or `cancel` comes after the lock was released and finds the waiter.
     private func wait(_ waiter: Waiter) {
         let outcome: Result<Void, any Error>? = state.withLock { state in
             if let refusal = state.refusal { return .failure(refusal) }
@@ -104,7 +104,7 @@ package final class AdmissionGate: Sendable {
             }
             guard state.waiters.count < waiterLimit else {
                 return .failure(
-                    OperationLogError(.overloaded, "\(waiterLimit) appends wait already; try again later"))
+                    OperationLogError(.overloaded, "\(waiterLimit) appends wait; try again later"))
             }
             state.waiters.append(waiter)
             return nil

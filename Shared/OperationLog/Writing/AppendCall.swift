@@ -47,7 +47,7 @@ package struct AppendCall: Sendable {
     package let database: String
     package let operations: [PreparedOperation]
     package let cost: AdmissionGate.Cost
-    /// The term that it depends on, the earliest of its requests'.
+    /// The term that the call depends on: the earliest of its requests' terms.
     package let term: UInt64?
 
     package init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
@@ -62,19 +62,19 @@ package struct AppendCall: Sendable {
     }
 }
 
-/// What became of the calls of one group.
+/// The outcome of one group.
 package enum GroupOutcome: Sendable {
-    /// The commit is durable: one result per call. A failed one says why its call could not take part.
+    /// The commit is durable: one result per call. A failed one says why its call was left out.
     case committed([Result<[AppendOutcome], OperationLogError>])
-    /// Rolled back, nothing is stored; the next group may fare better.
+    /// Rolled back, nothing is stored; a later group may succeed.
     case refused(OperationLogError)
-    /// It is unknown what is durable; there must be no next group.
+    /// It is unknown whether the group is durable; there must be no next group.
     case poisoned(OperationLogError)
 }
 
-/// Database ids, as the contract defines them.
+/// The rule for database ids, see the contract.
 package enum DatabaseID {
-    /// Whether a database can have this id.
+    /// Returns whether a database can have this id.
     package static func isValid(_ id: String) -> Bool {
         let bytes = id.utf8
         guard let first = bytes.first, bytes.count <= LogLimits.databaseIDCharacters else { return false }

@@ -11,33 +11,34 @@ import Synchronization
 /// - Groups are formed in order of arrival, begun and finished in that order, and calls are never split. At
 ///   most `groupsUnderWay` are begun and not finished.
 /// - A call is answered exactly once, and after its group's commit.
-/// - After a poisoned group nothing is committed any more: what is queued and what comes is refused.
+/// - After a poisoned group nothing is committed any more: queued and future calls are refused.
 ///
-/// `state` guards queue and health. Groups are begun and finished by whoever has the turn (`isTaken`): one
-/// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so that
-/// a blocking fsync never occupies a thread of the cooperative pool.
+/// `state` guards queue and health. The holder of the turn (`isTaken`) begins and finishes groups: one
+/// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so
+/// that a blocking fsync never occupies a thread of the cooperative pool.
 ///
-/// A caller that finds the turn free takes it, where a commit can be waited for a short time only (`isShort`,
-/// `Commit.isDecided`): its group is its one call, and neither is the committing thread woken for it nor the
-/// caller behind it, which costs more than all else that an append does beside its commit. What takes longer
-/// than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on on `queue`.
+/// A caller that finds the turn free takes it, provided that its commit is short (`isShort`,
+/// `Commit.isDecided`). Its group is its one call. This saves waking the committing thread and then the
+/// caller, which would cost more than the rest of an append apart from its commit. A commit that takes
+/// longer than `LogLimits.callerPatience`, during which a pool thread is idle, continues on `queue`.
 ///
-/// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
-/// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it
-/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once. And those that were answered
-/// together come back together, but one after the other: while they do, the next group is not begun with the
-/// first of them alone, or every other sync would be for a few. Where a commit takes less time than they do,
-/// the next group is half of them: one half comes back while the other one is committed. Where two groups may
-/// be under way, many callers take turns in any case, and each half is on its way when the other one is done.
+/// Waking a sleeping thread costs a good part of a commit. So while calls follow each other closely (one
+/// caller appends, waits, appends), the committing thread polls for the next one for a moment before it
+/// sleeps (`LogLimits.commitPatience`); with longer pauses it sleeps at once.
+///
+/// Callers that were answered together come back together, but one after the other. The next group waits
+/// for them, or every other sync would be for a few. If a commit is quicker than their return, the next
+/// group is half of them: one half comes back while the other half commits. If two groups may be under way,
+/// many callers always alternate in halves, and each half is already sent when the other is done.
 package final class GroupCommitter: Sendable {
     /// A commit that was begun.
     package struct Commit {
-        /// Whether what becomes of it is known within this time, so that `finish` waits for nothing.
+        /// Returns whether the group's outcome is known within this time, so that `finish` does not wait.
         let isDecided: (Duration) -> Bool
-        /// Commits; `announce` does what can wait until its callers were told.
+        /// Commits; `announce` does the work that can wait until the callers were answered.
         let finish: () -> (outcome: GroupOutcome, announce: () -> Void)
 
-        /// A commit that is waited for as long as it takes, and whoever has time may wait for a short time.
+        /// A commit whose outcome takes as long as it takes, for callers that can spare a thread.
         package init(
             isDecided: @escaping (Duration) -> Bool = { _ in false },
             finish: @escaping () -> (outcome: GroupOutcome, announce: () -> Void)
@@ -47,14 +48,14 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// Begins to commit a group, without waiting for what becomes of it.
+    /// Begins to commit a group without waiting for the outcome.
     package typealias Begin = @Sendable ([AppendCall]) -> Commit
 
-    /// Whether a caller that has the turn may commit this call: to begin that, and to finish what is decided,
-    /// waits for nothing.
+    /// Returns whether a caller with the turn may commit this call: beginning it, and finishing it once
+    /// decided, must not wait.
     package typealias IsShort = @Sendable (AppendCall) -> Bool
 
-    /// A group that was begun. Unchecked: it belongs to whoever has the turn, and is handed on with it.
+    /// A group that was begun. Unchecked: it belongs to the holder of the turn, and is handed on with it.
     private struct UnderWay: @unchecked Sendable {
         let group: [Pending]
         let start: ContinuousClock.Instant
@@ -68,35 +69,35 @@ package final class GroupCommitter: Sendable {
 
     private struct State {
         var pending: [Pending] = []
-        /// Whether a thread has the turn.
+        /// True while a thread has the turn.
         var isTaken = false
-        /// Why nothing is taken any more.
+        /// The reason why calls are refused; nil while they are taken.
         var refusal: OperationLogError?
-        /// Who waits for the last group after `close`.
+        /// Callers of `close` that wait for the last group.
         var closers: Closers = []
     }
 
     private typealias Closers = [CheckedContinuation<Void, Never>]
 
     private let gate: AdmissionGate
-    /// The committing thread's.
+    /// The queue of the committing thread.
     let queue: DispatchQueue
     private let groupsUnderWay: Int
     private let isShort: IsShort?
     private let begin: Begin
     private let state = Mutex(State())
-    /// The same for whoever looks without the lock, which those that enqueue need: how many calls are
-    /// pending, and whether nothing is taken any more. Written under the lock.
+    /// Copies of the state for readers without the lock, which enqueuing callers need: the number of
+    /// pending calls, and whether calls are refused. Written under the lock.
     private let pendingCount = Atomic(0)
     private let isRefusing = Atomic(false)
-    /// Whether the group before took no longer than a caller that commits by itself may wait.
+    /// True if the previous group took no longer than a caller that commits by itself may wait.
     private let isQuick = Atomic(true)
-    /// When something was committed last.
+    /// The end of the last commit.
     private let lastEnd = Mutex(ContinuousClock.now)
 
-    /// A committer of this gate; `begin` is called with non-empty groups, and each is finished before another
-    /// one is begun, or with two under way, before another two are.
-    /// - Parameter isShort: without it no caller commits by itself.
+    /// A committer of this gate. `begin` is called with non-empty groups; at most `groupsUnderWay` of them
+    /// are begun and not finished.
+    /// - Parameter isShort: if nil, no caller commits by itself.
     package init(
         gate: AdmissionGate, groupsUnderWay: Int = 1, isShort: IsShort? = nil, begin: @escaping Begin
     ) {
@@ -117,9 +118,9 @@ package final class GroupCommitter: Sendable {
             refusal: state.withLock { $0.refusal })
     }
 
-    /// Whether calls are being committed, or waited for.
+    /// True while calls are being committed or expected.
     var hasTurnTaken: Bool { state.withLock { $0.isTaken } }
-    /// Calls that wait for the next group.
+    /// The number of calls that wait for the next group.
     var waitingCalls: Int { pendingCount.load(ordering: .relaxed) }
 
     /// Returns the outcomes once the call's group is durable.
@@ -134,17 +135,17 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// Throws why nothing is taken any more, if so.
+    /// Throws the reason if calls are refused.
     package func checkHealth() throws {
         if let refusal = state.withLock({ $0.refusal }) { throw refusal }
     }
 
-    /// Takes nothing any more because of a failure whose durability is unknown. The first reason stays.
+    /// Refuses all calls after a failure whose durability is unknown. The first reason stays.
     func poison(_ failure: OperationLogError) {
         refuseAll(.poisoned(by: failure), alsoQueued: true)
     }
 
-    /// Takes nothing any more, and returns when what was queued has been answered.
+    /// Refuses new calls, and returns when the queued ones have been answered.
     package func close(_ refusal: OperationLogError) async {
         refuseAll(refusal, alsoQueued: false)
         await withCheckedContinuation { continuation in
@@ -181,7 +182,7 @@ package final class GroupCommitter: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
-    /// Takes the turn to commit a call, if nobody has it and that is short.
+    /// Takes the turn for a call, if it is free and the call's commit is short.
     private func takeTurn(for call: AppendCall) -> Bool {
         guard isShort != nil, isQuick.load(ordering: .relaxed) else { return false }
         let isMine = state.withLock { state in
@@ -197,12 +198,12 @@ package final class GroupCommitter: Sendable {
         return true
     }
 
-    /// Whether a caller commits this by itself, when it finds the turn free. Asked in the turn.
+    /// Returns whether a caller with the turn commits this call by itself. Called with the turn.
     private func commitsByItself(_ call: AppendCall) -> Bool {
         isQuick.load(ordering: .relaxed) && isShort?(call) ?? false
     }
 
-    /// Commits the caller's own call in its turn, or has it finished where waiting harms nobody.
+    /// Commits the caller's own call in its turn, or hands it to `queue` if it takes longer.
     private func commitHere(_ call: AppendCall) async throws -> [AppendOutcome] {
         let start = ContinuousClock.now
         let commit = begin([call])
@@ -221,7 +222,7 @@ package final class GroupCommitter: Sendable {
         return try answer.get()
     }
 
-    /// Ends a turn; what came meanwhile is for the committing thread.
+    /// Ends a turn; the committing thread takes the calls that came meanwhile.
     private func passTurn() {
         let (isOver, closers) = state.withLock { state in
             state.pending.isEmpty ? (true, endTurn(&state)) : (false, [])
@@ -230,14 +231,14 @@ package final class GroupCommitter: Sendable {
         if !isOver { queue.async { self.drain() } }
     }
 
-    /// - Parameter first: a group that was begun in this turn.
+    /// - Parameter first: a group already begun in this turn.
     private func drain(goingOnWith first: UnderWay? = nil) {
-        /// How long a call takes to come back after its answer, where all were waited for.
+        /// The time a call takes to return after its answer, measured when all were waited for.
         var comingBack = Duration.zero
         var isBusy = lastEnd.withLock { ContinuousClock.now - $0 } < LogLimits.commitPatience * 10
         defer { lastEnd.withLock { $0 = ContinuousClock.now } }
-        /// How many call again and again, as far as can be told: those that were answered last, and all that
-        /// were under way or waited then.
+        /// An estimate of the callers that append repeatedly: those answered last, and all that were under
+        /// way or waiting then.
         var callers = 0
         var behind = first
         while let current = behind ?? nextGroup(calls: share(of: callers)).map(start) {
@@ -253,7 +254,7 @@ package final class GroupCommitter: Sendable {
                 pending.continuation.resume(with: answer)
             }
             announce()
-            // Nobody looks for an only caller that will commit by itself.
+            // Nobody polls for an only caller that will commit by itself.
             guard behind == nil, callers > 1 || !commitsByItself(current.group[0].call) else { continue }
             guard isBusy else {
                 isBusy = waiting > 0
@@ -267,32 +268,32 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// Whether so many callers are served in two groups that are under way by turns.
+    /// Returns whether this many callers are served by two alternating groups.
     private func takeTurns(_ callers: Int) -> Bool {
         groupsUnderWay > 1 && callers >= LogLimits.callersInTurns
     }
 
-    /// The calls of a group that so many callers share.
+    /// The greatest number of calls in a group when this many callers share the groups.
     private func share(of callers: Int) -> Int { takeTurns(callers) ? (callers + 1) / 2 : .max }
 
     private func start(_ group: [Pending]) -> UnderWay {
         UnderWay(group: group, start: .now, commit: begin(group.map(\.call)))
     }
 
-    /// Begins another group behind one that was begun, where many callers take turns.
-    /// - Parameter returning: how many calls are coming back.
+    /// Begins another group after one that is under way, if many callers alternate.
+    /// - Parameter returning: the number of calls that are coming back.
     private func startBehind(_ current: UnderWay, returning: Int) -> UnderWay? {
         let count = current.group.count
         guard takeTurns(count + max(returning, pendingCount.load(ordering: .relaxed))) else { return nil }
         _ = lookForMore(expected: returning)
         return state.withLock { state -> [Pending]? in
-            // The few that are early would have a commit of their own.
+            // The few early calls alone would cost a commit of their own.
             guard state.pending.count * 2 >= count else { return nil }
             return takeGroup(&state, calls: share(of: count + state.pending.count))
         }.map(start)
     }
 
-    /// What each call of a group is told.
+    /// The answer to each call of a group.
     private func answers(
         _ outcome: GroupOutcome, to count: Int
     ) -> [Result<[AppendOutcome], any Error>] {
@@ -307,8 +308,8 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// Returns when as many calls wait as are expected, or no further one comes for a moment.
-    /// - Returns: whether as many do.
+    /// Returns when as many calls wait as are expected, or when no further one comes for a moment.
+    /// - Returns: whether the expected number came.
     private func lookForMore(expected: Int) -> Bool {
         var seen = 0
         var end = ContinuousClock.now + LogLimits.commitPatience
@@ -323,7 +324,7 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// The next group, of at most so many calls, or nil when there is none: then the turn ends.
+    /// The next group, of at most this many calls; nil when none waits, which ends the turn.
     private func nextGroup(calls: Int) -> [Pending]? {
         let (group, closers) = state.withLock { state -> ([Pending]?, Closers) in
             state.pending.isEmpty ? (nil, endTurn(&state)) : (takeGroup(&state, calls: calls), [])
@@ -333,14 +334,14 @@ package final class GroupCommitter: Sendable {
     }
 
     /// Gives the turn back.
-    /// - Returns: those that may go on now.
+    /// - Returns: the callers of `close` that may continue now.
     private func endTurn(_ state: inout State) -> Closers {
         state.isTaken = false
         defer { state.closers = [] }
         return state.closers
     }
 
-    /// Takes a group of at most so many calls from those that wait.
+    /// Takes a group of at most this many calls from the waiting ones.
     private func takeGroup(_ state: inout State, calls: Int) -> [Pending] {
         let count = min(calls, groupSize(state.pending))
         let group = Array(state.pending.prefix(count))
@@ -363,11 +364,11 @@ package final class GroupCommitter: Sendable {
 }
 
 extension OperationLogError {
-    /// Why nothing is taken any more behind a failure whose durability is unknown.
+    /// The reason for refusing calls after a failure whose durability is unknown.
     static func poisoned(by failure: OperationLogError) -> OperationLogError {
         guard failure.code != .poisoned else { return failure }
         return OperationLogError(
-            .poisoned, "an earlier commit failed, open the log again: \(failure.message)",
+            .poisoned, "an earlier commit failed; open the log again: \(failure.message)",
             database: failure.database)
     }
 }

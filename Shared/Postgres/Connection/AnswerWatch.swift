@@ -2,23 +2,23 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Hangs up on servers that do not answer. One that was stopped keeps its connections and acknowledges what
-/// it is sent, and libpq waits for it without an end.
+/// Shuts down connections whose servers do not answer. A stopped server keeps its connections and
+/// acknowledges received bytes, and libpq would wait for it without end.
 ///
-/// A connection says when it begins to wait and when it has ended. What has waited for longer than it may is
-/// shut down at its socket, which libpq takes for a lost connection. That takes two looks, so that answers
-/// are read which came while this very process was stopped.
+/// A connection reports when it begins and ends to wait. If it waits longer than its patience, its socket
+/// is shut down, which libpq takes for a lost connection. It takes two looks, so that answers which came
+/// while this process itself was stopped are still read.
 ///
-/// `state` guards the entries: none is shut down once it was forgotten, since its descriptor may be
-/// another's.
+/// `state` guards the entries: none is shut down after it was forgotten, because its descriptor may belong
+/// to another file by then.
 final class AnswerWatch: Sendable {
-    /// One connection, as far as it is watched.
+    /// One watched connection.
     final class Entry: Sendable {
         fileprivate let socket: Int32
         fileprivate let patience: UInt64
-        /// When the wait under way began, in nanoseconds; 0 while there is none.
+        /// The start of the present wait, in nanoseconds; 0 while there is none.
         fileprivate let since = Atomic<UInt64>(0)
-        /// Of which wait a look has found that it is too long.
+        /// The start of the wait that a look found too long.
         fileprivate let suspected = Atomic<UInt64>(0)
 
         fileprivate init(_ socket: Int32, _ patience: Duration) {
@@ -26,7 +26,7 @@ final class AnswerWatch: Sendable {
             self.patience = UInt64(max(0, patience.wholeMicroseconds)) * 1_000
         }
 
-        /// Runs what may wait for the server.
+        /// Runs a body that may wait for the server.
         func waiting<Result>(_ body: () -> Result) -> Result {
             since.store(AnswerWatch.now, ordering: .relaxed)
             defer { since.store(0, ordering: .relaxed) }
@@ -39,7 +39,7 @@ final class AnswerWatch: Sendable {
         var timer: (any DispatchSourceTimer)?
     }
 
-    /// The process's.
+    /// The only watch of the process.
     static let shared = AnswerWatch()
 
     private let queue = DispatchQueue(label: "mimeo.postgres.answers")
@@ -61,7 +61,7 @@ final class AnswerWatch: Sendable {
         return entry
     }
 
-    /// Its socket is about to be closed.
+    /// Stops watching; called before the socket is closed.
     func forget(_ entry: Entry) {
         state.withLock { state in
             state.entries[ObjectIdentifier(entry)] = nil
@@ -71,7 +71,7 @@ final class AnswerWatch: Sendable {
         }
     }
 
-    /// Ends what a connection waits for, as if its server had not answered; nothing where it was forgotten.
+    /// Ends the wait of a connection as if its server had not answered; a no-op if it was forgotten.
     func hangUp(_ entry: Entry) {
         state.withLock { state in
             guard state.entries[ObjectIdentifier(entry)] != nil else { return }
@@ -92,7 +92,7 @@ final class AnswerWatch: Sendable {
         }
     }
 
-    /// The system's coarse clock, which costs next to nothing and stands still while the machine does.
+    /// The system's coarse clock, which costs next to nothing and stops while the machine is suspended.
     private static var now: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

@@ -2,13 +2,13 @@ import CLibPQ
 import Glibc
 import OperationLog
 
-/// One connection to PostgreSQL. Blocks the calling thread; used by one thread at a time, which its owner
-/// sees to (a serial queue).
+/// One connection to PostgreSQL. Blocks the calling thread; its owner makes sure that one thread at a time
+/// uses it (a serial queue).
 ///
-/// Invariant: once a call has thrown with `isConnectionLost`, the connection is of no use any more.
+/// Invariant: once a call has thrown with `isConnectionLost`, the connection is unusable.
 final class Connection {
-    /// A statement that is sent again and again, with a short name of its own: by its text alone, all of that
-    /// would be hashed each time.
+    /// A statement that is sent often, under a short name: otherwise its whole text would be hashed each
+    /// time.
     struct Statement {
         let name: String
         let sql: String
@@ -20,7 +20,7 @@ final class Connection {
     struct Step {
         let sql: String
         let parameters: [Parameter]
-        /// What a connection knows the statement by.
+        /// The key of the prepared statement.
         fileprivate let key: String
 
         init(_ sql: String, _ parameters: [Parameter] = []) {
@@ -33,20 +33,20 @@ final class Connection {
     }
 
     private let handle: OpaquePointer
-    /// Says when this waits for the server.
+    /// Reports when this connection waits for the server.
     let watch: AnswerWatch.Entry
-    /// The server's names of the statements that it has prepared, by their key.
+    /// The server's names of the prepared statements, by key.
     private var prepared: [String: String] = [:]
-    /// What is sent with a statement.
+    /// Memory for the parameters.
     private let values = ParameterBuffer()
     private var lastStatement = 0
-    /// How many steps each `send` had whose `receive` is to come.
+    /// The number of steps in each `send` that still needs its `receive`.
     private var underWay: [Int] = []
 
-    /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Time-outs and keep-alives
-    /// that it does not name are ours, and so are the server's: it is not to keep the locks of a client that
-    /// has vanished.
-    /// - Parameter patience: how long the server may take to answer; behind that the connection is lost.
+    /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Timeouts and keep-alives
+    /// that it does not name get our values, on the server's side too, so that the server does not keep the
+    /// locks of a client that has vanished.
+    /// - Parameter patience: how long the server may take to answer before the connection counts as lost.
     init(
         url: String, patience: Duration = PostgresLimits.answerTimeout
     ) throws(PostgresError) {
@@ -75,11 +75,10 @@ final class Connection {
         PQfinish(handle)
     }
 
-    /// The socket, for whoever waits for notifications.
+    /// The socket, for waiting for notifications.
     var socket: Int32 { PQsocket(handle) }
-    /// Whether the server has not hung up, as far as can be told without asking it. As a rule it has said
-    /// nothing. A server that ends a connection says why: of the two reads the first has that, the second one
-    /// the end.
+    /// True unless the server is known to have hung up; does not ask it. Normally there is nothing to read.
+    /// A server that ends a connection gives its reason: the first read finds that, the second the end.
     var isAlive: Bool {
         var byte: UInt8 = 0
         let isQuiet = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
@@ -89,8 +88,8 @@ final class Connection {
     /// The server's version, as 150004 for 15.4.
     var serverVersion: Int { Int(PQserverVersion(handle)) }
 
-    /// Whether a server that did not take a connection may take one later: it is starting, stopping, full or
-    /// not there; no other URL would help.
+    /// Returns whether a server that refused a connection may accept one later: it is starting, stopping,
+    /// full or not there, and another URL would not help.
     static func mayComeBack(_ url: String) -> Bool {
         switch try? withSettings(url, { PQpingParams($0, $1, 0) }) {
         case PQPING_REJECT, PQPING_NO_RESPONSE: true
@@ -136,24 +135,24 @@ final class Connection {
         }
     }
 
-    /// Undoes the open transaction. Where none is, nothing: the server would print a warning.
+    /// Rolls the open transaction back. Without one it is a no-op, because the server would print a
+    /// warning.
     func rollBack() throws(PostgresError) {
         guard PQtransactionStatus(handle) != PQTRANS_IDLE else { return }
         try run("ROLLBACK")
     }
 
-    /// Sends all steps at once and reads all results: one round trip, within the transaction that is open or
-    /// that they open. If one fails, the server skips the others; what is open then is for the caller to roll
-    /// back.
+    /// Sends all steps at once and reads all results: one round trip, within the open transaction or the
+    /// one that they open. If a step fails, the server skips the others, and the caller must roll back.
     func pipeline(_ steps: [Step]) throws(PostgresError) -> [Rows] {
         precondition(underWay.isEmpty, "a pipeline would read the results of what was sent before")
         try send(steps)
         return try receive()
     }
 
-    /// Sends steps as `body` makes them, and reads all results behind the last, as `pipeline` does: the
-    /// server works on one while the next one is made.
-    /// - Parameter kinds: a step of each statement that will be sent.
+    /// Sends steps as `body` makes them, and reads all results after the last, like `pipeline`: the server
+    /// works on one step while the next one is made.
+    /// - Parameter kinds: one step of each statement that will be sent.
     func pipeline(
         of kinds: [Step], _ body: (_ send: (Step) throws(PostgresError) -> Void) throws -> Void
     ) throws -> [Rows] {
@@ -172,18 +171,18 @@ final class Connection {
         return try results.get()
     }
 
-    /// Prepares the statements of steps, so that they can be sent behind others.
+    /// Prepares the statements of steps, so that they can be sent after others.
     func prepare(_ kinds: [Step]) throws(PostgresError) {
         for kind in kinds { _ = try prepare(kind) }
     }
 
-    /// Whether steps can be sent now: behind others only what is prepared.
+    /// Returns whether steps can be sent now: while others are under way, only prepared ones can.
     func canSend(_ steps: [Step]) -> Bool {
         underWay.isEmpty || steps.allSatisfy { prepared[$0.key] != nil }
     }
 
-    /// Sends steps without waiting for results, a transaction of their own unless one is open. Until
-    /// `receive` was called as often as this, nothing but these two may be.
+    /// Sends steps without waiting for results, in a transaction of their own unless one is open. Until
+    /// `receive` was called as often as this, only these two may be called.
     func send(_ steps: [Step]) throws(PostgresError) {
         precondition(canSend(steps), "a statement cannot be prepared while results are to come")
         if underWay.isEmpty { try enterPipeline(steps) }
@@ -211,8 +210,9 @@ final class Connection {
         underWay.append(count)
     }
 
-    /// Whether the server's answer to what was sent begins to come within this time; where the connection was
-    /// lost, that is what `receive` says. The rest comes with the beginning, or behind an error soon after.
+    /// Returns whether the answer to the sent steps begins to arrive within this time; true also for a lost
+    /// connection, which `receive` then reports. The rest follows the beginning at once, or soon after an
+    /// error.
     func hasAnswer(within patience: Duration) -> Bool {
         let end = ContinuousClock.now + patience
         while PQisBusy(handle) == 1 {
@@ -224,8 +224,8 @@ final class Connection {
         return true
     }
 
-    /// The results of the first `send` whose results are to come. If a step failed, the server has skipped
-    /// those behind it in the same `send`.
+    /// The results of the first `send` that has none yet. If a step failed, the server has skipped the
+    /// later ones of the same `send`.
     func receive() throws(PostgresError) -> [Rows] {
         let count = underWay.removeFirst()
         var results: [Rows] = []
@@ -237,7 +237,7 @@ final class Connection {
                 firstFailure = firstFailure ?? error
             }
         }
-        // The transaction ends here: what fails at its commit is said in place of the end, before it.
+        // The transaction ends here: a failing commit is reported instead of the end, before it.
         while true {
             guard let result = nextAnswer() else { throw failure() }
             if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
@@ -255,10 +255,11 @@ final class Connection {
         return results
     }
 
-    /// What was notified since the last call, without waiting: the payloads. Throws when the server has hung
+    /// The payloads of notifications since the last call, without waiting. Throws when the server has hung
     /// up.
     func notifications() throws(PostgresError) -> [String] {
-        // Twice, as in `isAlive`: the socket rings once for a server's last words and its end together.
+        // Twice, as in `isAlive`: the socket becomes readable once for a server's last message and its end
+        // together.
         guard PQconsumeInput(handle) == 1, PQconsumeInput(handle) == 1 else { throw failure() }
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {
@@ -280,9 +281,9 @@ final class Connection {
         return name
     }
 
-    /// Drops what is prepared once it is much: a database may have any number of collections, and each has
-    /// statements of its own, which the server keeps in its memory. Prepared statements belong to the
-    /// connection, not to a transaction; inside of one that has failed they stay for the next time.
+    /// Drops the prepared statements when there are many: a database may have any number of collections,
+    /// each with its own statements, which the server keeps in memory. Prepared statements belong to the
+    /// connection, not to a transaction; inside a failed transaction they stay until the next call.
     private func forgetStatements(unlessRoomFor count: Int) {
         guard prepared.count + count > PostgresLimits.preparedStatements, !prepared.isEmpty,
             PQtransactionStatus(handle) != PQTRANS_INERROR
@@ -291,10 +292,10 @@ final class Connection {
         prepared = [:]
     }
 
-    /// What libpq has next; nil at the end of a statement's results.
+    /// The next result of libpq; nil at the end of a statement's results.
     private func nextAnswer() -> OpaquePointer? { watch.waiting { PQgetResult(handle) } }
 
-    /// The next result of a pipeline, with the nil that ends it.
+    /// The next result of a pipeline, without the nil that follows it.
     private func nextResult() throws(PostgresError) -> Rows {
         guard let result = nextAnswer() else { throw failure() }
         defer { while let rest = nextAnswer() { PQclear(rest) } }
@@ -318,23 +319,24 @@ final class Connection {
         }
     }
 
-    /// What libpq itself says. Without an answer of the server the connection is not to be trusted again.
+    /// The error of libpq itself. Without an answer of the server the connection cannot be trusted any
+    /// more.
     private func failure() -> PostgresError {
         PostgresError(
             state: nil, message: PostgresError.line(String(cString: PQerrorMessage(handle))),
             isConnectionLost: true)
     }
 
-    /// Runs what connects, with the URL's settings and ours where it names none, as libpq takes them.
+    /// Runs a body with the URL's settings, and ours where the URL names none, as arrays for libpq.
     private static func withSettings<Result>(
         _ url: String,
         _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> Result
     ) throws(PostgresError) -> Result {
-        // libpq's own message quotes the part that it does not understand: a password, for one.
+        // libpq's own message quotes the part that it cannot parse, for example a password.
         guard let options = PQconninfoParse(url, nil) else {
             throw PostgresError(
                 state: nil,
-                message: "the URL cannot be read; a character that is special in URLs has to be encoded",
+                message: "the URL cannot be parsed; percent-encode its special characters",
                 isConnectionLost: true)
         }
         defer { PQconninfoFree(options) }
@@ -351,7 +353,7 @@ final class Connection {
             }
             option += 1
         }
-        // Of two settings of one name libpq takes the later one: the URL's.
+        // libpq takes the later of two settings with one name: the URL's.
         let keywords = settings.map { strdup($0.0) }
         let values = settings.map { strdup($0.1) }
         defer { (keywords + values).forEach { free($0) } }

@@ -2,10 +2,11 @@ import Dispatch
 import OperationLog
 import Synchronization
 
-/// A few connections for reading. Each lane is a serial queue with a connection of its own, opened when it is
-/// first needed and again after it was lost; work goes to the lane with the least before it.
+/// A few connections for reading. Each lane is a serial queue with a connection of its own, opened at its
+/// first use and again after it was lost. Work goes to the lane with the shortest queue.
 ///
-/// Invariants: a lane's connection is touched on its queue only. At most `waitingReads` pieces of work wait.
+/// Invariants: a lane's connection is touched on its queue only. At most `waitingReads` pieces of work
+/// wait.
 final class ConnectionLanes: Sendable {
     /// The connection of one lane.
     private final class Lane: @unchecked Sendable {
@@ -16,7 +17,7 @@ final class ConnectionLanes: Sendable {
         init(number: Int) { queue = DispatchQueue(label: "mimeo.postgres.read-\(number)") }
     }
 
-    /// The connection that a piece of work has while it runs, for whoever may hang it up.
+    /// The connection used by running work, so that it can be hung up.
     private final class Line: Sendable {
         private struct State {
             var connection: AnswerWatch.Entry?
@@ -33,7 +34,7 @@ final class ConnectionLanes: Sendable {
             if isHungUp { throw CancellationError() }
         }
 
-        /// Whoever has the connection next is not to be hung up.
+        /// Protects the connection's next user from a hang-up.
         func leave() { state.withLock { $0.connection = nil } }
 
         func hangUp() {
@@ -54,7 +55,7 @@ final class ConnectionLanes: Sendable {
     private let lanes: [Lane]
     private let state: Mutex<State>
 
-    /// Lanes to this server, which may take so long to answer. Opens nothing yet.
+    /// Lanes to this server, which has `patience` to answer. Opens nothing yet.
     init(
         url: String, count: Int = PostgresLimits.readLanes,
         patience: Duration = PostgresLimits.answerTimeout
@@ -65,12 +66,12 @@ final class ConnectionLanes: Sendable {
         state = Mutex(State(waiting: Array(repeating: 0, count: count)))
     }
 
-    /// Runs `body` with a connection on a thread that may block. A connection that was lost while nothing
-    /// was under way is opened again.
-    /// - Parameter isRepeatable: whether `body` is run a second time when its connection is lost. Reads have
-    ///   no effect, so trying twice is safe; a change may have been made and only its answer lost.
-    /// - Throws: what `body` throws; `LOG-0305` when too much waits, `LOG-0306` when closed, `LOG-0309` when
-    ///   the server cannot be reached.
+    /// Runs `body` with a connection on a thread that may block. A connection that was lost while idle is
+    /// opened again.
+    /// - Parameter isRepeatable: true to run `body` a second time when its connection is lost. Reads have
+    ///   no effect, so repeating them is safe; a change may have been made and only its answer lost.
+    /// - Throws: the errors of `body`; `LOG-0305` when too many wait, `LOG-0306` when closed, `LOG-0309`
+    ///   when the server cannot be reached.
     func run<Result: Sendable>(
         isRepeatable: Bool = true, _ body: @escaping @Sendable (Connection) throws -> Result
     ) async throws -> Result {
@@ -84,8 +85,8 @@ final class ConnectionLanes: Sendable {
         }
     }
 
-    /// As `run`, for what may take long and be left in the midst: when the calling task is cancelled its
-    /// connection is hung up. The server may go on with the statement under way, to that one's end.
+    /// Like `run`, for long work that may be interrupted: when the calling task is cancelled, its
+    /// connection is hung up. The server may still complete the current statement.
     /// - Throws: `CancellationError` then.
     func runWhileWanted<Result: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Result
@@ -107,7 +108,7 @@ final class ConnectionLanes: Sendable {
         }
     }
 
-    /// Refuses what comes and closes the connections when what was taken has ended.
+    /// Refuses new work, and closes the connections when the accepted work has ended.
     func close() async {
         state.withLock { $0.isClosed = true }
         for lane in lanes {
@@ -136,7 +137,7 @@ final class ConnectionLanes: Sendable {
     private func attempt<Result>(
         _ lane: Lane, _ isRepeatable: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result {
-        // A server that restarted while nothing was under way is no reason for an unknown outcome.
+        // A server that restarted while the connection was idle must not make the outcome unknown.
         if let known = lane.connection, !isRepeatable, !known.isAlive { lane.connection = nil }
         let isFresh = lane.connection == nil
         let connection = try connection(of: lane)
@@ -149,7 +150,7 @@ final class ConnectionLanes: Sendable {
         }
     }
 
-    /// Where nothing was sent yet, nothing can have been changed.
+    /// An error here means that nothing was sent, so nothing was changed.
     private func connection(of lane: Lane) throws(OperationLogError) -> Connection {
         if let connection = lane.connection { return connection }
         do throws(PostgresError) {

@@ -6,7 +6,7 @@ enum Parameter {
     case int8Array([Int64])
     case textArray([String])
     case bytesArray([[UInt8]])
-    /// Texts that are at hand as UTF-8.
+    /// Texts that are already encoded as UTF-8.
     case utf8Array([[UInt8]])
 
     private enum TypeID {
@@ -30,7 +30,7 @@ enum Parameter {
         }
     }
 
-    /// Bytes of the binary form, exactly.
+    /// The exact size of the binary form in bytes.
     var size: Int {
         switch self {
         case .int8: 8
@@ -69,7 +69,7 @@ enum Parameter {
         }
     }
 
-    /// A place in memory that has room for what is put there.
+    /// A position in memory with room for the values written there.
     struct Cursor {
         private(set) var place: UnsafeMutableRawPointer
 
@@ -95,7 +95,7 @@ enum Parameter {
             }
         }
 
-        /// The head of an array of one dimension without nulls: dimensions, null flag, element type, and
+        /// The head of a one-dimensional array without nulls: dimensions, null flag, element type, and
         /// unless it is empty, length and lower bound.
         mutating func begin(_ elementType: UInt32, count: Int) {
             put(Int32(count == 0 ? 0 : 1))

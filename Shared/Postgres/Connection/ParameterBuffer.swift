@@ -1,4 +1,4 @@
-/// The parameters of one statement as libpq takes them, in memory that is used again for the next one.
+/// The parameters of one statement in libpq's form, in memory that is reused for the next one.
 final class ParameterBuffer {
     private static let leastBytes = 1_024
 
@@ -9,11 +9,11 @@ final class ParameterBuffer {
 
     deinit { memory.deallocate() }
 
-    /// Bytes of memory that it keeps.
+    /// Bytes of memory held.
     var keptBytes: Int { memory.count }
 
-    /// Runs what sends them. The arguments are libpq's, without the types: how many there are, where each
-    /// stands, how long it is, and that it is binary.
+    /// Runs a body that sends the parameters. Its arguments are libpq's, without the types: count,
+    /// pointers, lengths, formats (all binary).
     func with<Result>(
         _ parameters: [Parameter],
         _ body: (
@@ -28,7 +28,7 @@ final class ParameterBuffer {
             lengths.append(Int32(length))
             size += length
         }
-        // One more, so that an empty value has a place too.
+        // One more byte, so that an empty value has an address too.
         if size >= memory.count { resize(to: size + 1) }
         defer { if memory.count > PostgresLimits.keptBytes { resize(to: Self.leastBytes) } }
         // A null pointer would be NULL.

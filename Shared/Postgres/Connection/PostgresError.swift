@@ -1,16 +1,16 @@
-/// What PostgreSQL, or the way to it, said no to. Stays inside the module: drivers translate it into the
+/// An error of PostgreSQL or of the connection to it. Internal to the module: drivers translate it into the
 /// errors of their contract.
 struct PostgresError: Error, CustomStringConvertible {
     /// SQLSTATE, five characters; nil when the server did not answer.
     let state: String?
-    /// The server's or libpq's words on one line. Never holds parameters.
+    /// The server's or libpq's message on one line. Never has parameters.
     let message: String
-    /// Whether the connection is gone: what was under way may or may not have been done.
+    /// True if the connection is lost: the statements under way may or may not have been executed.
     let isConnectionLost: Bool
 
     var description: String { state.map { "\(message) (\($0))" } ?? message }
 
-    /// The first line of what libpq says, without its label.
+    /// The first line of libpq's message, without its label.
     static func line(_ text: String) -> String {
         let first = text.split(separator: "\n").first.map(String.init) ?? "no detail"
         for label in ["ERROR:  ", "FATAL:  ", "PANIC:  "] where first.hasPrefix(label) {

@@ -11,16 +11,16 @@ final class Rows {
 
     deinit { PQclear(result) }
 
-    /// How many rows there are.
+    /// The number of rows.
     var count: Int { Int(PQntuples(result)) }
 
-    /// Whether this is what a change says, that answers no rows.
+    /// True for the result of a change that returns no rows.
     var isChange: Bool { PQresultStatus(result) == PGRES_COMMAND_OK }
 
-    /// How many rows a change has written.
+    /// The number of rows that a change has written.
     var written: Int { strtol(PQcmdTuples(result), nil, 10) }
 
-    /// Whether the value is NULL.
+    /// Returns whether the value is NULL.
     func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(result, Int32(row), Int32(column)) == 1 }
 
     /// An int8.

@@ -1,24 +1,24 @@
 import OperationLog
 
-// Clients that were stopped without going away: a suspended machine, a process that was sent SIGSTOP. The
-// server keeps their locks for as long as the network says that they are there.
+// Clients that were stopped without disconnecting: a suspended machine, a process that received SIGSTOP.
+// The server keeps their locks for as long as the network considers them connected.
 
 extension Connection {
-    /// Which clients are meant.
+    /// Selects the clients to end.
     struct StalledClients {
         /// A condition on `pg_stat_activity a`, with the parameters `$1` and so on.
         let condition: String
         let parameters: [Parameter]
-        /// How long they have done nothing, in whole seconds.
+        /// How long they have been idle, in whole seconds.
         let seconds: Int
-        /// Whether one counts that waits between two transactions.
+        /// True to include clients that are idle between two transactions.
         let includesIdle: Bool
     }
 
-    /// Ends connections whose clients were stopped: the server waits for them to send, or to take what it
-    /// sends. Looks twice, a second apart: behind a long statement the server's times are old for a moment
-    /// although the client goes on.
-    /// - Returns: whether there were any.
+    /// Ends connections whose clients were stopped: the server waits for them to send or to receive. Looks
+    /// twice, a second apart: after a long statement the server's times are outdated for a moment although
+    /// the client continues.
+    /// - Returns: whether any were found.
     func end(_ clients: StalledClients) throws(PostgresError) -> Bool {
         let idle = clients.includesIdle ? "a.state = 'idle' OR" : ""
         let found = """
@@ -39,9 +39,9 @@ extension Connection {
         return ended.count > 0
     }
 
-    /// Ends connections of ours that have written and do nothing in the midst of a transaction: others wait
-    /// for their locks.
-    /// - Returns: whether there were any.
+    /// Ends our connections that have written and are idle inside a transaction, because others wait for
+    /// their locks.
+    /// - Returns: whether any were found.
     func endStalledWriters() throws(PostgresError) -> Bool {
         try end(
             StalledClients(

@@ -4,15 +4,14 @@ import OperationLog
 /// One database's part of a group.
 struct GroupPart {
     let database: String
-    /// The places of its calls in the group.
+    /// The indexes of its calls in the group.
     let numbers: [Int]
     let operations: [PreparedOperation]
 
-    /// The parts of a group, databases in a fixed order, so that two processes never wait for each other in a
-    /// ring.
+    /// The parts of a group, databases in a fixed order, so that two processes never deadlock.
     static func all(of calls: [AppendCall]) -> [GroupPart] {
         guard let first = calls.first?.database else { return [] }
-        // Most groups are of one database.
+        // Most groups have one database.
         if calls.allSatisfy({ utf8Equal($0.database, first) }) {
             return [GroupPart(first, Array(calls.indices), calls)]
         }
@@ -29,7 +28,7 @@ struct GroupPart {
             numbers.count == 1 ? calls[numbers[0]].operations : numbers.flatMap { calls[$0].operations }
     }
 
-    /// Without the calls that depend on another term; nil when nothing is left.
+    /// The part without the calls that depend on another term; nil when nothing is left.
     func inTerm(_ term: UInt64, _ calls: [AppendCall]) -> GroupPart? {
         let own = numbers.filter { calls[$0].isInTerm(term) }
         guard own.count < numbers.count else { return self }
@@ -38,11 +37,11 @@ struct GroupPart {
 }
 
 extension AppendCall {
-    /// Whether it may be appended in this term.
+    /// Returns whether it may be appended in this term.
     func isInTerm(_ current: UInt64) -> Bool { term.map { $0 == current } ?? true }
 }
 
-/// What became of a group so far.
+/// The outcome of a group so far.
 struct PartialOutcome {
     /// By call.
     var results: [Result<[AppendOutcome], OperationLogError>]
@@ -51,22 +50,23 @@ struct PartialOutcome {
 
     init(_ calls: [AppendCall]) { results = Array(repeating: .success([]), count: calls.count) }
 
-    /// What to tell the callers. Nothing is to be tried again with tables that another build has changed.
+    /// The final outcome. A format changed by another build poisons the writer, because retrying cannot
+    /// succeed.
     var ended: GroupOutcome {
         for case .failure(let error) in results where error.code == .newerFormat { return .poisoned(error) }
         return .committed(results)
     }
 
-    /// Takes note of the calls that depend on another term.
+    /// Refuses the calls that depend on another term.
     mutating func refuse(_ calls: [AppendCall], notIn term: UInt64) {
         for (number, call) in calls.enumerated() where !call.isInTerm(term) {
-            // What was sent in its term has its outcome.
+            // A call that was sent in its term already has its outcome.
             guard case .success(let outcomes) = results[number], outcomes.isEmpty else { continue }
             results[number] = .success(call.operations.map { _ in .conflict(.termOver) })
         }
     }
 
-    /// Takes note of a part that was appended behind `before`.
+    /// Records a part that was appended after `before`.
     mutating func take(_ part: GroupPart, _ calls: [AppendCall], from before: UInt64) {
         var offset = before
         for number in part.numbers {
@@ -80,15 +80,15 @@ struct PartialOutcome {
     }
 }
 
-/// A group whose commit was begun: sent, or only taken note of.
+/// A group whose commit was begun: sent, or only recorded.
 final class BegunGroup {
     let calls: [AppendCall]
     let parts: [GroupPart]
     /// The head before each part, if the group was sent.
     var sent: [UInt64] = []
-    /// The actors that it was sent with and the writer did not know.
+    /// The actors of the sent operations that the writer did not know.
     var strangers: Set<ActorID> = []
-    /// Whether the server has appended each part that was sent; nil until that was read.
+    /// For each sent part, whether the server has appended it; nil until the answer was read.
     var answer: Result<[Bool], PostgresError>?
 
     init(_ calls: [AppendCall]) {

@@ -2,13 +2,13 @@ import CRDT
 import OperationLog
 
 extension Touch {
-    /// As PostgreSQL stores it.
+    /// The bits as PostgreSQL stores them.
     fileprivate var bits: Int64 { Int64(bitPattern: rawValue) }
 }
 
 /// One database's part of a group when the server decides operation by operation (`mimeo_log.append`).
 enum DecidedAppend {
-    /// What `mimeo_log.append` says of an operation; negative ones are about the whole database.
+    /// The verdicts of `mimeo_log.append` on an operation; negative ones are about the whole database.
     private enum Verdict {
         static let appended: Int64 = 0
         static let duplicate: Int64 = 1
@@ -49,7 +49,7 @@ enum DecidedAppend {
             ])
     }
 
-    /// Where the parts end that have these lengths.
+    /// The end positions of consecutive slices with these lengths.
     private static func ends(_ lengths: [Int]) -> [Int64] {
         var end: Int64 = 0
         return lengths.map { length in
@@ -62,7 +62,7 @@ enum DecidedAppend {
         guard rows.count == 1 else { return nil }
         switch rows.int8(0, 0) {
         case Verdict.unknownDatabase:
-            return OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+            return OperationLogError(.unknownDatabase, "no database has this id", database: database)
         case Verdict.damagedHead:
             return OperationLogError(
                 .corrupt, "the last entry is missing or is not the one the head names", database: database,
@@ -85,7 +85,7 @@ enum DecidedAppend {
         }
     }
 
-    /// Takes what `mimeo_log.append` said of a part.
+    /// Records the verdicts of `mimeo_log.append` on a part.
     static func take(
         _ rows: Rows, _ part: GroupPart, _ calls: [AppendCall], _ outcome: inout PartialOutcome
     ) {

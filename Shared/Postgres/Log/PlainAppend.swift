@@ -1,49 +1,49 @@
 import CRDT
 import OperationLog
 
-/// One database's part of a group when every operation is plain: without condition and lease, and each
-/// actor's operations in one run. Most groups are, and the server takes such a one with a statement or two
-/// for all of it, where `mimeo_log.append` decides operation by operation.
+/// One database's part of a group in which every operation is plain: without condition and lease, and each
+/// actor's operations in one run. Most groups are plain. The server takes them with one or two statements
+/// in total, while `mimeo_log.append` decides operation by operation.
 struct PlainAppend {
-    /// The operations of one actor in the group: the places of the first and the last.
+    /// The operations of one actor in the group: the indexes of the first and the last.
     private struct Run {
         let first: Int
         var last: Int
     }
 
-    /// What is sent behind a head that the writer knows.
+    /// A statement to send after a head that the writer knows.
     struct Following {
-        /// The statement, which counts the operations that it has written.
+        /// The statement; its row count is the number of operations written.
         let step: Connection.Step
-        /// The chain hash behind them.
+        /// The chain hash after the operations.
         let hash: UInt64
-        /// The head before them.
+        /// The head before the operations.
         let before: UInt64
-        /// The actors that the statement compares, since the writer does not know them.
+        /// The actors that the statement checks, because the writer does not know them.
         let strangers: [ActorID]
     }
 
     private let operations: [PreparedOperation]
     private var runs: [Run] = []
 
-    /// How many operations.
+    /// The number of operations.
     var count: Int { operations.count }
-    /// How many operations, and what they touched, together.
+    /// The number of operations and their touches together.
     var entries: Int { operations.reduce(count) { $0 + $1.touches.count } }
     /// The last operation of each actor.
     var lasts: some Sequence<PreparedOperation> { runs.lazy.map { operations[$0.last] } }
 
-    /// What the operations touched, each with the offset of its operation, behind this head.
+    /// Calls `body` for each touch with the offset of its operation, counted from this head.
     func forEachTouch(behind head: UInt64, _ body: (Touch, UInt64) -> Void) {
         for (place, operation) in operations.enumerated() {
             for touch in operation.touches { body(touch, head + UInt64(place) + 1) }
         }
     }
 
-    /// Nil when `mimeo_log.append` has to decide.
+    /// Nil when `mimeo_log.append` must decide.
     init?(_ operations: [PreparedOperation]) {
         self.operations = operations
-        // Who appends alone sends one.
+        // A lone appender sends one operation.
         if operations.count == 1 {
             guard operations[0].condition == nil, operations[0].lease == nil else { return nil }
             runs = [Run(first: 0, last: 0)]
@@ -66,9 +66,9 @@ struct PlainAppend {
         }
     }
 
-    /// For a writer that does not know the head: the server locks, compares, writes and settles. No row when
-    /// `mimeo_log.append` has to decide after all; else the database's number, and head and chain hash
-    /// before.
+    /// For a writer that does not know the head: the server locks, checks, writes and settles. The
+    /// statement returns no row when `mimeo_log.append` must decide after all; else the database's number,
+    /// and the head and chain hash before.
     func lockingStep(_ database: String) -> Connection.Step {
         var touched: [Touch: Int64] = [:]
         for (number, operation) in operations.enumerated() {
@@ -97,17 +97,17 @@ struct PlainAppend {
             ])
     }
 
-    /// The chain hash behind the last operation, from the one before the first.
+    /// The chain hash after the last operation, from the one before the first.
     func hash(after start: UInt64) -> UInt64 {
         operations.reduce(start) { ChainHash.next(after: $0, digest: $1.digest) }
     }
 
-    /// For a writer that knows the head: one statement that writes nothing unless that still is the head, and
-    /// the actors that the writer does not know stand where their runs begin.
-    /// - Parameter unsure: actors of which the writer has sent operations without knowing them, and not read
-    ///   yet whether they were appended.
-    /// - Returns: nil when an actor that the writer knows does not stand where its run begins, or is one of
-    ///   those.
+    /// For a writer that knows the head: one statement that writes nothing unless the head is still the
+    /// same, and the actors unknown to the writer stand where their runs begin.
+    /// - Parameter unsure: actors of unconfirmed operations that the writer has sent without knowing the
+    ///   actors.
+    /// - Returns: nil when an actor known to the writer does not stand where its run begins, or an actor is
+    ///   unsure.
     func following(_ known: WriterKnowledge, unsure: Set<ActorID>) -> Following? {
         if !unsure.isEmpty, runs.contains(where: { unsure.contains(operations[$0.first].record.actor) }) {
             return nil
@@ -145,8 +145,8 @@ struct PlainAppend {
         return following(Self.manyOfStrangers, parameters)
     }
 
-    /// The same for one operation, of an actor that the writer knows: this is what somebody waits for who
-    /// appends alone, so it is made in one go.
+    /// The same for one operation of an actor that the writer knows. A lone appender waits for this, so it
+    /// is made in one step.
     private func followingOne(_ known: WriterKnowledge) -> Following {
         let (operation, record) = (operations[0], operations[0].record)
         let hash = ChainHash.next(after: known.hash, digest: operation.digest)
@@ -177,7 +177,8 @@ struct PlainAppend {
         SELECT home.number, $2, $6, $7, $8, $3, $9, $10, $11 FROM home
         """)
 
-    /// Sets in the select list go row by row; each one in FROM would be stored as a whole first.
+    /// Set-returning functions in the select list produce row by row; each one in FROM would be stored
+    /// whole first.
     private static let many = Connection.Statement(
         "many",
         """
@@ -197,7 +198,7 @@ struct PlainAppend {
         ) AS o
         """)
 
-    /// The row of an actor's first operation has its key, for whoever settles it.
+    /// The row of an actor's first operation has its key, for settling.
     private static let manyOfStrangers = Connection.Statement(
         "many strangers",
         """
@@ -222,8 +223,8 @@ struct PlainAppend {
         ) AS o
         """)
 
-    /// A step of each of them, for a connection to prepare: behind another group only what is prepared is
-    /// sent.
+    /// One step of each statement, for a connection to prepare: after another group only prepared
+    /// statements can be sent.
     static var kinds: [Connection.Step] {
         let number = Parameter.int8(0)
         let numbers = Parameter.int8Array([])
@@ -239,7 +240,7 @@ struct PlainAppend {
         ]
     }
 
-    /// The columns of all operations; what each touched is a slice of what all did.
+    /// The columns of all operations; each operation's touches are a slice of all touches.
     private func columns(_ hashes: [Int64]) -> [Parameter] {
         var touches: [Int64] = []
         var (firsts, lasts): ([Int64], [Int64]) = ([], [])
@@ -258,8 +259,9 @@ struct PlainAppend {
         ]
     }
 
-    /// The chain hash at each operation behind this one. A step of the chain rotates and XORs, so behind 0
-    /// it is what a group adds, whatever is before: the hash there, rotated once per operation, XOR this.
+    /// The chain hash at each operation after this one. A step of the chain rotates and XORs, so starting
+    /// at 0 yields the group's contribution for any start: the hash there, rotated once per operation, XOR
+    /// this.
     private func hashes(after start: UInt64) -> [Int64] {
         var hash = start
         return operations.map { operation in

@@ -3,16 +3,16 @@ import Logging
 import OperationLog
 import Synchronization
 
-/// Tells other processes of this one's commits, and this one of theirs: one connection, `LISTEN` and
+/// Tells other processes of this one's commits, and this one of theirs, with one connection, `LISTEN` and
 /// `NOTIFY`.
 ///
-/// A notification is a hint; the truth is a look at the heads, once per `pollInterval` and whenever the
-/// connection was made anew. Notifying takes a lock that the whole server shares, so it happens after the
-/// commit, outside of it, and one notification stands for all commits of a database since the last. A
-/// notification is a transaction with a commit of its own: nobody waits for that to reach the disk, and there
-/// is at most one per `noticeSpacing`, or it would cost appenders as much as their own commits do.
+/// A notification is a hint; the truth is a look at the heads, once per `pollInterval` and after every
+/// reconnection. Notifying takes a lock that the whole server shares, so it happens after the commit,
+/// outside of it, and one notification covers all commits of a database since the last. A notification is a
+/// transaction with its own commit: nobody waits for its fsync, and there is at most one per
+/// `noticeSpacing`, or it would cost appenders as much as their own commits.
 ///
-/// All variables belong to `queue`, but for `notices` and `isAway`.
+/// All variables belong to `queue`, except `notices` and `isAway`.
 final class PostgresChangeWatcher: @unchecked Sendable {
     // Unchecked: every `var` is touched on the serial `queue` only.
     private let url: String
@@ -24,27 +24,27 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private var connection: Connection?
     private var bell: (any DispatchSourceRead)?
     private var timer: (any DispatchSourceTimer)?
-    /// Of the threads that announce and of `queue`.
+    /// Shared by the announcing threads and `queue`.
     private let notices = Mutex(Notices())
-    /// Whether the last attempt to connect failed; for whoever asks.
+    /// True if the last attempt to connect failed.
     private let isAway = Atomic(false)
-    /// Whether a timer is set for the next notice.
+    /// True while a timer is set for the next notice.
     private var isNoticeDue = false
     private var lastNotice = ContinuousClock.now - PostgresLimits.noticeSpacing
     private var pause = PostgresLimits.firstReconnectPause
     private var isStopped = false
 
     private struct Notices {
-        /// What is to be notified.
+        /// The heads to notify.
         var heads: [String: UInt64] = [:]
-        /// Whether somebody will look at them. A while behind each notice too: who commits again and again
-        /// wakes nobody for it.
+        /// True while a notice is planned, and for a while after each: repeated commits then need not wake
+        /// a thread.
         var isPlanned = false
     }
 
     private static let channel = "mimeo_log"
 
-    /// Starts watching; connects in the background. The server may take so long to answer.
+    /// Starts watching; connects in the background. The server has `patience` to answer.
     init(
         url: String, hub: ChangeHub, pollInterval: Duration,
         patience: Duration = PostgresLimits.answerTimeout, logger: Logger
@@ -57,10 +57,10 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         queue.async { self.connect() }
     }
 
-    /// Whether the server could not be reached when that was tried last; what is lost is tried at once.
+    /// True if the last attempt to reach the server failed; a lost connection is retried at once.
     var hasLostServer: Bool { isAway.load(ordering: .relaxed) }
 
-    /// Tells this process at once and the others soon that databases have grown.
+    /// Tells this process at once, and the others soon, that databases have grown.
     func announce(_ heads: [String: UInt64]) {
         for (database, head) in heads { hub.announce(database, head: head) }
         let isPlanned = notices.withLock { notices in
@@ -70,7 +70,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             defer { notices.isPlanned = true }
             return notices.isPlanned
         }
-        // Waking a thread costs a good part of what a commit does.
+        // Waking a thread costs a good part of a commit.
         guard !isPlanned else { return }
         queue.async { self.planNotice() }
     }
@@ -100,7 +100,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             notify()
         } catch {
             isAway.store(true, ordering: .relaxed)
-            logger.warning("watching the log waits for PostgreSQL: \(error)")
+            logger.warning("cannot watch the log until PostgreSQL can be reached: \(error)")
             connectLater()
         }
     }
@@ -146,14 +146,16 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             for (database, head) in try PostgresLogReader.heads(connection) {
                 hub.announce(database, head: head)
             }
-            // Not before: what the server lets in, and then refuses, is to be asked less and less often.
+            // Reset only here, so that a server which accepts connections and then refuses is retried less
+            // and less often.
             pause = PostgresLimits.firstReconnectPause
         }
-        // libpq may have read notifications together with the answer; the socket does not ring for them.
+        // libpq may have read notifications together with the answer; the socket does not become readable
+        // for them.
         hear()
     }
 
-    /// The commits until the next notice is due, and of what else is queued, join in.
+    /// Plans the next notice, which also covers all commits until it is due.
     private func planNotice() {
         guard !isNoticeDue else { return }
         isNoticeDue = true
@@ -164,7 +166,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         }
     }
 
-    /// Without a connection the next one will.
+    /// Without a connection the next one sends the notices.
     private func notify() {
         let heads = notices.withLock { notices in
             notices.isPlanned = !notices.heads.isEmpty
@@ -177,7 +179,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
                 _ = try connection.query(
                     "SELECT pg_notify($1, $2)", [.text(Self.channel), .text("\(head) \(database)")])
             }
-            // Kept until here: what a lost connection did not carry, the next one does.
+            // Kept until here, so that the next connection sends anything that was lost with this one.
             notices.withLock { notices in notices.heads = notices.heads.filter { heads[$0.key] != $0.value } }
             planNotice()
         }
@@ -189,12 +191,12 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         do {
             try body(connection)
         } catch {
-            logger.warning("watching the log lost PostgreSQL: \(error)")
+            logger.warning("lost the connection that watches the log: \(error)")
             disconnect { self.connectLater() }
         }
     }
 
-    /// Closes the connection once nothing waits on its socket any more, as Dispatch asks.
+    /// Closes the connection once nothing waits on its socket, as Dispatch asks.
     private func disconnect(_ then: @escaping @Sendable () -> Void) {
         let last = connection
         connection = nil

@@ -1,14 +1,13 @@
-/// The functions of the schema `mimeo_log`, as the current version has them.
+/// The functions of the schema `mimeo_log` in the current version.
 enum PostgresLogFunctions {
-    /// Appends one database's part of a group: decides every operation's outcome and writes what is appended,
-    /// all in one statement, so that the lock on the database's row never waits for a client.
+    /// Appends one database's part of a group: decides every operation's outcome and writes the appended
+    /// ones, all in one statement, so that the lock on the database's row never waits for a client.
     ///
-    /// The arguments are parallel arrays, an element per operation; operations of one `call` stand together.
-    /// `touches` and `reads` hold those of all operations one after the other; operation i has the ones after
-    /// `touch_ends[i - 1]` and up to `touch_ends[i]`. `read_ats` is -1 where there is no condition, and
-    /// `lease_numbers` 0 where there is no lease.
-    /// Answers a row per operation: what became of it (see `DecidedAppend.Verdict`) and a number; or one
-    /// row that speaks of the whole database.
+    /// The arguments are parallel arrays, an element per operation; operations of one `call` are adjacent.
+    /// `touches` and `reads` hold those of all operations one after the other; operation i has the ones
+    /// after `touch_ends[i - 1]` and up to `touch_ends[i]`. `read_ats` is -1 without a condition, and
+    /// `lease_numbers` 0 without a lease. Returns a row per operation with its outcome (see
+    /// `DecidedAppend.Verdict`) and a number, or one row about the whole database.
     static let append = """
         CREATE OR REPLACE FUNCTION mimeo_log.append(
             database_id text, calls int8[], actors int8[], sequences int8[], stamps int8[], contents int8[],
@@ -146,8 +145,8 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Brings the tables `actors` and `touched` up to the head, from what plain appends have left in their
-    /// operations' rows. Takes the lock of the database's row.
+    /// Brings the tables `actors` and `touched` up to the head, from the rows of plainly appended
+    /// operations. Takes the lock of the database's row.
     static let settle = """
         CREATE OR REPLACE FUNCTION mimeo_log.settle(home int8) RETURNS void
         LANGUAGE plpgsql AS $body$
@@ -181,13 +180,13 @@ enum PostgresLogFunctions {
         """
 
     /// Appends one database's part of a group (`PlainAppend`) for a writer that does not know the head, all
-    /// of it or nothing: no row when an actor does not stand where its run begins, or is another key's, or
-    /// the database is not there or damaged. Otherwise answers the database's number, and the head and chain
-    /// hash before.
+    /// of it or nothing. Returns no row when an actor does not stand where its run begins or has another
+    /// key, or when the database is missing or damaged. Otherwise returns the database's number, and the
+    /// head and chain hash before.
     ///
-    /// `who` to `last_contents` have an element per actor, `actors` to `bodies` one per operation; of
-    /// `touches` each was touched last by the operation of its place. A chain hash is the one before the
-    /// group rotated left by 29 bits per operation, XOR its fold. Everything is settled before and after.
+    /// `who` to `last_contents` have an element per actor, `actors` to `bodies` one per operation; each of
+    /// `touches` was touched last by the operation at its place. A chain hash is the one before the group,
+    /// rotated left by 29 bits per operation, XOR its fold. Everything is settled before and after.
     static let appendPlain = """
         CREATE OR REPLACE FUNCTION mimeo_log.append_plain(
             database_id text, who int8[], keys text[], firsts int8[], lasts int8[], last_stamps int8[],
@@ -244,8 +243,8 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Removes at most `step` entries that a finished snapshot stands for. Answers the offset that entries
-    /// are removed through; -1 when no snapshot stands for them.
+    /// Removes at most `step` entries that a finished snapshot covers. Returns the offset through which
+    /// entries are removed; -1 when no snapshot covers them.
     static let truncate = """
         CREATE OR REPLACE FUNCTION mimeo_log.truncate(database_id text, target int8, step int8) RETURNS int8
         LANGUAGE plpgsql AS $body$
@@ -285,8 +284,8 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Takes a free slot of a purpose; no row while others hold all of them. Whoever takes one waits for the
-    /// others, and for appends, at the database's row.
+    /// Takes a free slot of a purpose; no row while others hold all of them. Concurrent leases and appends
+    /// wait for each other at the lock of the database's row.
     static let lease = """
         CREATE OR REPLACE FUNCTION mimeo_log.lease(
             database_id text, wanted text, slots int8, milliseconds int8, fresh int8
@@ -319,11 +318,11 @@ enum PostgresLogFunctions {
 
         """
 
-    /// Looks whether the log is where it was: the same server (its identifier, and its timeline, which a
-    /// standby or a restoration to a point in time leaves), database and file. A log that is elsewhere may
-    /// have been put back to before writes of its leased actors: they are retired, and a lease that somebody
-    /// still holds is lost. A log that has never noted where it is has nothing to compare with. For every
-    /// connection that writes, before it does, and whenever a lease is taken or renewed.
+    /// Checks that the log has not moved: the same server (its identifier, and its timeline, which changes
+    /// with a standby or a restoration to a point in time), database and file. A moved log may have been
+    /// restored from before writes of its leased actors: they are retired, and all leases are lost. A log
+    /// that has never recorded its place has nothing to compare with. Runs before the first write of every
+    /// connection, and whenever a lease is taken or renewed.
     static let arrive = """
         CREATE OR REPLACE FUNCTION mimeo_log.arrive() RETURNS boolean
         LANGUAGE plpgsql AS $body$

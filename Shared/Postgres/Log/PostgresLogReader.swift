@@ -12,13 +12,13 @@ enum PostgresLogReader {
         /// The place through which entries were removed.
         let truncated: UInt64
         let truncatedHash: UInt64
-        /// The place through which the tables of frontiers and touches are complete.
+        /// The place through which the tables `actors` and `touched` are complete.
         let settled: Int64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
 
-    /// The head, checked against its last entry: one statement, so both are of one moment.
+    /// The head, checked against its last entry in one statement, so that both are of the same moment.
     static func head(_ connection: Connection, _ database: String) throws -> Head {
         let rows = try connection.query(
             """
@@ -28,7 +28,7 @@ enum PostgresLogReader {
             WHERE d.id = $1
             """, [.text(database)])
         guard rows.count == 1 else {
-            throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
+            throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
         guard let logID = LogID(bytes: rows.bytes(0, 1)) else {
             throw OperationLogError(.corrupt, "the log id is damaged", database: database, offset: 0)
@@ -52,9 +52,9 @@ enum PostgresLogReader {
         return head
     }
 
-    /// Runs what reads below a head in statements of their own. Between two of them a truncation may remove
-    /// what the next one looks for: then the head is read again, and all begins anew. What is missing and was
-    /// not removed is damage.
+    /// Runs a body that reads below a head in several statements. Between two of them a truncation may
+    /// remove the entries that the next one looks for; then the head is read again and the body repeated.
+    /// Entries that are missing but were not removed are damage.
     private static func below<Result>(
         _ first: Head, _ connection: Connection, _ database: String, _ body: (Head) throws -> Result
     ) throws -> Result {
@@ -108,12 +108,12 @@ enum PostgresLogReader {
         }
     }
 
-    /// The frontiers of those of the actors that are registered.
+    /// The frontiers of the given actors, without those that are not registered.
     static func frontier(
         _ connection: Connection, _ database: String, _ actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
         let head = try head(connection, database)
-        // What was settled meanwhile stands in both, and the greater one counts.
+        // An actor settled meanwhile is found in both tables, and the greater sequence counts.
         let rows = try connection.query(
             """
             SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
@@ -145,7 +145,7 @@ enum PostgresLogReader {
         return (0..<rows.count).map { (rows.text($0, 0), rows.bits($0, 1)) }
     }
 
-    /// The server measures the entries, so that no more than the limit (and one entry) comes over.
+    /// The server measures the entries, so that no more than the limit (plus one entry) is transferred.
     private static let select = """
         SELECT "offset", actor, sequence, "timestamp", hash, bytes FROM (
             SELECT "offset", actor, sequence, "timestamp", hash, bytes,

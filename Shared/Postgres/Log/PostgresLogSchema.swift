@@ -3,11 +3,11 @@ import OperationLog
 /// The schema `mimeo_log`: the tables of the log, the functions that change them, and the steps from
 /// version to version (`VersionedSchema`).
 enum PostgresLogSchema {
-    /// The oldest server that is supported.
+    /// The oldest supported server.
     static let oldestServer = 150_000
 
-    /// The functions come with the last step: no format but the newest is ever used. So a change of one needs
-    /// a step.
+    /// The functions come with the last step, because only the newest format is ever used. So a change of a
+    /// function needs a step.
     static let steps = [
         version1, version2, version3, version4,
         version5
@@ -17,7 +17,7 @@ enum PostgresLogSchema {
             ].joined(),
     ]
 
-    /// "MmLg", as everywhere.
+    /// "MmLg", the mark of all our logs.
     private static let lock = 1_299_007_591
 
     /// 64-bit unsigned numbers are stored by their bits. Each database's operations are a
@@ -75,10 +75,10 @@ enum PostgresLogSchema {
 
         """
 
-    /// What version 1 lacked: entries up to `databases.truncated` were removed, `truncated_hash` is the chain
-    /// hash there; `indexed` is the offset behind which `touched` is complete. A row of `hashes` holds those
-    /// of consecutive removed entries, from `first` on. Of a snapshot `sum` is the checksum so far. The old
-    /// `append` goes.
+    /// Adds to version 1: entries up to `databases.truncated` were removed, `truncated_hash` is the chain
+    /// hash there; `touched` is complete after the offset `indexed`. A row of `hashes` holds those of
+    /// consecutive removed entries, from `first` on. A snapshot's `sum` is the checksum so far. The old
+    /// `append` is dropped.
     private static let version2 = """
         DROP FUNCTION IF EXISTS mimeo_log.append(
             text, int8[], int8[], int8[], int8[], int8[], int8[], text[], bytea[], int8[], int8[], int8[],
@@ -119,13 +119,13 @@ enum PostgresLogSchema {
 
         """
 
-    /// Brought a function only.
+    /// Added a function only.
     private static let version3 = "SELECT 1;"
 
-    /// Plain appends leave what they change in `actors` and `touched` to be settled: everything through
-    /// `databases.settled` is. In this version what waits stood in a table, a row per group: from the head
-    /// before it, the actors with the keys of the first of them, their last operations, and what was touched
-    /// by which operation of the group last. Groups from `databases.settled` on count.
+    /// Plain appends leave their changes to `actors` and `touched` unsettled after `databases.settled`. In
+    /// this version they were in a table with a row per group: the head before it, the actors with the keys
+    /// of their first operations, their last operations, and each touch with the last operation that made
+    /// it. Groups from `databases.settled` on count.
     private static let version4 = """
         ALTER TABLE mimeo_log.databases ADD COLUMN settled int8 NOT NULL DEFAULT 0;
         CREATE TABLE mimeo_log.unsettled (
@@ -152,10 +152,10 @@ enum PostgresLogSchema {
 
         """
 
-    /// What waits to be settled stands in the operations' own rows: the content hash, what was touched, and
-    /// the author's key where the actor may be new. Rows through `databases.settled` need none of it. What
-    /// waits in the table of version 4 is settled, and the table goes, with the functions that wrote it.
-    /// `home` is where the log was last: see `PostgresLogFunctions.arrive`.
+    /// Unsettled changes are in the operations' own rows: the content hash, the touches, and the author's
+    /// key if the actor may be new. Rows through `databases.settled` need none of it. The entries of
+    /// version 4's table are settled, and the table is dropped with the functions that wrote it. `home` is
+    /// the last place of the log: see `PostgresLogFunctions.arrive`.
     private static let version5 = """
         LOCK TABLE mimeo_log.databases IN ACCESS EXCLUSIVE MODE;
         INSERT INTO mimeo_log.actors
@@ -189,12 +189,13 @@ enum PostgresLogSchema {
 
         """
 
-    /// Brings the schema to the current version, making it if need be.
+    /// Brings the schema to the current version, creating it if needed.
     /// - Throws: `LOG-0201` for a server that is too old, `LOG-0202` for another application's schema,
-    ///   `LOG-0203` for one of a newer build, having changed nothing.
+    ///   `LOG-0203` for a newer build's, having changed nothing.
     static func migrate(_ connection: Connection) throws { try schema(at: connection).migrate(connection) }
 
-    /// Whether there is nothing to bring anywhere. Throws as `migrate` does, where that is known already.
+    /// Returns whether there is nothing to migrate. Throws like `migrate` for errors that are already
+    /// known.
     static func isNewest(_ connection: Connection) throws -> Bool {
         try schema(at: connection).isNewest(connection)
     }
@@ -203,7 +204,7 @@ enum PostgresLogSchema {
         guard connection.serverVersion >= oldestServer else {
             throw OperationLogError(
                 .cannotOpen,
-                "the server is PostgreSQL \(connection.serverVersion / 10_000), 15 is the oldest supported")
+                "the server is PostgreSQL \(connection.serverVersion / 10_000); 15 is the oldest supported")
         }
         return VersionedSchema(
             name: "mimeo_log", lock: lock, steps: steps,

@@ -5,11 +5,11 @@ import Synchronization
 
 /// Commits groups on a connection of its own, which it opens again when it was lost.
 ///
-/// What a failure means is decided here, once:
+/// The meaning of a failure is decided here, once:
 /// - the server cannot be reached: nothing was sent, nothing is stored (`LOG-0309`);
 /// - the connection is lost while a group is under way: the group may be stored or not (`LOG-0308`). The
-///   writer goes on with a new connection: what the server shows after its recovery is durable, so the
-///   frontier tells what became of the group;
+///   writer continues with a new connection: everything that the server shows after its recovery is
+///   durable, so the frontier tells whether the group was stored;
 /// - the server refuses: it has undone the whole group (`LOG-0301`, `LOG-0302`, `LOG-0307`).
 ///
 /// There is no poisoned state: a server whose fsync fails stops itself, and recovers from its write-ahead
@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// Used by one thread at a time: the one that has the committer's turn.
 final class PostgresLogWriter: @unchecked Sendable {
-    // Unchecked: every `var` is touched by whoever has the group committer's turn only.
+    // Unchecked: only the holder of the group committer's turn touches a `var`.
     private let url: String
     private let patience: Duration
     private let logger: Logger
@@ -25,23 +25,25 @@ final class PostgresLogWriter: @unchecked Sendable {
     private let opened = Atomic<UInt64>(0)
     private let knownActors: Int
     private var connection: Connection?
-    /// What this connection's appends have shown of databases. A server that was put back has ended all
-    /// connections, so the first group of each looks whether the last entry is the one that the head names.
+    /// State of databases as shown by this connection's appends. A restored server has ended all
+    /// connections, so the first group of each connection checks that the last entry is the one named by
+    /// the head.
     private var known: [String: WriterKnowledge] = [:]
     /// The groups that were begun and not finished, in order.
     private var underWay: [BegunGroup] = []
 
-    /// Whether the answer to a group was lost: then it may be stored, and nobody was told. Who sends it again
-    /// finds it there, which is no growth.
+    /// True after the answer to a group was lost: it may be stored, and nobody was told. A caller that
+    /// sends it again finds it there, which is not growth.
     private var hasLostAnswer = false
-    /// The heads that were found after an answer was lost, for whoever is told of the next group.
+    /// The heads found after a lost answer, to be announced with the next group.
     private var regained: [String: UInt64] = [:]
 
-    /// See `OperationLog.term`: it begins with a connection, and ends with the next one. While there is none
-    /// the server may fail over, so what is judged then belongs to no term that is to come.
+    /// See `OperationLog.term`: it begins with a connection, and ends with the next one. Without a
+    /// connection the server may fail over, so a check made then belongs to no future term.
     var term: UInt64 { opened.load(ordering: .acquiring) }
 
-    /// A writer to this server, that remembers so many actors of a database. Connects at its first group.
+    /// A writer to this server that remembers at most `knownActors` actors per database. Connects at its
+    /// first group.
     init(
         url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger,
         knownActors: Int = PostgresLimits.knownActors
@@ -52,17 +54,18 @@ final class PostgresLogWriter: @unchecked Sendable {
         self.knownActors = knownActors
     }
 
-    /// Begins to commit a group: sends it, if it is plain and behind heads that this writer knows, or will
-    /// know when what it has sent before is appended. If that is not, the server does not append this one
-    /// either. Several groups may be begun; each is to be finished, in the order in which they were begun.
+    /// Begins to commit a group. Sends it if it is plain and follows heads that this writer knows, or will
+    /// know when its previously sent groups are appended; if those are not, the server does not append this
+    /// one either. Several groups may be begun; each must be finished, in the order in which they were
+    /// begun.
     func begin(_ calls: [AppendCall]) -> BegunGroup {
         let group = BegunGroup(calls)
         defer { underWay.append(group) }
-        // Nothing overtakes a group that was not sent, or not appended.
+        // No group may overtake one that was not sent, or not appended.
         guard let connection, underWay.allSatisfy({ !$0.sent.isEmpty && $0.answer == nil }),
             !underWay.isEmpty || connection.isAlive, calls.allSatisfy({ $0.isInTerm(term) })
         else { return group }
-        // Whether what was sent of a new actor counts, and under which key, is not known yet.
+        // It is still unknown whether sent operations of a new actor are stored, and under which key.
         let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
         var steps: [Connection.Step] = []
         var sent: [(plain: PlainAppend, following: PlainAppend.Following, knowledge: WriterKnowledge)] = []
@@ -77,19 +80,19 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
         guard connection.canSend(steps) else { return group }
         do throws(PostgresError) { try connection.send(steps) } catch { group.answer = .failure(error) }
-        // The server is at work meanwhile.
+        // The server is working meanwhile.
         for (plain, following, knowledge) in sent {
             group.sent.append(following.before)
             group.strangers.formUnion(following.strangers)
-            // What was full was settled first.
+            // Full knowledge was settled by the first step.
             if knowledge.isFull { knowledge.settle() }
             knowledge.take(plain, hash: following.hash)
         }
         return group
     }
 
-    /// Whether to begin this call, with no other group under way, waits for nothing: it is sent, nothing else
-    /// is, and the socket has room for it.
+    /// Returns whether beginning this call, with no other group under way, waits for nothing: it is sent
+    /// alone, and the socket has room for it.
     func isSentAtOnce(_ call: AppendCall) -> Bool {
         guard connection != nil, let knowledge = known[call.database], !knowledge.isShared, !knowledge.isFull,
             call.operations.count <= PostgresLimits.callerBytes / PostgresLimits.columnBytes
@@ -97,26 +100,26 @@ final class PostgresLogWriter: @unchecked Sendable {
         var bytes = 0
         for operation in call.operations {
             guard operation.condition == nil, operation.lease == nil else { return false }
-            // An actor that is new brings its key twice.
+            // A new actor sends its key twice.
             bytes += operation.record.bytes.count + 2 * operation.authorKey.utf8.count
             bytes += 12 * operation.touches.count + PostgresLimits.columnBytes
         }
         return bytes <= PostgresLimits.callerBytes
     }
 
-    /// Whether the server says within this time that it has appended the whole group, the only one that was
-    /// begun. Then there is nothing that `finish` would wait for.
+    /// Returns whether the server confirms within this time that it has appended the whole group, the only
+    /// one that was begun. Then `finish` waits for nothing.
     func hasAppended(_ group: BegunGroup, within patience: Duration) -> Bool {
-        precondition(underWay.count == 1, "who waits for a moment only has begun one group")
+        precondition(underWay.count == 1, "a caller that commits by itself has begun one group only")
         guard !group.sent.isEmpty, group.answer == nil, connection?.hasAnswer(within: patience) ?? false
         else { return false }
         read(group)
         return (try? group.answer?.get().allSatisfy { $0 }) ?? false
     }
 
-    /// Commits a group that was begun. What is plain goes first, in one round trip; what the server then
-    /// leaves to decide, or has a condition or lease, in another.
-    /// - Returns: what became of it, and the new heads of the databases that grew.
+    /// Commits a group that was begun. Plain parts go first, in one round trip. Parts that the server
+    /// leaves to be decided, or that have a condition or lease, follow in another.
+    /// - Returns: the outcome, and the new heads of the databases that grew.
     func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [String: UInt64]) {
         precondition(underWay.first === group, "groups are finished in the order in which they were begun")
         read(group)
@@ -141,7 +144,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             }
         }
         if !rest.isEmpty {
-            // What comes now waits for answers, so those that others were sent for are read before.
+            // The next commit waits for answers, so those of later groups are read before.
             for later in underWay { read(later) }
             commit(rest, group.calls, &outcome)
         }
@@ -150,13 +153,13 @@ final class PostgresLogWriter: @unchecked Sendable {
         return (outcome.ended, outcome.grown.merging(regained) { max($0, $1) })
     }
 
-    /// Reads what the server says of a group that was sent.
+    /// Reads the server's answer to a group that was sent.
     private func read(_ group: BegunGroup) {
         guard !group.sent.isEmpty, group.answer == nil, let connection else { return }
         do throws(PostgresError) {
             var isAppended: [Bool] = []
             isAppended.reserveCapacity(group.parts.count)
-            // A step that settles writes no rows of its own; each part's other step does.
+            // A settling step writes no rows of its own; each part's other step does.
             for rows in try connection.receive() where rows.isChange {
                 isAppended.append(group.parts[isAppended.count].operations.count == rows.written)
             }
@@ -175,10 +178,10 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
     }
 
-    /// Commits parts of which nothing was sent, or not appended. Where a lock was not to be had because its
-    /// holder does nothing, that one is ended, and this tried again.
+    /// Commits parts that were not sent or not appended. If a lock could not be had because its holder is
+    /// stalled, the holder is ended and the commit retried.
     private func commit(_ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome) {
-        // What failed; what was committed before stays so.
+        // The failed parts; committed ones stay committed.
         var rest = parts
         var mayTryAgain = true
         while true {
@@ -204,8 +207,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         rest = try commitPlain(rest, calls, &outcome, on: first)
         guard !rest.isEmpty else { return }
         for part in rest { known[part.database] = nil }
-        // Another one where the server has gone away meanwhile, or the log was put back under the first, as
-        // the plain ones have shown.
+        // Opens another connection if the server went away meanwhile, or if the plain parts showed that the
+        // log was restored under the first.
         let connection = try open(for: &rest, calls, &outcome)
         guard !rest.isEmpty else { return }
         let steps = rest.map { DecidedAppend.step($0, calls) }
@@ -214,8 +217,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
     }
 
-    /// The connection, and the parts without what depends on the life of another one: whatever is committed
-    /// on it belongs to its term.
+    /// The connection, and the parts without those that depend on the term of another one: everything
+    /// committed on it belongs to its term.
     private func open(
         for parts: inout [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome
     ) throws(OperationLogError) -> Connection {
@@ -226,7 +229,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         return connection
     }
 
-    /// Whether an error says that somebody held a lock who does nothing, and does not hold it any more.
+    /// Returns whether an error is due to a stalled lock holder, which was ended.
     private func hasEndedHolder(_ error: any Error) -> Bool {
         guard let error = error as? PostgresError, error.state == "55P03", let connection else {
             return false
@@ -234,11 +237,11 @@ final class PostgresLogWriter: @unchecked Sendable {
         for later in underWay { read(later) }
         known = [:]
         guard (try? connection.endStalledWriters()) ?? false else { return false }
-        logger.warning("a connection that did nothing held the lock of the log, and was ended")
+        logger.warning("ended a stalled connection that held the lock of the log")
         return true
     }
 
-    /// Commits the parts that are plain.
+    /// Commits the plain parts.
     /// - Returns: the others, in their order.
     private func commitPlain(
         _ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome,
@@ -262,12 +265,12 @@ final class PostgresLogWriter: @unchecked Sendable {
                 former: former)
             hasGoneBack = hasGoneBack || former.map { before < $0 } ?? false
         }
-        // Put back under open connections: a new one looks what else is not as it was.
+        // The log was restored under open connections: a new one checks for further changes.
         if hasGoneBack { giveUp() }
         return rest
     }
 
-    /// An error of a commit as the log's.
+    /// A commit's error as an error of the log.
     private func failure(_ error: any Error) -> OperationLogError {
         known = [:]
         switch error {
@@ -279,7 +282,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
     }
 
-    /// Gives up a connection that was lost, with what was sent on it; the next group opens one.
+    /// Gives up a lost connection and the groups sent on it; the next group opens another.
     private func lose(_ error: PostgresError) {
         guard connection != nil else { return }
         giveUp()
@@ -290,22 +293,22 @@ final class PostgresLogWriter: @unchecked Sendable {
         logger.warning("the connection to PostgreSQL was lost during a commit: \(error.message)")
     }
 
-    /// The next connection may show another history.
+    /// Drops the connection and all knowledge: the next connection may show another history.
     private func giveUp() { (connection, known) = (nil, [:]) }
 
     /// Gives the connection back.
     func close() { connection = nil }
 
-    /// What the writer's own connection has a server setting at.
+    /// The value of a server setting on the writer's own connection.
     func setting(_ name: String) throws -> String {
         try open().query("SELECT current_setting($1)", [.text(name)]).text(0, 0)
     }
 
-    /// An error of PostgreSQL as one of the log, during a change.
+    /// A PostgreSQL error during a change, as an error of the log.
     static func translated(_ error: PostgresError) -> OperationLogError {
         if error.isConnectionLost {
             return OperationLogError(
-                .outcomeUnknown, "PostgreSQL went away, ask the frontier what was stored: \(error.message)")
+                .outcomeUnknown, "lost PostgreSQL; the frontier tells if it was stored: \(error.message)")
         }
         switch error.state ?? "" {
         case "53100": return OperationLogError(.storageFull, "the server's storage is full")
@@ -315,24 +318,24 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
     }
 
-    /// What a statement of ours meets whose table, column or function is not there.
+    /// An error for statements that miss one of our tables, columns or functions; nil for all other errors.
     static func otherFormat(_ error: PostgresError) -> OperationLogError? {
         guard ["42883", "42P01", "42703"].contains(error.state) else { return nil }
         return OperationLogError(
             .newerFormat,
-            "another build has changed the schema mimeo_log since this process opened it, restart: \(error)")
+            "another build has migrated the schema mimeo_log; restart with that build: \(error)")
     }
 
     private func open() throws(OperationLogError) -> Connection {
-        // A server that restarted while nothing was under way is no reason for an unknown outcome.
+        // A server that restarted while the connection was idle must not make the outcome unknown.
         if let connection {
             if connection.isAlive { return connection }
             giveUp()
         }
         do throws(PostgresError) {
             let connection = try Connection(url: url, patience: patience)
-            // An acknowledged operation is on disk, whatever the server's or the role's default is; a standby
-            // that was asked for stays asked for.
+            // Acknowledged operations must be on disk, whatever the server's or the role's default is; a
+            // configured synchronous standby stays configured.
             try connection.run(
                 """
                 SELECT set_config('synchronous_commit', 'on', false)
@@ -340,11 +343,11 @@ final class PostgresLogWriter: @unchecked Sendable {
                 """)
             let settings = try connection.query("SELECT current_setting('fsync') = 'on'")
             if !settings.bool(0, 0) {
-                logger.error("this PostgreSQL runs with fsync = off: what it acknowledges can be lost")
+                logger.error("this PostgreSQL runs with fsync = off: acknowledged writes can be lost")
             }
-            // Statements are planned while tables are empty and run when they are not: never by reading all.
-            // They are planned once; the server would plan anew at every call, since arrays of a known length
-            // look cheaper.
+            // Statements are planned while tables are empty and run when they are not, so full scans are
+            // disabled. They are planned once; the server would plan again at every call, because arrays of
+            // a known length look cheaper.
             try connection.run(
                 """
                 SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -352,7 +355,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 """)
             if try connection.query("SELECT mimeo_log.arrive()").bool(0, 0) {
                 logger.notice(
-                    "the log was put back or moved: the actors that services have leased are retired")
+                    "the log was restored or moved: the actors leased by services are retired")
             }
             try connection.prepare(PlainAppend.kinds + [WriterKnowledge.settlingKind])
             if hasLostAnswer {

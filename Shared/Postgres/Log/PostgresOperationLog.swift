@@ -6,16 +6,16 @@ import Synchronization
 
 /// The operation log in PostgreSQL, for any number of machines.
 ///
-/// - Offsets follow commit order because an append holds the lock of its database's row until its commit; the
-///   append is one statement or function, sent with all that its transaction has in one pipeline, so the lock
+/// - Offsets follow commit order because an append holds the lock of its database's row until its commit.
+///   The append is one statement or function, sent with its whole transaction in one pipeline, so the lock
 ///   never waits for a client.
 /// - Group commit across the tasks of a process; between processes the row lock decides.
 /// - One connection writes, a few read (`ConnectionLanes`), one watches (`PostgresChangeWatcher`), and one
-///   gives space back where this process truncates. All are opened again when they were lost.
+///   reclaims space where this process truncates. Lost connections are opened again.
 ///
 /// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
 public final class PostgresOperationLog: OperationLog {
-    /// What may differ from one log to the next; the defaults are right for a server.
+    /// Options of one log; the defaults suit a server.
     public struct Options: Sendable {
         /// Operations admitted and not yet committed.
         public var queuedOperations = LogLimits.queuedOperations
@@ -23,7 +23,7 @@ public final class PostgresOperationLog: OperationLog {
         public var queuedBytes = LogLimits.queuedBytes
         /// Append calls that may wait for room.
         public var waitingAppends = LogLimits.waitingAppends
-        /// Between two looks for foreign appends whose hint was lost.
+        /// Interval of polling for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
         /// How long the server may take to answer before a connection counts as lost.
         public var answerTimeout = PostgresLimits.answerTimeout
@@ -33,7 +33,7 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     private let lanes: ConnectionLanes
-    /// For what takes long and nobody should wait behind.
+    /// The connection for long work that nobody should have to wait for.
     let upkeep: ConnectionLanes
     private let writer: PostgresLogWriter
     let committer: GroupCommitter
@@ -41,10 +41,9 @@ public final class PostgresOperationLog: OperationLog {
     private let watcher: PostgresChangeWatcher
     private let closing = Mutex(false)
 
-    /// Opens a log, making or migrating its schema `mimeo_log` if needed. Blocks while it connects.
-    /// - Parameter url: what libpq takes, `postgres://user@host/database?sslmode=verify-full`. The role
-    ///   needs the
-    ///   right to create a schema for the first opening only.
+    /// Opens a log, creating or migrating its schema `mimeo_log` if needed. Blocks while it connects.
+    /// - Parameter url: libpq's form, `postgres://user@host/database?sslmode=verify-full`. The role needs
+    ///   the right to create a schema for the first opening only.
     /// - Throws: `OperationLogError`: `LOG-0201` to `LOG-0203`, `LOG-0309`.
     public init(
         url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
@@ -56,11 +55,11 @@ public final class PostgresOperationLog: OperationLog {
             }
         } catch let error as PostgresError {
             guard error.isConnectionLost else {
-                throw OperationLogError(.cannotOpen, "the schema mimeo_log cannot be made: \(error)")
+                throw OperationLogError(.cannotOpen, "cannot prepare the schema mimeo_log: \(error)")
             }
-            // A server that answers, and a URL that says nothing to libpq, stay as they are.
+            // Refusals of a server that answers, and URLs that libpq cannot parse, are permanent.
             guard Connection.mayComeBack(url) else {
-                throw OperationLogError(.cannotOpen, "PostgreSQL does not let us in: \(error.message)")
+                throw OperationLogError(.cannotOpen, "PostgreSQL refuses the connection: \(error.message)")
             }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
@@ -86,7 +85,7 @@ public final class PostgresOperationLog: OperationLog {
         self.watcher = watcher
     }
 
-    /// Opens a log as `init` does, and tries again for a while when the server cannot be reached. Blocks.
+    /// Opens a log like `init`, retrying for `patience` when the server cannot be reached. Blocks.
     public static func open(
         url: String, patience: Duration, logger: Logger
     ) throws -> PostgresOperationLog {
@@ -132,7 +131,7 @@ public final class PostgresOperationLog: OperationLog {
         }
     }
 
-    /// One look-up.
+    /// One lookup.
     public func databaseExists(_ database: String) async throws -> Bool {
         guard DatabaseID.isValid(database) else { return false }
         return try await reading { connection in
@@ -146,12 +145,12 @@ public final class PostgresOperationLog: OperationLog {
         try await committer.append(AppendCall(requests, database: database))
     }
 
-    /// One look-up for all actors.
+    /// One lookup for all actors.
     public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
         try await reading { try PostgresLogReader.frontier($0, database, actors) }
     }
 
-    /// The row and its last entry, which must agree.
+    /// The database's row and its last entry, which must agree.
     public func head(of database: String) async throws -> LogPosition {
         try await reading { try PostgresLogReader.head($0, database).position }
     }
@@ -168,14 +167,14 @@ public final class PostgresOperationLog: OperationLog {
         try await reading { try PostgresLogReader.entries($0, database, after: offset, limit: limit) }
     }
 
-    /// Woken by this process's writer directly, by others through `NOTIFY`, at the latest after
-    /// `pollInterval`.
+    /// Wake-ups come directly from this process's writer, from other processes through `NOTIFY`, at the
+    /// latest after `pollInterval`.
     public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
-    /// From one connection of the writer to the next.
+    /// A term lasts from one connection of the writer to the next.
     public var term: UInt64 { writer.term }
 
-    /// Two uncontended locks. While the server cannot be reached, that is why no append is taken.
+    /// Two uncontended locks. Reports the refusal `LOG-0309` while the server cannot be reached.
     public var status: LogStatus {
         let status = committer.status
         guard status.refusal == nil, watcher.hasLostServer else { return status }
@@ -214,15 +213,15 @@ public final class PostgresOperationLog: OperationLog {
         }
     }
 
-    /// Runs a change on a reading connection, in a transaction of its own, or on one of `others`. It is made
-    /// once or, when the connection is lost meanwhile, perhaps (`LOG-0308`).
+    /// Runs a change on a reading connection, in a transaction of its own, or on one of `others`. It is
+    /// never repeated; after a lost connection its outcome is unknown (`LOG-0308`).
     func changing<Result: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Result
     ) async throws -> Result {
         try await changing { try await lanes.run(isRepeatable: false, body) }
     }
 
-    /// Runs what nobody waits for and may be left in the midst, on the connection for that.
+    /// Runs interruptible work that nobody waits for, on the connection for long work.
     func keepingUp(_ body: @escaping @Sendable (Connection) throws -> Void) async throws {
         try await changing { try await upkeep.runWhileWanted(body) }
     }

@@ -4,7 +4,7 @@ import OperationLog
 // Snapshots, truncation and leases of the PostgreSQL log.
 
 extension PostgresOperationLog {
-    /// One look-up.
+    /// One lookup.
     public func truncation(of database: String) async throws -> LogPosition {
         try await reading { connection in
             let head = try PostgresLogReader.head(connection, database)
@@ -15,8 +15,7 @@ extension PostgresOperationLog {
     }
 
     /// A transaction per `LogLimits.remoteTruncationStep` entries, and per `LogLimits.forgottenTouches` of
-    /// the index of last offsets; then the space is given back for use, on a connection that no read waits
-    /// for.
+    /// the index of last offsets; then the space is reclaimed, on a connection that no read waits for.
     public func truncate(
         _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
     ) async throws {
@@ -31,7 +30,7 @@ extension PostgresOperationLog {
             }
             guard reached >= 0 else {
                 throw OperationLogError(
-                    .noSnapshot, "no snapshot stands for the entries to remove", database: database,
+                    .noSnapshot, "no finished snapshot covers the entries to remove", database: database,
                     offset: offset)
             }
             try Task.checkCancellation()
@@ -44,8 +43,8 @@ extension PostgresOperationLog {
             try Task.checkCancellation()
         }
         try await keepingUp { connection in
-            // Another process may be giving space back as well; whoever uses the connection next waits no
-            // longer than everywhere.
+            // Another process may be reclaiming space too, so this waits without limit; the connection's
+            // next user gets the usual limit again.
             let usual = try connection.query("SELECT current_setting('lock_timeout')").text(0, 0)
             try connection.run("SET lock_timeout = 0")
             defer { try? connection.run("SET lock_timeout = '\(usual)'") }
@@ -61,11 +60,10 @@ extension PostgresOperationLog {
         }
     }
 
-    /// Looks at `LogLimits.forgottenTouches` entries of the index of last offsets, and drops what is not
-    /// behind the cut: a condition that was read before that is a breach anyway. Under the lock of the
-    /// database's row, as everything that writes the index: two that take its entries in different orders
-    /// would wait in a ring.
-    /// - Returns: the entry to go on with; nil when all were looked at.
+    /// Examines `LogLimits.forgottenTouches` entries of the index of last offsets, and drops those up to
+    /// the cut: a condition read before it is breached anyway. Holds the lock of the database's row, like
+    /// every writer of the index: two that take its entries in different orders would deadlock.
+    /// - Returns: the entry to continue with; nil when all were examined.
     private static func forget(
         _ connection: Connection, _ number: Int64, through truncated: UInt64, from start: Int64
     ) throws -> Int64? {
@@ -96,7 +94,7 @@ extension PostgresOperationLog {
         return piece.int8(0, 0) + 1
     }
 
-    /// One look-up.
+    /// One lookup.
     public func snapshot(of database: String) async throws -> LogSnapshot? {
         try await reading { connection in
             try PostgresSnapshots.finished(connection, PostgresLogReader.head(connection, database))
@@ -121,7 +119,7 @@ extension PostgresOperationLog {
         try await changing { try PostgresSnapshots.finish($0, draft, database) }
     }
 
-    /// Three look-ups.
+    /// Three lookups.
     public func chunk(
         _ index: Int, of snapshot: LogSnapshot, in database: String
     ) async throws -> [UInt8] {
@@ -148,7 +146,7 @@ extension PostgresOperationLog {
         }
     }
 
-    /// One update, in a log that is where it was.
+    /// One update, unless the log was moved.
     public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
         try await changing { connection in
             let rows = try connection.transaction([

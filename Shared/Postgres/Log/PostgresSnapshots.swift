@@ -41,7 +41,7 @@ enum PostgresSnapshots {
     static func add(
         _ connection: Connection, _ chunk: [UInt8], to draft: SnapshotDraft, _ database: String
     ) throws {
-        // The sum goes on as `SnapshotSum.next` does.
+        // The sum continues as in `SnapshotSum.next`.
         let rows = try connection.query(
             """
             WITH draft AS (
@@ -84,7 +84,7 @@ enum PostgresSnapshots {
     static func chunk(
         _ connection: Connection, _ index: Int, of snapshot: LogSnapshot, _ database: String
     ) throws -> [UInt8] {
-        // One statement, so that a snapshot that is replaced meanwhile does not look damaged.
+        // One statement, so that a snapshot replaced meanwhile does not look damaged.
         let rows = try connection.query(
             """
             SELECT s.number, s."offset", s.hash, s.chunks, s.bytes, s.sum, d.log_id, c.hash, c.bytes

@@ -1,13 +1,13 @@
 import CRDT
 import OperationLog
 
-/// What a writer knows of a database from its own appends, good for as long as head and chain hash are what
-/// it left: appends move them, and nothing else changes where an actor stands.
+/// A writer's knowledge of a database from its own appends, valid while head and chain hash are as it left
+/// them: only appends move them, and nothing else changes an actor's frontier.
 ///
-/// With it the server compares nothing and keeps no index up to date at each group: what a group changes in
-/// the tables `actors` and `touched` waits in its operations' rows, whoever needs the tables settles first,
-/// and the writer itself does when much waits. The first group of a connection knows nothing and has
-/// everything settled, so what is unsettled below a known head is the writer's own.
+/// With it the server checks nothing and updates no index at each group: a group's changes to the tables
+/// `actors` and `touched` wait in its operations' rows. They are settled before the tables are needed, or
+/// by the writer when many are outstanding. The first group of a connection knows nothing and settles
+/// everything, so any unsettled operation below a known head is the writer's own.
 final class WriterKnowledge {
     private struct Standing {
         let sequence: UInt64
@@ -29,17 +29,17 @@ final class WriterKnowledge {
     private(set) var head: UInt64
     /// The chain hash there.
     private(set) var hash: UInt64
-    /// Whether somebody else had appended before this writer's last group: then asking first costs less than
+    /// True if another writer appended before this one's last group: then asking first costs less than
     /// being refused.
     private(set) var isShared = false
-    /// Operations, and what they touched, that wait to be settled.
+    /// The number of operations and touches that are not settled.
     private var unsettled = 0
-    /// The same, folded: whose operations wait, and where what they touched was touched last.
+    /// The same, folded: the actors of unsettled operations, and each touch's last offset.
     private var unsettledActors: Set<ActorID> = []
     private var unsettledTouches: [Touch: UInt64] = [:]
     private var actors: [ActorID: Standing] = [:]
 
-    /// What is known after a group that the server settled.
+    /// The knowledge after a group that the server settled.
     init(after plain: PlainAppend, from before: UInt64, hash: UInt64, number: Int64, former: UInt64?) {
         self.number = number
         self.hash = hash
@@ -48,17 +48,18 @@ final class WriterKnowledge {
         add(plain)
     }
 
-    /// Whether what waits is to be settled before more does.
+    /// True if the outstanding entries must be settled before more are added.
     var isFull: Bool { unsettled >= PostgresLimits.unsettledEntries }
 
-    /// Whether an operation is its actor's next, under the actor's key; nil where that is not known.
+    /// Returns whether an operation is its actor's next, under the actor's key; nil if the actor is
+    /// unknown.
     func fits(_ operation: PreparedOperation) -> Bool? {
         guard let standing = actors[operation.record.actor] else { return nil }
         return standing.sequence == operation.record.sequence - 1
             && utf8Equal(standing.authorKey, operation.authorKey)
     }
 
-    /// Takes note of a group behind the head, up to this chain hash.
+    /// Records a group appended after the head, up to this chain hash.
     func take(_ plain: PlainAppend, hash: UInt64) {
         plain.forEachTouch(behind: head) { unsettledTouches[$0] = $1 }
         for last in plain.lasts { unsettledActors.insert(last.record.actor) }
@@ -68,16 +69,16 @@ final class WriterKnowledge {
         add(plain)
     }
 
-    /// Takes note that nothing was appended behind `head`, which is another one now, or there was no room.
+    /// Records that nothing was appended after `head`, because the head has changed or there was no room.
     func refuse(at head: UInt64) {
-        // What was sent behind it is refused too.
+        // Later groups that were already sent are refused too.
         guard !isShared else { return }
         self.head = head
         isShared = true
     }
 
-    /// Brings the indexes up to the head by what is known of what waits, unless the head is another one by
-    /// then: the same as `mimeo_log.settle` would write, without reading the operations again.
+    /// Brings the indexes up to the head from the recorded actors and touches, unless the head has changed
+    /// by then: the same result as `mimeo_log.settle`, without reading the operations again.
     var settling: Connection.Step {
         let lasts = unsettledActors.compactMap { actor in actors[actor].map { (actor, $0) } }
         return Connection.Step(
@@ -104,7 +105,7 @@ final class WriterKnowledge {
             ])
     }
 
-    /// Answers rows, unlike an append, of which the writer counts what it has written.
+    /// Returns rows, unlike an append, for which the writer counts the written rows.
     private static let settle = """
         WITH home AS (
             UPDATE mimeo_log.databases d SET settled = d.head
@@ -128,7 +129,7 @@ final class WriterKnowledge {
         SELECT number FROM home
         """
 
-    /// Takes note that everything is settled.
+    /// Records that everything is settled.
     func settle() {
         unsettled = 0
         unsettledActors = []
@@ -139,6 +140,6 @@ final class WriterKnowledge {
         for last in plain.lasts { actors[last.record.actor] = Standing(last) }
     }
 
-    /// Of how many actors it is known where they stand.
+    /// The number of actors with a known frontier.
     var actorCount: Int { actors.count }
 }

@@ -1,12 +1,12 @@
 import CRDT
 
-/// The tables of one generation: a collection's name, any text, to the table with its number.
+/// The tables of one generation: maps a collection's name, any text, to its numbered table.
 ///
-/// Tables are made before the batch that first writes them, some at a time, each with its row in the catalog
-/// and its view in one transaction: an empty table changes no answer, and ten thousand at once would be more
+/// Tables are created before the batch that first writes them, some at a time, each with its catalog row
+/// and view in one transaction. An empty table changes no answer, and ten thousand at once would need more
 /// locks than a server has.
 struct CollectionTables {
-    /// The schema in which the views are at the moment.
+    /// The present schema of the views.
     var views: String
     private let generation: Int32
     private let connection: Connection
@@ -29,7 +29,7 @@ struct CollectionTables {
         return ProjectionNames.table(generation, number)
     }
 
-    /// Makes the tables that are not there yet.
+    /// Creates the missing tables.
     mutating func require(_ collections: [[UInt8]: (name: String, since: UInt64)]) throws {
         let missing = collections.filter { numbers[$0.key] == nil }.sorted { $0.value.since < $1.value.since }
         for start in stride(from: 0, to: missing.count, by: PostgresLimits.tablesAtOnce) {
@@ -55,7 +55,7 @@ struct CollectionTables {
         }
     }
 
-    /// A row of the catalog under a name for the view that is free.
+    /// Adds a catalog row under a free name for the view.
     private func register(
         _ bytes: [UInt8], _ name: String, _ since: UInt64
     ) throws -> (number: Int64, view: String) {
@@ -75,12 +75,12 @@ struct CollectionTables {
                 ])
             if rows.count == 1 { return (rows.int8(0, 0), view) }
         }
-        throw ProjectionError(.storageFailed, "no name is free for a collection's view")
+        throw ProjectionError(.storageFailed, "cannot find a free name for a collection's view")
     }
 
-    /// An id as the key of its row: its canonical bytes, in the order of our ids; of one that is longer than
-    /// the server's indexes take, the beginning and a hash (`whole` then holds it). No id has the length of
-    /// such a key, so none can be taken for another.
+    /// An id as the key of its row: its canonical bytes, in the order of our ids. For an id longer than the
+    /// server's indexes take, the key is its beginning and a hash (`whole` then has the id). No id has the
+    /// length of such a key, so the two cannot be confused.
     static func key(of id: String) -> String {
         let bytes = PostgresLimits.keyBytes
         return """
@@ -89,7 +89,7 @@ struct CollectionTables {
             """
     }
 
-    /// `key` says the id to people. Readers use `state`, people and plain SQL `body`.
+    /// `key` shows the id to people. Readers use `state`; people and plain SQL use `body`.
     private static func definition(_ table: String, view: String) -> String {
         """
         CREATE TABLE \(table) (

@@ -2,19 +2,20 @@ import CRDT
 import Logging
 import OperationLog
 
-/// What some log entries do to the documents they name: read the states, fold in memory, write the results.
+/// The effect of some log entries on the documents they name: read the states, fold in memory, write the
+/// results.
 struct FoldBatch {
     /// A document that the batch changes.
     private struct Place {
         let collection: [UInt8]
         let id: DocumentID
         var state: [UInt8]?
-        /// Where it last changed, or was confirmed.
+        /// The offset of its last change or confirmation.
         var offset: UInt64 = 0
         var isChanged = false
         var wasThere = false
 
-        /// Whether its state was left out by the bound in bytes, so that nothing may rest on it.
+        /// True if its state was left out by the bound in bytes, so that no result may depend on it.
         var isLeftOut = false
 
         mutating func become(_ new: [UInt8]?, at place: UInt64) {
@@ -22,14 +23,14 @@ struct FoldBatch {
         }
     }
 
-    /// Where the generation will stand.
+    /// The generation's state after the batch.
     var result: Generation
     /// The collections, by the bytes of their names, and the offset at which each was first named.
     private(set) var collections: [[UInt8]: (name: String, since: UInt64)] = [:]
     private let start: Generation
     /// Bytes of the operations and documents that were added.
     private var bytes = 0
-    /// Where each entry ends: its last step, and where the generation stands then.
+    /// The end of each entry: its number of steps so far, and the generation's state after it.
     private var ends: [(steps: Int, result: Generation)] = []
     private var steps: [(place: Int, change: LoggedChange, offset: UInt64)] = []
     private var places: [Place] = []
@@ -43,16 +44,16 @@ struct FoldBatch {
         result = generation
     }
 
-    /// Whether it changes nothing, not even the checkpoint.
+    /// True if it changes nothing, not even the checkpoint.
     var isEmpty: Bool { result == start && places.isEmpty }
 
-    /// Whether further entries belong into the next one.
+    /// True if further entries belong into the next batch.
     var isFull: Bool {
         places.count >= PostgresLimits.batchDocuments || bytes >= PostgresLimits.batchBytes
             || collections.count >= PostgresLimits.batchCollections
     }
 
-    /// Adds the entry that follows.
+    /// Adds the next entry.
     mutating func add(_ entry: LogEntry) throws(ProjectionError) {
         try follow(entry)
         let operation: LoggedOperation
@@ -62,7 +63,7 @@ struct FoldBatch {
             throw ProjectionError(.brokenLog, "offset \(entry.offset) cannot be read: \(error)")
         }
         guard HybridClock.milliseconds(of: operation.latestTime) <= PostgresLimits.stampMilliseconds else {
-            throw ProjectionError(.brokenLog, "offset \(entry.offset) bears a time that no clock may follow")
+            throw ProjectionError(.brokenLog, "offset \(entry.offset) has a timestamp too far in the future")
         }
         result.position = LogPosition(
             logID: start.position.logID, offset: entry.offset, hash: entry.hash)
@@ -74,13 +75,13 @@ struct FoldBatch {
         ends.append((steps.count, result))
     }
 
-    /// Adds a whole document that was at an offset.
+    /// Adds a whole document with its offset.
     mutating func put(_ key: DocumentKey, _ state: [UInt8], at offset: UInt64) {
         loaded[place(of: key, at: offset)] = (state, offset)
         bytes += state.count
     }
 
-    /// The log verifies its own chain; this is that it is still the one that is folded here.
+    /// Checks that the entry follows the folded history. (The log verifies only its own chain.)
     private func follow(_ entry: LogEntry) throws(ProjectionError) {
         let digest = ChainHash.digest(
             actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
@@ -149,19 +150,19 @@ struct FoldBatch {
             case .changed(let state, _): places[step.place].become(state, at: step.offset)
             case .duplicate: places[step.place].become(before.state, at: step.offset)
             case .reaped(let rest):
-                // Nobody has to be told, so what rests does not move.
+                // No reader must be told of a reaping, so the offset of the rest does not move.
                 places[step.place].become(rest, at: before.offset)
                 result.reapFloor = max(result.reapFloor, before.offset)
             case .void(.noSuchTombstone): break
             case .void(.baseMissing):
                 logger.error(
-                    "a change in the log is void: its base is missing",
+                    "a change in the log has no effect: its base is missing",
                     metadata: ["offset": "\(step.offset)"])
             }
         }
     }
 
-    /// Drops the entries from the first on that needs a state which was left out.
+    /// Drops the first entry that needs a left-out state, and all after it.
     private mutating func shorten() {
         guard let first = steps.firstIndex(where: { places[$0.place].isLeftOut }) else { return }
         let kept = ends.prefix { $0.steps <= first }
@@ -187,7 +188,7 @@ struct FoldBatch {
         }
     }
 
-    /// Writes what has changed: upserts, in pieces of a bounded size, and removals.
+    /// Writes the changes: upserts, in pieces of a bounded size, and removals.
     func write(_ tables: CollectionTables, _ send: (Connection.Step) throws -> Void) throws {
         for (collection, numbers) in order {
             let table = tables.table(collection)
@@ -228,11 +229,11 @@ struct DocumentRows {
     private var offsets: [Int64] = []
     private var bodies: [[UInt8]] = []
     private var states: [[UInt8]] = []
-    /// Their size.
+    /// Their size in bytes.
     private var bytes = 0
 
     var count: Int { ids.count }
-    /// Whether the next document belongs into another statement.
+    /// True if the next document belongs into another statement.
     var isFull: Bool { count >= PostgresLimits.writeDocuments || bytes >= PostgresLimits.writeBytes }
 
     /// Adds a document. A tombstone has no body.
@@ -258,7 +259,7 @@ struct DocumentRows {
         bytes += state.count + body.text.count
     }
 
-    /// The statement that writes them.
+    /// The statement that writes the rows.
     func upsert(into table: String) -> Connection.Step {
         Connection.Step(
             """

@@ -3,23 +3,22 @@ import OperationLog
 
 /// One build of a database's projection: a schema of tables, filled from one log from its beginning.
 ///
-/// A database has one that readers use and at most one more that is being built beside it; what is left over
-/// of others is removed by whoever leads. The row is a value as it was read; it changes by batches, in their
-/// transactions.
+/// A database has one that readers use and at most one more that is being built beside it; the leader
+/// removes others. The row is a value as it was read; it changes by batches, in their transactions.
 struct Generation: Sendable, Equatable {
-    /// How the tables look that this build makes. Another number in a row means: build anew.
+    /// The layout of the tables made by this build. Another number in a row means: rebuild.
     static let currentLayout: Int64 = 1
 
     let number: Int32
     let layout: Int64
-    /// How far the log is folded into it.
+    /// The position up to which the log is folded into it.
     var position: LogPosition
     /// The greatest timestamp folded.
     var clock: Timestamp
-    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was.
+    /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
     var reapFloor: UInt64
 
-    /// The columns that `init(_:_:column:)` reads, of a generation under this name.
+    /// The columns that `init(_:_:column:)` reads, of a generation with this alias.
     static func columns(of name: String) -> String {
         """
         \(name).number::int8, \(name).layout, \(name).log_id, \(name)."offset", \(name).hash, \
@@ -27,7 +26,7 @@ struct Generation: Sendable, Equatable {
         """
     }
 
-    /// From `columns`, beginning at a column; nil where they are NULL.
+    /// Reads `columns`, beginning at a column; nil where they are NULL.
     init?(_ rows: Rows, _ row: Int, column: Int = 0) throws(ProjectionError) {
         guard !rows.isNull(row, column) else { return nil }
         guard let logID = LogID(bytes: rows.bytes(row, column + 2)) else {
@@ -41,7 +40,7 @@ struct Generation: Sendable, Equatable {
         reapFloor = rows.bits(row, column + 6)
     }
 
-    /// Makes an empty one at a position, in the transaction that is open.
+    /// Creates an empty generation at a position, in the open transaction.
     static func make(at start: LogPosition, _ connection: Connection) throws -> Int32 {
         let rows = try connection.query(
             """

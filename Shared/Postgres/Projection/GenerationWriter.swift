@@ -4,9 +4,9 @@ import OperationLog
 
 /// Folds log entries into one generation, batch by batch.
 ///
-/// A batch is one transaction: what it changes of the documents and the checkpoint stand or fall together,
-/// and the checkpoint's row, locked first, must be the one that this writer left. So every entry has its
-/// effect once, whatever crashes, and a writer that lost its lead without knowing changes nothing.
+/// A batch is one transaction: its changes to the documents and the checkpoint are committed together, and
+/// the checkpoint's row, locked first, must be as this writer left it. So every entry is applied exactly
+/// once in spite of crashes, and a writer that lost its lead unnoticed changes nothing.
 ///
 /// Used by the session's thread only.
 final class GenerationWriter {
@@ -15,7 +15,7 @@ final class GenerationWriter {
     private let logger: Logger
     private var tables: CollectionTables
 
-    /// A writer that goes on where the generation stands.
+    /// A writer that continues at the generation's position.
     init(_ generation: Generation, views: String, _ connection: Connection, _ logger: Logger) throws {
         self.generation = generation
         self.connection = connection
@@ -23,10 +23,10 @@ final class GenerationWriter {
         tables = try CollectionTables(of: generation.number, views: views, connection)
     }
 
-    /// Takes note that the schema of the views was given another name.
+    /// Records that the schema of the views was renamed.
     func viewsAreNow(in schema: String) { tables.views = schema }
 
-    /// Folds entries that follow the checkpoint, in as many transactions as their size asks for.
+    /// Folds entries that follow the checkpoint, in as many transactions as their size needs.
     /// - Throws: `PROJ-0302` for an entry that does not follow, or cannot be read.
     func fold(_ entries: [LogEntry]) throws {
         var rest = entries[...]
@@ -37,12 +37,12 @@ final class GenerationWriter {
                 try batch.add(entry)
             }
             try commit(&batch)
-            // It may have ended before what was added last, where the states are large.
+            // The batch may have ended before the entry added last, if the states are large.
             rest = rest.drop { $0.offset <= generation.position.offset }
         }
     }
 
-    /// Puts documents of a snapshot into a generation that is being built, which stands before its log.
+    /// Puts documents of a snapshot into a generation that is being built and has folded no entry yet.
     func load(_ documents: [SnapshotDocument]) throws {
         var batch = FoldBatch(after: generation)
         for document in documents {
@@ -55,7 +55,7 @@ final class GenerationWriter {
         try commit(&batch)
     }
 
-    /// Sets where a generation stands whose documents came from a snapshot.
+    /// Sets the position of a generation whose documents came from a snapshot.
     func stand(at start: SnapshotStart) throws {
         var batch = FoldBatch(after: generation)
         batch.result.position = start.position
@@ -99,7 +99,7 @@ final class GenerationWriter {
         guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset,
             rows.bits(0, 2) == expected.hash
         else {
-            throw ProjectionError(.storageFailed, "another worker has taken this projection over")
+            throw ProjectionError(.storageFailed, "another worker has taken over this projection")
         }
     }
 
@@ -118,7 +118,7 @@ final class GenerationWriter {
 }
 
 extension Connection {
-    /// Rolls the open transaction back, unless the connection is gone and took it along.
+    /// Rolls the open transaction back, unless it ended with a lost connection.
     func undo(after error: any Error) throws(PostgresError) {
         if let error = error as? PostgresError, error.isConnectionLost { return }
         try rollBack()
@@ -126,6 +126,6 @@ extension Connection {
 }
 
 extension Connection.Step {
-    /// Ends the open transaction well.
+    /// Commits the open transaction.
     static let commit = Connection.Step("COMMIT")
 }

@@ -12,7 +12,7 @@ public final class PostgresProjections: Sendable {
 
     /// Projections on a server. Connects to nothing yet.
     /// - Parameters:
-    ///   - url: what libpq takes. The role needs the right to create schemas.
+    ///   - url: libpq's form. The role needs the right to create schemas.
     ///   - patience: how long the server may take to answer before a connection counts as lost.
     public init(url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger) {
         self.url = url
@@ -21,11 +21,11 @@ public final class PostgresProjections: Sendable {
         lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes, patience: patience)
     }
 
-    /// Opens a database's projection, making what is not there. It follows the log while `run` runs.
-    /// - Throws: `PROJ-0101` to `PROJ-0104`, having changed nothing; what the log throws.
+    /// Opens a database's projection, creating it if needed. It follows the log while `run` runs.
+    /// - Throws: `PROJ-0101` to `PROJ-0104`, having changed nothing; the log's errors.
     public func open(_ database: String, log: any OperationLog) async throws -> PostgresProjection {
         guard let start = try await log.position(at: 0, in: database) else {
-            throw OperationLogError(.corrupt, "a log has no beginning")
+            throw OperationLogError(.corrupt, "the log has no position at offset 0")
         }
         let (url, patience, logger) = (url, patience, logger)
         let lane = WorkerLane {
@@ -41,7 +41,7 @@ public final class PostgresProjections: Sendable {
         return PostgresProjection(database, worker, lanes)
     }
 
-    /// Closes the connections for reading. Close the projections before.
+    /// Closes the connections for reading. Close the projections first.
     public func close() async { await lanes.close() }
 }
 
@@ -49,9 +49,9 @@ public final class PostgresProjections: Sendable {
 ///
 /// All stored properties are constant; each part guards its own state.
 public final class PostgresProjection: Sendable {
-    /// What a draft came to.
+    /// The result of a draft.
     public struct Draft<Value: Sendable>: Sendable {
-        /// What the closure returned.
+        /// The closure's result.
         public let value: Value
         /// The operation for the log; nil when nothing was changed.
         public let operation: Operation?
@@ -71,15 +71,15 @@ public final class PostgresProjection: Sendable {
         self.lanes = lanes
     }
 
-    /// How far the projection is, as far as this process knows.
+    /// The position of the projection, as far as this process knows.
     public var position: LogPosition { get async { await worker.position } }
-    /// Why it does not follow the log at the moment; nil while it does.
+    /// The reason why it does not follow the log at present; nil while it does.
     public var failure: String? { get async { await worker.failure } }
 
     /// Follows the log, leading or watching, until the task is cancelled or the log closes.
     public func run() async { await worker.run() }
 
-    /// Takes the projection towards the log's head of this moment.
+    /// Brings the projection towards the log's present head.
     public func advance() async throws { try await worker.advance() }
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`.
@@ -88,35 +88,35 @@ public final class PostgresProjection: Sendable {
     }
 
     /// Runs a closure on a snapshot, on a thread that may block. It may run twice, when the connection was
-    /// lost before, so it must have no other effect than its result.
-    /// - Parameter offset: what the snapshot must have at least; whoever waited for it gets it, unless the
-    ///   server went back meanwhile.
-    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; what `body` throws.
+    /// lost, so it must have no other effect than its result.
+    /// - Parameter offset: the least offset of the snapshot; guaranteed after `wait(for:)` unless the
+    ///   server was restored meanwhile.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body`.
     public func read<Result: Sendable>(
         from offset: UInt64 = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
-            throw ProjectionError(.notReady, "the projection is being built anew")
+            throw ProjectionError(.notReady, "the projection is being rebuilt; try again")
         }
         let (database, logID) = (database, await worker.position.logID)
         do {
             return try await lanes.run { connection in
                 try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
                     guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
-                        throw ProjectionError(.notReady, "the projection went back to an earlier state")
+                        throw ProjectionError(.notReady, "the projection was set back; try again")
                     }
                     return try body(snapshot)
                 }
             }
         } catch  where ProjectionError.isDamage(error) {
             try? await askForRebuild()
-            throw ProjectionError(.damaged, "what cannot be read is built anew: \(error)")
+            throw ProjectionError(.damaged, "the projection is damaged and will be rebuilt: \(error)")
         } catch {
             throw ProjectionError.translated(error)
         }
     }
 
-    /// Asks whoever leads to build the projection anew, unless that is under way.
+    /// Asks the leader to rebuild the projection, unless a rebuild is under way.
     private func askForRebuild() async throws {
         let database = database
         try await lanes.run { connection in
@@ -128,9 +128,9 @@ public final class PostgresProjection: Sendable {
         }
     }
 
-    /// What a write would do: the closure runs on a snapshot under the actor's next stamp, and what it
-    /// changed comes back as an operation. It may run twice, as in `read`.
-    /// - Parameter sequence: the actor's next one.
+    /// Runs a closure on a snapshot under the actor's next stamp and returns its changes as an operation,
+    /// writing nothing. It may run twice, as in `read`.
+    /// - Parameter sequence: the actor's next sequence.
     public func draft<Value: Sendable>(
         from offset: UInt64 = 0, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64,
         _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
@@ -145,6 +145,6 @@ public final class PostgresProjection: Sendable {
         }
     }
 
-    /// Lets every waiter go and gives up the lead.
+    /// Releases every waiter and gives up the lead.
     public func close() async { await worker.close() }
 }

@@ -1,17 +1,17 @@
 import CRDT
 import DQL
 
-/// What a write would do to a projection: a statement runs on a snapshot, and what it writes stays in memory,
-/// over the snapshot, until it becomes an operation for the log.
+/// A tentative write to a projection: a statement runs on a snapshot, and its writes stay in memory, over
+/// the snapshot, until they become an operation for the log.
 ///
 /// Invariants: every edit bears one stamp, which exceeds everything folded (rule 1); reads show the edits.
 /// The states held are bounded in bytes.
 public final class ProjectionDraft: DocumentWriter {
-    /// A document as edited so far.
+    /// A document with its edits so far.
     private struct Edited {
         var state: [UInt8]
         var isLive: Bool
-        /// Whether the snapshot shows it, so that a scan comes past it.
+        /// True if the snapshot has it live, so that a scan visits it there.
         let wasLive: Bool
     }
 
@@ -82,7 +82,7 @@ public final class ProjectionDraft: DocumentWriter {
         guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
             throw ProjectionError(
                 .invalidCollection,
-                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, this one \(length)")
+                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, not \(length)")
         }
         let key = DocumentKey(collection: collection, id: id)
         let own = edited[key]
@@ -103,18 +103,18 @@ public final class ProjectionDraft: DocumentWriter {
         guard heldBytes <= PostgresLimits.draftBytes else {
             throw ProjectionError(
                 .transactionTooLarge,
-                "the transaction changes documents of more than \(PostgresLimits.draftBytes) bytes")
+                "the transaction changes more than \(PostgresLimits.draftBytes) bytes of documents")
         }
         edited[key] = Edited(state: state, isLive: editor.document.isLive, wasLive: wasLive)
         draft.note(editor.pending, of: key)
     }
 
-    /// A projection has no copy of its own to drop; whoever executes statements refuses EVICT before.
+    /// Always fails: a projection has no local copy to drop, and callers refuse EVICT before.
     public func evict(_ collection: String, _ ids: [DocumentID]) throws {
-        throw ProjectionError(.storageFailed, "nothing is evicted from a projection")
+        throw ProjectionError(.storageFailed, "EVICT does not apply to a projection")
     }
 
-    /// The operation of everything edited; nil when nothing was.
+    /// The operation with all edits; nil when there are none.
     func operation() throws -> Operation? {
         guard let made = draft.operation(stamp, sequence: sequence) else { return nil }
         if let refusal = OperationDraft.refusal(operationBytes: made.bytes.count) {

@@ -4,43 +4,44 @@ import OperationLog
 
 /// Every code that a projection in PostgreSQL raises; the raw value is stable and published.
 public enum ProjectionErrorCode: String, Sendable, CaseIterable {
-    /// The server cannot be reached, or went away. Nothing was changed by halves; try again.
+    /// The server cannot be reached, or the connection was lost. No transaction was applied in part; try
+    /// again.
     case unreachable = "PROJ-0101"
-    /// The server answers and does not let us in, or is none that can hold a projection: its version, its
-    /// encoding, its rights.
+    /// The server answers but refuses us, or cannot hold a projection: its version, its encoding, its
+    /// rights.
     case cannotOpen = "PROJ-0102"
-    /// The schema `mimeo_projection` is another application's. It was left unchanged.
+    /// The schema `mimeo_projection` belongs to another application. It was left unchanged.
     case notAProjection = "PROJ-0103"
     /// The schema was written by a newer version. It was left unchanged.
     case newerFormat = "PROJ-0104"
 
-    /// The projection is being built and shows nothing that could be answered from yet; try again.
+    /// The projection is being built and cannot answer yet; try again.
     case notReady = "PROJ-0201"
     /// Too many reads wait; try again.
     case overloaded = "PROJ-0202"
     /// The projection was closed.
     case closed = "PROJ-0203"
-    /// The server refused a statement; the transaction was undone. The message has its reason.
+    /// The server refused a statement; the transaction was rolled back. The message has its reason.
     case storageFailed = "PROJ-0204"
 
-    /// A stored document cannot be read: damage. The projection is built anew.
+    /// A stored document cannot be read: damage. The projection is rebuilt.
     case damaged = "PROJ-0301"
-    /// The log holds what cannot be folded: damage there, named by its offset.
+    /// The log has an entry that cannot be folded: damage there, named by its offset.
     case brokenLog = "PROJ-0302"
 
     /// A document of a draft exceeds the hard limit.
     case documentTooLarge = "PROJ-0401"
-    /// A draft changes more than one operation, or one process's memory, may hold.
+    /// A draft changes more than one operation, or the memory of one process, may hold.
     case transactionTooLarge = "PROJ-0402"
     /// No collection can have this name.
     case invalidCollection = "PROJ-0403"
 }
 
-/// What went wrong in a projection. Holds no secret and no document's content.
+/// An error of a projection. Has no secret and no document's content.
 public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The stable code.
     public let code: ProjectionErrorCode
-    /// For a person.
+    /// A text for a person.
     public let message: String
 
     /// An error of this code.
@@ -52,7 +53,7 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
     /// `PROJ-0101: message`.
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// Runs what reads a stored document; one that cannot be read is damage.
+    /// Runs a body that reads a stored document; an unreadable one is damage.
     static func reading<Result>(_ body: () throws(CRDTError) -> Result) throws(ProjectionError) -> Result {
         do throws(CRDTError) {
             return try body()
@@ -61,7 +62,7 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Whether an error of a statement says that a stored document cannot be read.
+    /// Returns whether a statement's error means that a stored document cannot be read.
     static func isDamage(_ error: any Error) -> Bool {
         switch error {
         case let error as ProjectionError: error.code == .damaged
@@ -70,7 +71,7 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Errors of the way to the server as errors of a projection; all others as they are.
+    /// Translates errors of the connection into errors of a projection; others stay as they are.
     static func translated(_ error: any Error) -> any Error {
         switch error {
         case let error as PostgresError where error.isConnectionLost:
@@ -79,22 +80,22 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
         case let error as OperationLogError where error.code == .unreachable:
             ProjectionError(.unreachable, error.message)
         case let error as OperationLogError where error.code == .overloaded:
-            ProjectionError(.overloaded, "too many reads wait for PostgreSQL")
+            ProjectionError(.overloaded, "too many reads wait for PostgreSQL; try again")
         case let error as OperationLogError where error.code == .closed:
             ProjectionError(.closed, "the projection was closed")
         default: error
         }
     }
 
-    /// As above, while connecting: a server that answers, and a URL that says nothing to libpq, stay as they
-    /// are.
+    /// The same while connecting: refusals of a server that answers, and URLs that libpq cannot parse, are
+    /// permanent.
     static func opening(_ error: any Error, url: String) -> any Error {
         guard let error = error as? PostgresError else { return translated(error) }
         if error.isConnectionLost {
             return Connection.mayComeBack(url)
                 ? translated(error)
-                : ProjectionError(.cannotOpen, "PostgreSQL does not let us in: \(error.message)")
+                : ProjectionError(.cannotOpen, "PostgreSQL refuses the connection: \(error.message)")
         }
-        return ProjectionError(.cannotOpen, "the schema mimeo_projection cannot be made: \(error)")
+        return ProjectionError(.cannotOpen, "cannot prepare the schema mimeo_projection: \(error)")
     }
 }

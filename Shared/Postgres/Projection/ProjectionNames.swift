@@ -1,7 +1,7 @@
 import CRDT
 
-/// Names in PostgreSQL for names of ours. Those of tables are numbers; those of views are for people, who
-/// should find what they know.
+/// PostgreSQL names for our names. Tables are named by numbers; views are named for people, who should find
+/// the names they know.
 enum ProjectionNames {
     /// PostgreSQL cuts longer identifiers.
     static let identifierBytes = 63
@@ -15,21 +15,21 @@ enum ProjectionNames {
     /// A collection's table, qualified.
     static func table(_ generation: Int32, _ number: Int64) -> String { "\(schema(generation)).c\(number)" }
 
-    /// What the schema of a database's views is called: `db_` and the database's id. A prefix, because an id
-    /// may be `public`, or start with `pg_`, which PostgreSQL keeps for itself.
+    /// The schema of a database's views: `db_` and the database's id. The prefix is needed because an id
+    /// may be `public`, or start with `pg_`, which PostgreSQL reserves.
     static func viewSchema(_ database: String) -> String { fitting("db_" + database) }
 
-    /// What a collection's view is called: as the collection, as far as PostgreSQL can.
+    /// The name of a collection's view: the collection's own name, as far as PostgreSQL allows.
     static func view(_ collection: String) -> String { fitting(readable(collection)) }
 
-    /// The name with what tells it from all others: for names that are cut, or taken.
+    /// The name with a suffix that makes it unique: for names that are cut, or taken.
     static func distinct(_ name: String, _ bytes: [UInt8], attempt: Int = 0) -> String {
         let digits = String(hash64(bytes, seed: UInt64(attempt)), radix: 16)
         let suffix = "~" + String(repeating: "0", count: 16 - digits.count) + digits
         return cut(name, to: identifierBytes - suffix.utf8.count) + suffix
     }
 
-    /// A text as PostgreSQL can hold it: U+0000 becomes ␀ (U+2400).
+    /// A text that PostgreSQL can hold: U+0000 becomes ␀ (U+2400).
     static func readable(_ text: String) -> String {
         guard text.utf8.contains(0) else { return text }
         var scalars = String.UnicodeScalarView()
@@ -51,7 +51,7 @@ enum ProjectionNames {
         name.utf8.count <= identifierBytes ? name : distinct(name, Array(name.utf8))
     }
 
-    /// The longest start of whole scalars that fits.
+    /// The longest prefix of whole scalars that fits.
     private static func cut(_ text: String, to bytes: Int) -> String {
         var result = String.UnicodeScalarView()
         var size = 0

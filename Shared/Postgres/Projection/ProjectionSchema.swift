@@ -1,17 +1,17 @@
 /// The schema `mimeo_projection`: the catalog of all projections on a server, and the steps from version to
 /// version (`VersionedSchema`).
 ///
-/// How the tables of a *generation* look has a version of its own
-/// (`Generation.currentLayout`): a generation of an older layout is not migrated but built anew beside it.
+/// The tables of a *generation* have a version of their own (`Generation.currentLayout`): a generation of
+/// an older layout is not migrated but rebuilt beside it.
 enum ProjectionSchema {
     private static let steps = [version1]
 
     /// "MmPr".
     private static let lock = 1_299_009_650
 
-    /// `databases.generation` is what readers use, `building` what is made beside it. Unsigned 64-bit numbers
-    /// are stored by their bits. Names of collections are bytes, for PostgreSQL's texts cannot hold all of
-    /// them; `title` is for people.
+    /// Readers use `databases.generation`; `building` is made beside it. Unsigned 64-bit numbers are stored
+    /// by their bits. Names of collections are bytes, because PostgreSQL's texts cannot hold all of them;
+    /// `title` is for people.
     private static let version1 = """
         CREATE SCHEMA mimeo_projection;
         CREATE TABLE mimeo_projection.format (version int8 NOT NULL);
@@ -48,18 +48,18 @@ enum ProjectionSchema {
         $body$;
         """
 
-    /// Brings the schema to the current version, making it if need be.
+    /// Brings the schema to the current version, creating it if needed.
     /// - Throws: `PROJ-0102` to `PROJ-0104`, having changed nothing; `PostgresError`.
     static func migrate(_ connection: Connection) throws {
         guard connection.serverVersion >= PostgresLogSchema.oldestServer else {
             throw ProjectionError(
                 .cannotOpen,
-                "the server is PostgreSQL \(connection.serverVersion / 10_000), 15 is the oldest supported")
+                "the server is PostgreSQL \(connection.serverVersion / 10_000); 15 is the oldest supported")
         }
         let encoding = try connection.query("SELECT current_setting('server_encoding')").text(0, 0)
         guard encoding == "UTF8" else {
             throw ProjectionError(
-                .cannotOpen, "the PostgreSQL database stores texts as \(encoding); UTF8 is needed")
+                .cannotOpen, "the PostgreSQL database has the encoding \(encoding); it must be UTF8")
         }
         let schema = VersionedSchema(
             name: "mimeo_projection", lock: lock, steps: steps,

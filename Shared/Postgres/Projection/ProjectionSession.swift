@@ -2,23 +2,23 @@ import CRDT
 import Logging
 import OperationLog
 
-/// What one worker does on one connection: it tries to lead a database's projection, and while it leads,
+/// The work of one worker on one connection: it tries to lead a database's projection, and while it leads,
 /// folds, builds, switches and cleans up.
 ///
-/// The lead is an advisory lock that the connection holds. Every write goes over the same connection, so a
-/// worker cannot write once it has lost the lead; and the checkpoint is checked in each batch besides
-/// (`GenerationWriter`), for the servers between us and PostgreSQL that hand out connections as they like.
+/// The lead is an advisory lock held by the connection. Every write uses the same connection, so a worker
+/// cannot write once it has lost the lead. Each batch also checks the checkpoint (`GenerationWriter`), in
+/// case a proxy between us and PostgreSQL shares connections between clients.
 ///
-/// Used by the lane's thread only; gone with its connection.
+/// Used by the lane's thread only; ends with its connection.
 final class ProjectionSession {
-    /// How a database's projection stands.
+    /// The state of a database's projection.
     struct Look: Sendable {
         let isLeading: Bool
-        /// Whether this session has just begun to lead.
+        /// True if this session has just begun to lead.
         let isNew: Bool
         let current: Generation
         let building: Generation?
-        /// Whether somebody asked for a rebuild.
+        /// True if somebody asked for a rebuild.
         let isRebuildWanted: Bool
     }
 
@@ -31,7 +31,7 @@ final class ProjectionSession {
     private var building: GenerationWriter?
     private var isLeading = false
 
-    /// Connects, makes the schema if need be, and the database's first, empty generation.
+    /// Connects, and creates the schema and the database's first, empty generation if needed.
     /// - Parameter start: the beginning of the log.
     /// - Parameter patience: how long the server may take to answer.
     init(
@@ -42,8 +42,9 @@ final class ProjectionSession {
         self.database = database
         self.logger = logger
         try ProjectionSchema.migrate(connection)
-        // A projection that lost its last commits in a crash folds them again, so nobody waits for the disk.
-        // Statements are planned while tables are empty and run when they are not: never by reading all.
+        // A projection that lost its last commits in a crash folds them again, so no commit waits for the
+        // disk. Statements are planned while tables are empty and run when they are not, so full scans are
+        // disabled.
         try connection.run(
             """
             SET synchronous_commit = off; SET lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
@@ -56,7 +57,7 @@ final class ProjectionSession {
 
     // MARK: Leading
 
-    /// How it stands; begins to lead if nobody does.
+    /// The present state; begins to lead if nobody does.
     func look() throws -> Look {
         let wasLeading = isLeading
         if !isLeading {
@@ -72,7 +73,7 @@ final class ProjectionSession {
             LEFT JOIN mimeo_projection.generations b ON b.number = d.building WHERE d.number = $1::int4
             """, [.int8(Int64(number))])
         guard rows.count == 1, let stored = try Generation(rows, 0, column: 2) else {
-            throw ProjectionError(.damaged, "the catalog has no generation of the database any more")
+            throw ProjectionError(.damaged, "the catalog has lost the database's generation")
         }
         let beside = try Generation(rows, 0, column: 9)
         if isLeading, !wasLeading {
@@ -85,9 +86,8 @@ final class ProjectionSession {
             isRebuildWanted: rows.bool(0, 1))
     }
 
-    /// Ends the connection of a leader that does nothing although there is something to do, be it between two
-    /// batches or in the midst of one: its process was stopped, or its machine is gone and nobody told the
-    /// server.
+    /// Ends the connection of a leader that is idle although there is work, between two batches or inside
+    /// one: its process was stopped, or its machine is gone and nobody told the server.
     func unseatIdleLeader() throws {
         _ = try connection.end(
             Connection.StalledClients(
@@ -101,8 +101,8 @@ final class ProjectionSession {
                 includesIdle: true))
     }
 
-    /// Gives up the lead, if it has it. The server ends a connection some time after it was closed here, and
-    /// takes the lead for held until then, so that this worker's next session would watch its last one.
+    /// Gives up the lead, if it has it. The server ends a closed connection only after some time and
+    /// considers the lead taken until then, so this worker's next session would wait for its last one.
     func resign() {
         guard isLeading else { return }
         isLeading = false
@@ -110,7 +110,7 @@ final class ProjectionSession {
         try? connection.run("SELECT pg_advisory_unlock_all()")
     }
 
-    /// Does nothing but be seen: who is idle for long while there is something to do is unseated.
+    /// Shows activity: a leader that is idle for long while there is work is unseated.
     func showLife() throws { try connection.run("SELECT 1") }
 
     /// Folds entries into the generation that readers use.
@@ -122,7 +122,7 @@ final class ProjectionSession {
 
     // MARK: Building beside
 
-    /// Begins a generation beside the current one; drops one that was begun before.
+    /// Begins a generation beside the current one; drops an earlier unfinished one.
     func startBuilding(at start: LogPosition) throws -> Generation {
         try connection.run("BEGIN")
         do {
@@ -156,7 +156,7 @@ final class ProjectionSession {
         try building.load(documents)
     }
 
-    /// The snapshot is complete: what is being built stands where the snapshot does.
+    /// Completes the loading: the generation being built is now at the snapshot's position.
     func finishLoading(_ start: SnapshotStart) throws -> Generation {
         guard let building else { preconditionFailure("nothing is being built") }
         try building.stand(at: start)
@@ -170,8 +170,8 @@ final class ProjectionSession {
         return building.generation
     }
 
-    /// Lets readers use what was built; those that read go on with what they have. The views change places
-    /// by the names of their schemas, so it takes a moment however many there are.
+    /// Lets readers use the new generation; running reads continue on the old one. The views are exchanged
+    /// by renaming their schemas, so it takes a moment however many there are.
     func switchOver() throws -> Generation {
         guard let built = building, let old = current else {
             preconditionFailure("there is nothing to switch to")
@@ -206,8 +206,8 @@ final class ProjectionSession {
 
     // MARK: Cleaning up
 
-    /// Removes generations that nobody's database names any more and nobody reads.
-    /// - Returns: whether some are left, because somebody does.
+    /// Removes generations that no database names and nobody reads.
+    /// - Returns: whether some are left because they are being read.
     func cleanUp() throws -> Bool {
         let leftovers = try connection.query(
             """
@@ -223,7 +223,7 @@ final class ProjectionSession {
         return isComplete
     }
 
-    /// Removes one; false while somebody reads it, through us or through its views in SQL.
+    /// Removes one generation; false while somebody reads it, through us or through its views in SQL.
     private func remove(_ generation: Int32) throws -> Bool {
         let key: [Parameter] = [.int8(Int64(generation))]
         let lock = "(\(ProjectionLocks.generation), $1::int4)"
@@ -231,8 +231,8 @@ final class ProjectionSession {
         let outcome = Swift.Result { try drop(generation) }
         if case .failure(let error as PostgresError) = outcome, error.isConnectionLost { throw error }
         _ = try connection.query("SELECT pg_advisory_unlock\(lock)", key)
-        // Somebody holds a lock, or has made a view of his own on top of ours: it waits for him, and nobody
-        // waits for it.
+        // Somebody holds a lock, or has based a view on ours: the removal waits for them, and nobody waits
+        // for it.
         if case .failure(let error as PostgresError) = outcome {
             logger.debug("a generation cannot be removed yet", metadata: ["reason": "\(error)"])
             return false
@@ -244,7 +244,8 @@ final class ProjectionSession {
     private func drop(_ generation: Int32) throws {
         let schema = ProjectionNames.schema(generation)
         let views = ProjectionNames.hiddenViews(generation)
-        // Views before tables, as whoever reads locks them; and not all at once: 10,000 locks are too many.
+        // Views before tables, in the order in which readers lock them; in portions, because 10,000 locks
+        // are too many.
         while let some = try relations(.views, in: views) { try connection.run("DROP VIEW \(some)") }
         while let some = try relations(.tables, in: schema) {
             try connection.run("DROP TABLE \(some) CASCADE")
@@ -256,7 +257,7 @@ final class ProjectionSession {
         _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
     }
 
-    /// What is dropped, as `pg_class.relkind` names it.
+    /// The kinds of relations to drop, as named by `pg_class.relkind`.
     private enum RelationKind: String {
         case tables = "r"
         case views = "v"
@@ -280,7 +281,7 @@ final class ProjectionSession {
             generation, views: ProjectionNames.hiddenViews(generation.number), connection, logger)
     }
 
-    /// Finds the database's row, or makes it with an empty generation at the log's beginning.
+    /// Finds the database's row, or creates it with an empty generation at the log's beginning.
     private func enroll(_ start: LogPosition) throws {
         if let known = try databaseNumber() {
             number = known
@@ -318,7 +319,7 @@ final class ProjectionSession {
             let isTaken = try connection.query(
                 "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", [.text(name)]
             ).bool(0, 0)
-            // Another application's schema stays as it is.
+            // Another application's schema stays unchanged.
             guard !isTaken else { continue }
             try connection.run("CREATE SCHEMA \(ProjectionNames.quoted(name))")
             let rows = try connection.query(
@@ -328,14 +329,14 @@ final class ProjectionSession {
                 """, [.text(database), .text(name), .int8(Int64(generation))])
             return Int32(rows.int8(0, 0))
         }
-        throw ProjectionError(.storageFailed, "no name is free for the schema of the views")
+        throw ProjectionError(.storageFailed, "cannot find a free name for the schema of the views")
     }
 }
 
-/// The first halves of the advisory locks; the second is the number of a database or generation.
+/// The first halves of the advisory locks' keys; the second is the number of a database or generation.
 enum ProjectionLocks {
     /// "MmPl": held by the session that leads a database's projection.
     static let lead = 1_299_009_644
-    /// "MmPg": shared by whoever reads a generation, alone by whoever removes it.
+    /// "MmPg": shared by readers of a generation, exclusive while it is removed.
     static let generation = 1_299_009_639
 }

@@ -2,16 +2,16 @@ import CRDT
 import DQL
 
 /// The documents of one database as of one checkpoint: a repeatable-read transaction on the generation that
-/// readers use. Used only inside the closure it is handed to.
+/// readers use. Used only inside the closure that receives it.
 ///
-/// A scan reads pages in the order of the ids, each bounded in rows and bytes, so the memory of a statement
-/// does not grow with the collection; and pages are whole results, so a visit may read other documents.
+/// A scan reads pages in the order of the ids, each bounded in rows and bytes, so a statement's memory does
+/// not grow with the collection. Pages are complete results, so a visit may read other documents.
 ///
-/// **The place for pushing down.** What a statement asks for comes through `DocumentSource`; an access path
-/// that SQL can serve becomes another way to choose the pages here (`body @@ …` on rows that are `plain`).
-/// The condition stays with the evaluator either way.
+/// **The place for pushing down.** A statement reads through `DocumentSource`; an access path that SQL can
+/// serve becomes another way to choose the pages here (`body @@ …` on rows that are `plain`). The evaluator
+/// applies the condition either way.
 public final class ProjectionSnapshot: DocumentSource {
-    /// The checkpoint's place in the log.
+    /// The checkpoint's position in the log.
     public let position: LogPosition
     /// The greatest timestamp folded.
     let clock: Timestamp
@@ -31,7 +31,7 @@ public final class ProjectionSnapshot: DocumentSource {
         of database: String, on connection: Connection, _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
         for _ in 0..<PostgresLimits.snapshotAttempts {
-            // Plans are made for tables of unknown size: by the key, always.
+            // Plans are made for tables of unknown size, so they must always use the key.
             try connection.run(
                 """
                 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -47,10 +47,10 @@ public final class ProjectionSnapshot: DocumentSource {
                 throw error
             }
         }
-        throw ProjectionError(.notReady, "the projection was built anew at every attempt to read it")
+        throw ProjectionError(.notReady, "the projection was rebuilt at every attempt to read it; try again")
     }
 
-    /// The snapshot of the transaction that has just begun; nil when its generation has gone meanwhile.
+    /// The snapshot of the transaction that has just begun; nil when its generation was removed meanwhile.
     private static func take(_ database: String, _ connection: Connection) throws -> ProjectionSnapshot? {
         let rows = try connection.query(
             """
@@ -60,9 +60,9 @@ public final class ProjectionSnapshot: DocumentSource {
             JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
             """, [.text(database)])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
-            throw ProjectionError(.notReady, "the projection has not been begun")
+            throw ProjectionError(.notReady, "the projection has not been started; try again")
         }
-        // Whoever removes a generation holds this lock alone.
+        // A process that removes a generation holds this lock exclusively.
         guard rows.bool(0, 7) else { return nil }
         let isThere = try connection.query(
             "SELECT to_regnamespace($1) IS NOT NULL", [.text(ProjectionNames.schema(generation.number))]
@@ -83,7 +83,7 @@ public final class ProjectionSnapshot: DocumentSource {
     /// Visits the live documents of a collection in the order of their ids.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try table(collection) else { return }
-        // A statement with a LIMIT often needs no more than the first page.
+        // The first page is often enough for a statement with a LIMIT.
         var limit = PostgresLimits.firstPageDocuments
         var last: [UInt8] = []
         while true {
@@ -106,7 +106,7 @@ public final class ProjectionSnapshot: DocumentSource {
         }
     }
 
-    /// Visits the document of this id if it is live.
+    /// Visits the document with this id if it is live.
     public func lookup(
         _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
@@ -130,7 +130,7 @@ public final class ProjectionSnapshot: DocumentSource {
         return rows.count == 1 ? rows.bytes(0, 0) : nil
     }
 
-    /// The server measures the page, so that no more than its bounds and one document comes over.
+    /// The server measures the page, so that no more than its bounds plus one document is transferred.
     private func page(of table: String, after last: [UInt8], _ limit: Int) throws -> Rows {
         try connection.query(
             """
@@ -150,7 +150,7 @@ public final class ProjectionSnapshot: DocumentSource {
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
             [.int8(Int64(generation)), .bytes(name)])
-        // In the snapshot: a table that came later has nothing to show in it.
+        // Read in the snapshot: a table created later is empty there.
         let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
         tables[name] = .some(table)
         return table

@@ -2,26 +2,26 @@ import CRDT
 import Logging
 import OperationLog
 
-/// Keeps one database's projection at the head of its log, or watches whoever does.
+/// Keeps one database's projection at the head of its log, or watches the worker that does.
 ///
-/// Of all workers of a database, in however many processes, one leads: it folds. The others follow: they
-/// look how far the leader is, and one of them leads when it has gone. So `advance` means the same to its
-/// caller in every process: the projection is on its way to what was in the log.
+/// One of a database's workers leads, across all processes: it folds. The others follow: they check the
+/// leader's progress, and one of them leads when it has gone. So `advance` means the same to its caller in
+/// every process: the projection moves towards the log's head.
 ///
-/// The log is the truth. When it does not have the position that is folded (it was restored, or is another
-/// one), when the tables have an older layout, when a stored document is damaged, or when somebody asks
-/// (`SELECT mimeo_projection.rebuild('id')`), a generation is built beside the one that readers use, slice by
-/// slice between the folds of that one, and takes its place at the head.
+/// The log is the truth. A generation is built beside the one that readers use when the log lacks the
+/// folded position (it was restored, or is another one), when the tables have an older layout, when a
+/// stored document is damaged, or on request (`SELECT mimeo_projection.rebuild('id')`). It is built in
+/// slices between folds of the current one, and replaces it at the head.
 ///
 /// Actor isolation guards all variables; the session works on the lane's thread. At most one advance runs and
 /// one more is queued, however many callers wait for it.
 actor ProjectionWorker {
-    /// How far the projection that readers use is, as far as this worker knows; the log's beginning while it
+    /// The position of the readers' projection, as far as this worker knows; the log's beginning while it
     /// shows another history.
     private(set) var position: LogPosition
-    /// Why the last advance failed; nil after one that did not.
+    /// The reason why the last advance failed; nil after a success.
     private(set) var failure: String?
-    /// Whether readers can be answered: not while what they would see is of another history than the log's.
+    /// True if readers can be answered: not while the projection shows another history than the log's.
     private(set) var isReady = true
 
     private let database: String
@@ -32,10 +32,10 @@ actor ProjectionWorker {
     private var queued: Task<Void, any Error>?
     private var isLeading = false
     private var building: Generation?
-    /// Whether the current generation's history was checked against the log since this worker leads.
+    /// True if this worker has checked the current generation against the log since it leads.
     private var isChecked = false
     private var isDamaged = false
-    /// Whether the generation beside is being worked on, and whether that has a damaged document.
+    /// True while the generation beside is being worked on; and whether that has a damaged document.
     private var isWorkingBeside = false
     private var isBesideDamaged = false
     private var isClean = false
@@ -54,8 +54,8 @@ actor ProjectionWorker {
 
     // MARK: Following the log
 
-    /// Follows the log until the task is cancelled, the log closes, or `close`. What fails is tried again,
-    /// less and less often.
+    /// Follows the log until the task is cancelled, the log closes, or `close`. Failures are retried less
+    /// and less often.
     func run() async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.follow() }
@@ -84,8 +84,8 @@ actor ProjectionWorker {
         }
     }
 
-    /// A look now and then, for what no append wakes anybody for: a leader that has gone, a wish for a
-    /// rebuild, readers that kept what is to be removed.
+    /// Looks now and then for events that no append announces: a leader that has gone, a request for a
+    /// rebuild, readers that delayed a removal.
     private func beat() async {
         while !Task.isCancelled, !isClosed {
             await lane.pause(for: PostgresLimits.projectionBeat)
@@ -94,20 +94,20 @@ actor ProjectionWorker {
         }
     }
 
-    /// Whether there is nothing to do before the log changes.
+    /// Returns whether there is nothing to do before the log changes.
     private func isSettled() async throws -> Bool {
         if isLeading { return building == nil }
         return try await position.offset >= log.head(of: database).offset
     }
 
-    /// Takes the projection towards the log's head of this moment: folds when this worker leads, looks how
-    /// far the leader is when it does not.
+    /// Brings the projection towards the log's present head: folds when this worker leads, checks the
+    /// leader's progress otherwise.
     func advance() async throws {
         if let queued { return try await queued.value }
         let previous = advancing
         let task = Task {
             _ = try? await previous?.value
-            // The head is read from here on: who comes later needs an advance of its own.
+            // The head is read from here on, so later callers need an advance of their own.
             self.queued = nil
             try await self.step()
         }
@@ -120,9 +120,9 @@ actor ProjectionWorker {
         guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
         do {
             let look = try await lane.run { try $0.look() }
-            // After the look: what is folded was in the log then, or the log went back.
+            // After the look: the folded entries were in the log then, or the log was restored.
             let head = try await log.head(of: database)
-            // A session may lead since its opening, before this worker's first look.
+            // A session may lead since it was opened, before this worker's first look.
             let isNew = look.isLeading && (look.isNew || !isLeading)
             isLeading = look.isLeading
             if isNew { (isChecked, isClean, building) = (false, false, look.building) }
@@ -135,9 +135,9 @@ actor ProjectionWorker {
     }
 
     private func fail(_ error: any Error) async {
-        // This worker was slower than the log is kept: the next look finds out, and builds from the snapshot.
+        // The log was truncated past this worker: the next look notices it, and builds from the snapshot.
         if let error = error as? OperationLogError, error.code == .truncated { isChecked = false }
-        // Whoever else can work may lead.
+        // Another worker that is able to may lead.
         await lane.drop()
         isLeading = false
         if let error = error as? ProjectionError, error.code == .damaged {
@@ -147,7 +147,7 @@ actor ProjectionWorker {
         let reason = "\(error)"
         if failure != reason, !isClosed {
             logger.error(
-                "the projection cannot follow",
+                "the projection cannot follow the log, retrying",
                 metadata: ["database": "\(database)", "error": "\(reason)"])
         }
         failure = reason
@@ -164,7 +164,7 @@ actor ProjectionWorker {
         try await lane.run { try $0.unseatIdleLeader() }
     }
 
-    /// Whether a position can be one of the log that has this head.
+    /// Returns whether a position may be one of the log with this head.
     private func agrees(_ position: LogPosition, _ head: LogPosition) -> Bool {
         position.logID == head.logID && (position.offset < head.offset || position == head)
     }
@@ -183,7 +183,7 @@ actor ProjectionWorker {
         if building == nil, !isClean { isClean = try await lane.run { try $0.cleanUp() } }
     }
 
-    /// Whether the log has the history that is folded in the current generation.
+    /// Returns whether the log has the history folded in the current generation.
     private func isGood(_ current: Generation, _ head: LogPosition) async throws -> Bool {
         guard agrees(current.position, head) else { return false }
         if isChecked { return true }
@@ -195,7 +195,7 @@ actor ProjectionWorker {
         guard position.offset < head.offset else { return }
         var entries = try await read(after: position.offset)
         while let last = entries.last, !isClosed {
-            // The next ones are read while these are written.
+            // The next entries are read while these are written.
             async let next = last.offset < head.offset ? read(after: last.offset) : []
             let folding = entries
             reach(try await lane.run { try $0.fold(folding) }.position)
@@ -209,19 +209,20 @@ actor ProjectionWorker {
     }
 
     /// Builds a slice of a generation beside the current one, if one is wanted; all of it when readers have
-    /// nothing to read before it is done.
+    /// nothing to read before.
     private func build(_ look: ProjectionSession.Look, _ head: LogPosition, isUrgent: Bool) async throws {
         let isOld = look.current.layout != Generation.currentLayout
         var isWanted = isUrgent || look.isRebuildWanted || isOld
         if let begun = building {
             let isGood = try await isUsable(begun, head)
-            // Whatever it was begun for still wants one.
+            // The reason for which it was begun still applies.
             if isBesideDamaged || !isGood { (building, isWanted) = (nil, true) }
         }
         if look.isRebuildWanted || building == nil && isWanted {
             logger.notice(
-                "a projection is built anew", metadata: ["database": "\(database)"])
-            // What an earlier attempt has left goes first: one that fails each time leaves one each time.
+                "rebuilding a projection", metadata: ["database": "\(database)"])
+            // Remains of an earlier attempt are removed first; otherwise repeated failures would pile them
+            // up.
             _ = try await lane.run { try $0.cleanUp() }
             building = try await beside { try await self.startBuilding() }
             isBesideDamaged = false
@@ -239,11 +240,11 @@ actor ProjectionWorker {
         let switched = try await lane.run { try $0.switchOver() }
         building = nil
         (isChecked, isDamaged, isClean) = (true, false, false)
-        logger.notice("a projection was built anew", metadata: ["database": "\(database)"])
+        logger.notice("rebuilt a projection", metadata: ["database": "\(database)"])
         reach(switched.position)
     }
 
-    /// Works on the generation beside: a document that is damaged is one of that.
+    /// Works on the generation beside: a damaged document met here belongs to that one.
     private func beside(_ work: () async throws -> Generation) async throws -> Generation {
         isWorkingBeside = true
         let generation = try await work()
@@ -251,7 +252,7 @@ actor ProjectionWorker {
         return generation
     }
 
-    /// Whether building can go on where somebody stopped. Not where a snapshot may be half loaded.
+    /// Returns whether a begun generation can be continued: not if a snapshot may be half loaded.
     private func isUsable(_ begun: Generation, _ head: LogPosition) async throws -> Bool {
         guard begun.layout == Generation.currentLayout, begun.position.offset > 0 || head.offset == 0,
             agrees(begun.position, head)
@@ -259,16 +260,17 @@ actor ProjectionWorker {
         return try await hasAll(after: begun.position)
     }
 
-    /// Whether the log has this history, and everything after it.
+    /// Returns whether the log has this history, and everything after it.
     private func hasAll(after position: LogPosition) async throws -> Bool {
         guard try await log.position(at: position.offset, in: database) == position else { return false }
         return try await log.truncation(of: database).offset <= position.offset
     }
 
-    /// Begins at the log's beginning, or with its snapshot where it has one: it is the fold of all before.
+    /// Begins at the log's beginning, or with its snapshot if it has one, which is the fold of everything
+    /// before.
     private func startBuilding() async throws -> Generation {
         guard let start = try await log.position(at: 0, in: database) else {
-            throw OperationLogError(.corrupt, "a log has no beginning", database: database)
+            throw OperationLogError(.corrupt, "the log has no position at offset 0", database: database)
         }
         return try await Self.fill(log, database, from: start, lane, logger)
     }
@@ -289,7 +291,7 @@ actor ProjectionWorker {
             let documents = records.compactMap { record in
                 if case .document(let document) = record { document } else { SnapshotDocument?.none }
             }
-            // A chunk of histories has no documents; there may be gigabytes of them.
+            // A chunk of history hashes has no documents, and there may be gigabytes of them.
             try await lane.run {
                 try $0.showLife()
                 try $0.load(documents)
@@ -347,7 +349,7 @@ actor ProjectionWorker {
         waiters.remove(at: index).continuation.resume(returning: false)
     }
 
-    /// Lets every waiter go and gives up the lead.
+    /// Releases every waiter and gives up the lead.
     func close() async {
         isClosed = true
         _ = try? await advancing?.value

@@ -1,9 +1,9 @@
 import CRDT
 
-/// A document as JSON that PostgreSQL takes and people read: of each key the newest variant, as an undeclared
+/// A document as JSON for PostgreSQL and for people: the newest variant of each key, as an undeclared
 /// SELECT shows it, with `_id`.
 ///
-/// JSON, and jsonb more so, has no word for some of our values. These stand for them (README):
+/// JSON, and even more so jsonb, cannot express some of our values. These replace them (README):
 ///
 /// | value | in the body |
 /// |---|---|
@@ -15,22 +15,22 @@ import CRDT
 /// | ATTACHMENT | `{"~attachment": {"id", "len", "metadata"}}` |
 /// | COUNTER | its value |
 ///
-/// A body in which none of them was needed is *plain*: it says exactly what a SELECT without declared types
-/// outside of strict mode shows. A predicate may be pushed into SQL on plain bodies only.
+/// A body without any replacement is *plain*: it equals the result of a SELECT without declared types
+/// outside of strict mode. A predicate may be pushed into SQL on plain bodies only.
 struct ReadableBody {
     /// The JSON text as UTF-8.
     private(set) var text: [UInt8] = []
-    /// Whether nothing had to be put in other words.
+    /// True if no value had to be replaced.
     private(set) var isPlain = true
 
-    /// The body of a document; `id` is what `_id` shows.
+    /// The body of a document; `id` is the value of `_id`.
     init(_ document: DocumentReader, id: Value) throws {
         text.reserveCapacity(512)
         text.append(UInt8(ascii: "{"))
         key("_id")
         value(id)
         try document.root.forEach { (name, field) throws in
-            // A field of that name is not what `_id` means.
+            // `_id` never means a field of that name.
             if utf8Equal(name, "_id") {
                 isPlain = false
                 return
@@ -40,7 +40,7 @@ struct ReadableBody {
         text.append(UInt8(ascii: "}"))
     }
 
-    /// An id by itself, for people: a text as it is, anything else as JSON.
+    /// An id on its own, for people: a text as it is, anything else as JSON.
     static func key(of id: Value) -> [UInt8] {
         if case .string(let text) = id { return Array(ProjectionNames.readable(text).utf8) }
         var printer = ReadableBody()
@@ -112,12 +112,12 @@ struct ReadableBody {
             isPlain = false
             return literal(number.isNaN ? "\"NaN\"" : number < 0 ? "\"-Infinity\"" : "\"Infinity\"")
         }
-        // The magnitudes from which on a double's shortest text has an exponent instead of a fraction.
+        // From these magnitudes on, a double's shortest text has an exponent instead of a fraction.
         if number.magnitude >= 0x1p53 || number == 0 && number.sign == .minus { isPlain = false }
         literal(number == 0 ? "0.0" : number.description)
     }
 
-    /// A value that JSON does not have, behind the word that says what it is.
+    /// A value that JSON lacks, as an object whose only key names its kind.
     private mutating func marked(_ marker: String, _ value: Value) {
         isPlain = false
         text.append(UInt8(ascii: "{"))

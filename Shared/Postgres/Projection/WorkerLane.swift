@@ -5,20 +5,20 @@ import OperationLog
 
 /// The thread of one database's worker, with its session while there is one.
 ///
-/// Unlike a lane for reading it never tries twice: with the connection the session is gone, and with that the
-/// lead.
+/// Unlike a lane for reading it never retries: the session is lost with its connection, and the lead with
+/// the session.
 final class WorkerLane: @unchecked Sendable {
     // Unchecked: `session` is touched on the serial `queue` only.
     private let queue = DispatchQueue(label: "mimeo.projection")
-    /// For what is only a matter of time: the thread may be waiting for the server.
+    /// For timers, because the thread may be waiting for the server.
     private let timers = DispatchQueue(label: "mimeo.projection.time")
     private let open: @Sendable () throws -> ProjectionSession
     private var session: ProjectionSession?
 
     init(open: @escaping @Sendable () throws -> ProjectionSession) { self.open = open }
 
-    /// Runs `body` with the session, a new one if need be. One that fails in `body` is closed: what it leads
-    /// and what it remembers is then found out anew.
+    /// Runs `body` with the session, opening a new one if needed. A session whose `body` fails is closed:
+    /// the next one establishes its lead and its state again.
     func run<Result: Sendable>(
         _ body: @escaping @Sendable (ProjectionSession) throws -> Result
     ) async throws -> Result {
@@ -54,14 +54,14 @@ final class WorkerLane: @unchecked Sendable {
         session = nil
     }
 
-    /// Runs `body` after some time, unless what this returns is cancelled before.
+    /// Runs `body` after some time, unless the returned item is cancelled before.
     func after(_ time: Duration, _ body: @escaping @Sendable () -> Void) -> DispatchWorkItem {
         let item = DispatchWorkItem(block: body)
         timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds), execute: item)
         return item
     }
 
-    /// Lets some time pass without holding a thread.
+    /// Waits without blocking a thread.
     func pause(for time: Duration) async {
         await withCheckedContinuation { continuation in
             timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds)) {

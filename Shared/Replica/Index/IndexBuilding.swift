@@ -3,19 +3,19 @@ import DQL
 import Dispatch
 import GRDB
 
-// Building an index on documents that are there already.
+// Building an index on existing documents.
 //
-// CREATE INDEX notes the index in the catalog and makes its table, in one transaction. From then on every
-// write keeps it up, as if it were complete. Then step after step, each a transaction of its own, the
-// documents are added in the order of their numbers, and the catalog says how far that is; the last step
-// makes the index complete, and plans may use it. A document that was written meanwhile is in it already,
-// with the same entry. Readers are on their snapshots throughout, writers wait for one step at most, and a
-// process that is killed goes on from the last step that was committed.
+// CREATE INDEX adds the index to the catalog and creates its table, in one transaction. From then on every
+// write maintains it, as if it were complete. Then, in steps that are transactions of their own, the
+// documents are added in the order of their numbers, and the catalog records the progress; the last step
+// completes the index, and plans may use it. A document written meanwhile is in it already, with the same
+// entry. Readers use their snapshots throughout, writers wait for one step at most, and after a crash
+// building continues from the last committed step.
 
 extension Replica {
-    /// CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then. `interruption` is
-    /// asked between the steps of building whether to go on. An index that is not completed, for that or for
-    /// another reason, is taken back. Throws `indexExists`, `unknownIndex`, `tooManyIndexes`, `cancelled`
+    /// Runs CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then.
+    /// `interruption` is checked between the steps of building. An index that is not completed, for that or
+    /// another reason, is dropped. Throws `indexExists`, `unknownIndex`, `tooManyIndexes`, `cancelled`
     /// (also when the index was dropped meanwhile), `timeout`.
     public func change(
         _ change: IndexChange, interruption: (@Sendable () -> Interruption?)? = nil
@@ -27,7 +27,7 @@ extension Replica {
                 try build(index.collection, index.name, interruption)
                 if begun != nil { settle() }
             } catch {
-                // Where even that fails, the next opening goes on with it.
+                // If even that fails, the next opening continues it.
                 if let begun { try? takeBack(begun) }
                 throw error
             }
@@ -43,7 +43,7 @@ extension Replica {
         }
     }
 
-    /// Gives the number of the index; nil when there was one.
+    /// Adds the index; returns its number, or nil if there already was one.
     @discardableResult
     func begin(_ index: IndexDescription, ifNotExists: Bool) throws -> Int64? {
         try committing { database, _ in
@@ -63,8 +63,8 @@ extension Replica {
         }
     }
 
-    /// Brings what was just built into the file: what the write-ahead log has is looked up page by page.
-    /// Waits for its turn to write and for no reader, and is done another time where it cannot be done now.
+    /// Checkpoints the new index into the file: pages in the write-ahead log must be looked up one by one.
+    /// Waits for its turn to write but for no reader, and is skipped if it is not possible now.
     private func settle() { try? writing { _ = try $0.checkpoint(.passive) } }
 
     private func drop(_ collection: String, _ name: String, ifExists: Bool) throws {
@@ -78,7 +78,7 @@ extension Replica {
         }
     }
 
-    /// Drops an index that was begun and is not to be.
+    /// Drops an index that was begun but must not be completed.
     private func takeBack(_ number: Int64) throws {
         try committing { database, _ in
             if try IndexRows.built(number, database) != nil { try IndexRows.delete(number, database) }
@@ -99,7 +99,7 @@ extension Replica {
         guard isThere else { throw DQLError.indexGone(name, collection) }
     }
 
-    /// One step; false when nothing is left to do.
+    /// Runs one step; false when nothing is left to do.
     func buildStep(_ collection: String, _ name: String) throws -> Bool {
         try committing { database, _ in
             guard let (table, index) = try Self.index(collection, name, database),
@@ -111,7 +111,7 @@ extension Replica {
         }
     }
 
-    /// Adds the next documents; gives the number of the last one, or nil when there were no more.
+    /// Adds the next documents; returns the number of the last one, or nil at the end.
     private static func add(
         to index: StoredIndex, _ table: DocumentTable, after built: Int64, _ database: Database
     ) throws -> Int64? {
@@ -155,7 +155,7 @@ extension Replica {
         return (table, index)
     }
 
-    /// Goes on, on a thread of its own, with indexes that a process began and did not complete.
+    /// Continues, on a thread of its own, with indexes that a process began and did not complete.
     func resumeBuilding() throws {
         let unfinished = try read { try IndexRows.unfinished($0.database) }
         guard !unfinished.isEmpty else { return }
@@ -167,14 +167,14 @@ extension Replica {
                 } catch let error as ReplicaError where error.code == .closed {
                     return
                 } catch let error as CRDTError {
-                    // What cannot be read today cannot be tomorrow; CREATE INDEX fails at it, too.
+                    // Documents that cannot be read now will not be later; CREATE INDEX fails at them, too.
                     try? self?.drop(collection, name, ifExists: true)
                     logger.error(
-                        "an index that cannot be completed was dropped",
+                        "dropped an index that cannot be completed",
                         metadata: ["collection": "\(collection)", "index": "\(name)", "error": "\(error)"])
                 } catch {
                     logger.error(
-                        "an index stays incomplete until the store is opened again",
+                        "an index stays incomplete; opening the store again continues it",
                         metadata: ["collection": "\(collection)", "index": "\(name)", "error": "\(error)"])
                 }
             }

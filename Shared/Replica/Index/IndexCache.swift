@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What a store has read of its indexes: so that a statement need not read definitions again while they stay
-/// as they are. Holds one version of the catalog, the one asked for last.
+/// The store's cache of indexes: statements need not read unchanged definitions again. Holds one version of
+/// the catalog, the one requested last.
 final class IndexCache: Sendable {
     private struct Held {
         var version: Int64 = 0
@@ -11,7 +11,7 @@ final class IndexCache: Sendable {
 
     private let held = Mutex(Held())
 
-    /// The indexes of a table, read by `load` if they are not held. A version means one catalog, for ever.
+    /// The indexes of a table, read by `load` if they are not cached. A version names one catalog for ever.
     func indexes(
         of table: Int64, _ version: Int64, _ load: () throws -> [StoredIndex]
     ) rethrows -> [StoredIndex] {

@@ -3,9 +3,9 @@ import DQL
 import GRDB
 
 extension Replica {
-    /// What is wrong with the indexes: entries that are missing, that should not be, or that differ from what
-    /// their document says; of an index being built only entries that no document has. Empty is right. Reads
-    /// everything: for tests, fuzzers and simulations.
+    /// The faults of the indexes: missing entries, superfluous ones, and ones that differ from their
+    /// document; for an index being built only superfluous ones. Empty if all is well. Reads everything:
+    /// for tests, fuzzers and simulations.
     public func indexFaults() throws -> [String] {
         try read { transaction in
             try transaction.collectionNames().flatMap { try transaction.indexFaults(of: $0) }
@@ -47,7 +47,7 @@ extension ReadTransaction {
         return entries
     }
 
-    /// The entries by document. One with several entries has a key here that no document has.
+    /// The entries by document. A document with several entries gets a key here that no document has.
     private func storedEntries(of index: StoredIndex) throws -> [Int64: StoredIndex.Entry] {
         let statement = try RawStatement(
             fresh: "SELECT document, key, held FROM index_\(index.number)", database)

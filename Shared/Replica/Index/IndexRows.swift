@@ -23,8 +23,8 @@ enum IndexRows {
         return indexes
     }
 
-    /// Another number whenever an index appears, becomes complete or inexact, or vanishes. Drawn by SQLite,
-    /// so that a transaction that is rolled back and the one after it never give the same to different
+    /// A number that changes whenever an index appears, becomes complete or inexact, or vanishes. Drawn by
+    /// SQLite, so that a rolled-back transaction and the next one never give one number to different
     /// catalogs.
     static func version(_ database: Database) throws -> Int64 {
         let statement = try RawStatement(reused: "SELECT version FROM index_version", database)
@@ -71,8 +71,8 @@ enum IndexRows {
         try noteChange(database)
     }
 
-    /// How far an index that is being built has come: the number of the last document that is in it. nil when
-    /// it is complete or gone.
+    /// The progress of an index that is being built: the number of the last document in it. nil if it is
+    /// complete or dropped.
     static func built(_ number: Int64, _ database: Database) throws -> Int64? {
         let statement = try RawStatement(
             cached: "SELECT built FROM document_index WHERE number = ? AND built IS NOT NULL", database)
@@ -80,7 +80,7 @@ enum IndexRows {
         return try statement.step() ? statement.int(0) : nil
     }
 
-    /// Notes how far an index has come; nil is complete.
+    /// Records the progress of an index; nil means complete.
     static func setBuilt(_ number: Int64, _ built: Int64?, _ database: Database) throws {
         let statement = try RawStatement(
             cached: "UPDATE document_index SET built = ?2 WHERE number = ?1", database)
@@ -105,7 +105,7 @@ enum IndexRows {
 
     // MARK: Keys
 
-    /// Each key an array: its path, whether it descends, whether documents without it are in.
+    /// Each key as an array: its path, its direction, whether documents without it are included.
     private static func encode(_ keys: [IndexDescription.Key]) -> [UInt8] {
         CBOR.encode(
             .array(
@@ -128,7 +128,7 @@ enum IndexRows {
                 path: path, isDescending: isDescending, includesMissing: includesMissing)
         }
         guard !keys.isEmpty, decoded.count == keys.count else {
-            throw ReplicaError(.damaged, "the definition of an index cannot be read")
+            throw ReplicaError(.damaged, "the definition of an index is damaged")
         }
         return decoded
     }

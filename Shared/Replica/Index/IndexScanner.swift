@@ -2,13 +2,13 @@ import CRDT
 import DQL
 import GRDB
 
-/// Steps the entries of indexes, and reads the documents behind them, within one transaction.
+/// Steps the entries of indexes, and reads their documents, within one transaction.
 struct IndexScanner {
     let table: DocumentTable
     let database: Database
 
-    /// See `IndexedSource.documents(of:)`. Documents of one key come in the order of a scan, whichever way
-    /// the index is read.
+    /// See `IndexedSource.documents(of:)`. Documents with equal keys come in the order of a scan, in either
+    /// direction of the index.
     func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         try run(scan, .documents) { statement in
             try visit(
@@ -17,7 +17,7 @@ struct IndexScanner {
         }
     }
 
-    /// See `IndexedSource.entries`; those of one key in the order of a scan, too.
+    /// See `IndexedSource.entries`; entries with equal keys come in the order of a scan, too.
     func entries(
         of scan: IndexScan, _ parts: IndexEntry.Parts, _ visit: (IndexEntry) throws -> Bool
     ) throws {
@@ -36,7 +36,7 @@ struct IndexScanner {
         }
     }
 
-    /// How many entries a scan has, counted up to `most`.
+    /// The number of entries in a scan, counted up to `most`.
     func count(of scan: IndexScan, upTo most: Int) throws -> Int {
         guard let index = try index(scan) else { return 0 }
         var count = 0
@@ -94,9 +94,9 @@ struct IndexScanner {
         }
     }
 
-    /// Steps the entries of an interval against the index's order, those of one key ascending all the same:
-    /// they are read in a statement of their own, so that none of them has to be held, however many share a
-    /// key. Returns false when a visit ended it.
+    /// Steps the entries of an interval against the index's order, but those with equal keys ascending: a
+    /// statement of its own reads them, so none has to be kept in memory, however many share a key. Returns
+    /// false when a visit ended it.
     private func reversed(
         _ interval: KeyInterval, _ index: StoredIndex, _ columns: IndexStatement.Columns,
         _ visit: (borrowing RawStatement) throws -> Bool
@@ -136,16 +136,16 @@ struct IndexScanner {
     }
 }
 
-/// A statement on an index: which of its entries it steps, in which order, and what it says of each.
+/// A statement on an index: selects its entries, their order and their columns.
 struct IndexStatement: Hashable {
     enum Entries {
-        /// From a key on, up to and without another one.
+        /// Entries from a key on, up to and without another one.
         case ascending
-        /// The same against the order.
+        /// The same in descending order.
         case descending
-        /// Those of one key.
+        /// Entries with one key.
         case oneKey
-        /// One of a key before a document.
+        /// An entry with a key before a document.
         case before
     }
 
@@ -168,7 +168,7 @@ struct IndexStatement: Hashable {
     func text(of table: DocumentTable) -> String {
         if entries == .before { return "SELECT 1 FROM index_\(index) WHERE key = ? AND document < ?" }
         let documents = "CROSS JOIN documents_\(table) AS d ON d.number = i.document"
-        // Columns 2 and 3 are the key and the document's number, where anybody asks for them.
+        // Columns 2 and 3 are the key and the document's number, if they are needed.
         let columns =
             switch columns {
             case .entries: "NULL, i.held, i.key, i.document FROM index_\(index) AS i"
@@ -193,7 +193,7 @@ struct NumberedDocuments: ~Copyable {
         statement = try table.statement(.numbered, database)
     }
 
-    /// Visits a document if it is live; true when there is none.
+    /// Visits a document if it is live; true if there is none.
     func visit(_ number: Int64, _ visit: (DocumentRecord) throws -> Bool) throws -> Bool {
         statement.bind(1, number)
         defer { statement.reset() }

@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import GRDB
 
-/// What both kinds of transactions need to serve indexes.
+/// The parts of both kinds of transactions that serve indexes.
 protocol TableSource: AnyObject {
     var database: Database { get }
     var collections: Collections { get set }
@@ -26,7 +26,8 @@ extension TableSource {
         try table(collection)?.catalogVersion(database) ?? 0
     }
 
-    /// See `IndexedSource`. Documents of one key come in the order of `scan`, also against the index's order.
+    /// See `IndexedSource`. Documents with equal keys come in the order of `scan`, also against the index's
+    /// order.
     public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try table(scan.index.collection) else { return }
         try IndexScanner(table: table, database: database).documents(of: scan, visit)
@@ -58,7 +59,7 @@ extension TableSource {
         return try statement.step() ? statement.int(0) : nil
     }
 
-    /// How many live documents a collection has; reads none of them.
+    /// The number of live documents in a collection; reads none of them.
     public func count(of collection: String) throws -> Int {
         try table(collection).map { try Scanner.count($0, database) } ?? 0
     }

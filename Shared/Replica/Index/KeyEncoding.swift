@@ -1,10 +1,10 @@
 import CRDT
 import DQL
 
-/// A value as bytes whose order, byte by byte, is the language's collation (`ValueOrder.collate` in DQL; the
-/// two are held together by a test).
+/// Encodes a value as bytes whose bytewise order is the language's collation (`ValueOrder.collate` in DQL;
+/// a test compares the two).
 ///
-/// One part is a tag and what follows it:
+/// One part is a tag and its content:
 ///
 ///     0x10 false · 0x11 true
 ///     0x20 number: 8 bytes, and 2 more where doubles lie further apart than integers
@@ -13,33 +13,33 @@ import DQL
 ///     0x60 object: 4 bytes count, the keys in order (each as a string's bytes), then the values
 ///     0x70 null · 0x80 missing
 ///
-/// A number's 8 bytes are the greatest double that is not above it, its bits turned so that they sort (NaN is
-/// all zeros, and -0.0 is 0.0). From 2^53 on two bytes say how far above that double the number is; a double
-/// is nothing above itself. So `1` and `1.0` have one key, and no two numbers that differ have.
+/// A number's 8 bytes are the greatest double that does not exceed it, its bits turned so that they sort
+/// (NaN is all zeros, and -0.0 is 0.0). From 2^53 on two more bytes are its distance from that double; a
+/// double's distance is 0. So `1` and `1.0` have one key, and different numbers have different keys.
 ///
-/// A part in descending order has all its bits inverted. A key is its parts one after the other; no part is
-/// the beginning of another one, so that the order of the first parts settles before the second ones count.
+/// A part in descending order has all its bits inverted. A key is its parts one after the other. No part is
+/// a prefix of another, so the first parts decide the order before the second ones count.
 ///
-/// *Truncation.* A part longer than `ReplicaLimits.indexPartBytes` is cut there. That keeps the order except
-/// between values that are cut to the same bytes, and a search that cuts its bounds alike and takes them in
-/// finds too much, never too little. Who relies on the exact order asks `isTruncated`.
+/// *Truncation.* A part longer than `ReplicaLimits.indexPartBytes` is cut there. Cutting keeps the order
+/// except between values that are cut to the same bytes. A search that cuts its bounds alike and includes
+/// them finds too much, never too little. Code that relies on the exact order checks `isTruncated`.
 struct KeyWriter {
     /// The key so far.
     private(set) var bytes: [UInt8] = []
-    /// Whether a part was cut.
+    /// True if a part was cut.
     private(set) var isTruncated = false
-    /// Whether the part written last was cut.
+    /// True if the last part was cut.
     private(set) var isLastPartCut = false
-    /// Whether a float was written whose key is that of an integer too, or of another float: then the key
-    /// does not say what the value was.
+    /// True if a float was written whose key equals that of an integer or of another float, so that the
+    /// value cannot be decoded from the key.
     private(set) var isAmbiguous = false
-    /// The first place that is too far for the part being written.
+    /// The end of the space for the part being written.
     private var end = 0
 
     /// The most bytes of a part.
     private let limit: Int
 
-    /// A writer of keys whose parts are cut at so many bytes.
+    /// A writer of keys whose parts are cut at `limit` bytes.
     init(partBytes limit: Int = ReplicaLimits.indexPartBytes) {
         self.limit = limit
         bytes.reserveCapacity(48)
@@ -52,7 +52,7 @@ struct KeyWriter {
         finish(start, isDescending: isDescending)
     }
 
-    /// Adds the part that the strings beginning with a text have in common.
+    /// Adds the part common to all strings with this prefix.
     mutating func append(prefix text: String, isDescending: Bool) {
         let start = begin()
         bytes.append(KeyTag.string)
@@ -136,7 +136,7 @@ struct KeyWriter {
         fixed(bits >> 63 == 0 ? bits | 1 << 63 : ~bits)
     }
 
-    /// From here on a double's neighbour is more than one away.
+    /// From here on the distance between neighbouring doubles is greater than one.
     private static let sparse = 0x1p53
 
     private mutating func fixed(_ number: some FixedWidthInteger) {
@@ -156,7 +156,7 @@ struct KeyWriter {
     }
 }
 
-/// The bytes that parts begin with. The values of one type share the upper four bits.
+/// The first bytes of parts. Values of one type share the upper four bits.
 enum KeyTag {
     static let end: UInt8 = 0x00
     static let string: UInt8 = 0x40
@@ -174,9 +174,9 @@ enum KeyTag {
         }
     }
 
-    /// The least byte that parts of a type begin with.
+    /// The least first byte of a type's parts.
     static func least(_ known: ValueClass) -> UInt8 { UInt8(known.rawValue + 1) << 4 }
 
-    /// The greatest one.
+    /// The greatest first byte of a type's parts.
     static func greatest(_ known: ValueClass) -> UInt8 { least(known) | 0x0F }
 }

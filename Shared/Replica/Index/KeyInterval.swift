@@ -6,7 +6,7 @@ struct KeyInterval: Equatable {
     var lower: [UInt8]
     var upper: [UInt8]
 
-    /// The keys that hold the values of a range. A bound that was cut is taken in whole.
+    /// The keys of the values in a range. A cut bound is included.
     init(_ range: IndexRange, of keys: [IndexDescription.Key]) {
         var writer = KeyWriter()
         for (value, key) in zip(range.equal, keys) { writer.append(value, isDescending: key.isDescending) }
@@ -26,12 +26,12 @@ struct KeyInterval: Equatable {
 
     var isEmpty: Bool { compareBytes(upper, lower) <= 0 }
 
-    /// The place of a cut among the keys that begin as `writer` has it. Where a part was cut, the interval
-    /// that begins or ends there takes in all that begins with it.
+    /// The position of a cut among the keys with the prefix in `writer`. If a part was cut, an interval
+    /// that begins or ends there includes all keys with that prefix.
     private static func place(
         _ cut: KeyPosition, begins: Bool, isDescending: Bool, _ writer: consuming KeyWriter
     ) -> [UInt8] {
-        /// Whether, in the order of values, the cut lies before what is written.
+        /// True if, in the order of values, the cut lies before the written key.
         let isBefore: Bool
         switch cut {
         case .before(let value):
@@ -54,7 +54,7 @@ struct KeyInterval: Equatable {
         return isBefore != isDescending ? writer.bytes : after(writer.bytes)
     }
 
-    /// The first run of bytes behind all that begin with these. No key begins with 0xFF.
+    /// The least byte string after all those with this prefix. No key begins with 0xFF.
     private static func after(_ bytes: [UInt8]) -> [UInt8] {
         guard let last = bytes.lastIndex(where: { $0 < 0xFF }) else { return [0xFF] }
         var next = Array(bytes[...last])
@@ -62,7 +62,7 @@ struct KeyInterval: Equatable {
         return next
     }
 
-    /// The intervals in order, those that meet made one, so that no key is visited twice.
+    /// The intervals in order, with adjacent ones joined, so that no key is visited twice.
     static func disjoint(_ intervals: [KeyInterval]) -> [KeyInterval] {
         guard intervals.count > 1 else { return intervals.filter { !$0.isEmpty } }
         var result: [KeyInterval] = []

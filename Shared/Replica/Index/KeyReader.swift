@@ -1,16 +1,16 @@
 import CRDT
 import DQL
 
-/// Reads the values of a key back (`KeyWriter`). Only of keys that were neither cut nor ambiguous.
+/// Decodes the values of a key (`KeyWriter`). Only for keys that were neither cut nor ambiguous.
 struct KeyReader {
     private let bytes: UnsafeRawBufferPointer
     private var place = 0
-    /// 0xFF within a part in descending order: what its bytes are inverted with.
+    /// The inversion mask: 0xFF within a part in descending order.
     private var mask: UInt8 = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// The values of all parts. Throws for bytes that no writer wrote.
+    /// The values of all parts. Throws for bytes that `KeyWriter` cannot have written.
     static func values(
         of keys: [IndexDescription.Key], in bytes: UnsafeRawBufferPointer
     ) throws(ReplicaError) -> [Value?] {
@@ -25,7 +25,7 @@ struct KeyReader {
         return values
     }
 
-    /// How many bytes the first parts of a key have.
+    /// The length of a key's first parts in bytes.
     static func length(
         of keys: some Sequence<IndexDescription.Key>, in bytes: UnsafeRawBufferPointer
     ) throws(ReplicaError) -> Int {

@@ -13,8 +13,8 @@ extension WriteTransaction: SpillingSource {
 }
 
 /// Rows on disk in a private temporary database, sorted by SQLite: their keys are bytes in the language's
-/// order (`KeyWriter`, not cut). The file has no name and is gone when the database is closed, whatever
-/// happens.
+/// order (`KeyWriter`, not cut). The file has no name and vanishes when the database is closed, even after
+/// a crash.
 final class SpilledSort: SortSpill {
     private let order: [SortDirection]
     private let queue: DatabaseQueue
@@ -62,7 +62,7 @@ final class SpilledSort: SortSpill {
     }
 }
 
-/// A value as bytes that keep everything: the order of an object's keys, the type of a number. For this
+/// Encodes a value as bytes without loss: the order of an object's keys, the type of a number. For this
 /// process only.
 enum SpilledValue {
     static func encode(_ value: Value?) -> [UInt8] {

@@ -2,18 +2,18 @@ import CRDT
 import DQL
 import GRDB
 
-/// An index as the catalog has it.
+/// An index of the catalog.
 ///
-/// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes
-/// it, then the document's number, so that entries of one key follow in the order of a scan. `held` holds
-/// the values where the key does not tell them (`1.0` has the key of `1`).
+/// An index has a table of its own, `index_N`, with an entry for each live document: `key` as encoded by
+/// `KeyWriter`, then the document's number, so that entries with equal keys follow in the order of a scan.
+/// `held` has the values if the key does not determine them (`1.0` has the key of `1`).
 final class StoredIndex: Sendable {
-    /// The number in its table's name; never used again.
+    /// The number in its table's name; never reused.
     let number: Int64
-    /// As a statement sees it.
+    /// The index as a statement sees it.
     let description: IndexDescription
     private let fields: [IndexedField]
-    /// Adds the entry of a document that had none.
+    /// The SQL that adds the entry of a document that had none.
     let addition: String
     private let insertion: String
     private let removal: String
@@ -30,9 +30,9 @@ final class StoredIndex: Sendable {
     /// A document's entry.
     struct Entry: Equatable {
         var key: [UInt8]
-        /// The values of all keys, encoded; nil where the key tells them.
+        /// The values of all keys, encoded; nil if the key determines them.
         var held: [UInt8]?
-        /// Whether a part was cut.
+        /// True if a part was cut.
         var isCut = false
 
         static func == (left: Entry, right: Entry) -> Bool {
@@ -85,8 +85,8 @@ final class StoredIndex: Sendable {
         try statement.run()
     }
 
-    /// From now on the index finds documents, and neither sorts nor covers. Said again with each entry that
-    /// is cut: a savepoint that was rolled back has taken the word with it.
+    /// Marks the index as inexact: it still finds documents, but neither sorts nor covers. Repeated for
+    /// each cut entry, because a rolled-back savepoint takes the mark with it.
     private func noteCut(_ database: Database) throws {
         let statement = try RawStatement(
             cached: "UPDATE document_index SET exact = 0 WHERE number = ? AND exact", database)
@@ -96,13 +96,13 @@ final class StoredIndex: Sendable {
     }
 }
 
-/// The values of an entry, encoded as documents encode them.
+/// The values of an entry, encoded as in documents.
 enum HeldValues {
     static func encode(_ values: [Value?]) -> [UInt8] { ValueList.encode(values) }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws -> [Value?] {
         if bytes.first == ValueList.version { return try ValueList.decode(bytes) }
-        // As earlier versions wrote them: CBOR, an array of arrays, an empty one for MISSING.
+        // The encoding of earlier versions: CBOR, an array of arrays, an empty one for MISSING.
         guard case .array(let values) = try CBOR.decode([UInt8](bytes)) else { return [] }
         return values.map { $0.arrayValue?.first }
     }

@@ -1,33 +1,33 @@
 import GRDB
 import GRDBSQLite
 
-/// A prepared statement stepped directly: blobs bind and read without a detour through `Data`, rows cost no
-/// allocation.
+/// A prepared statement stepped directly: blobs bind and read without a detour through `Data`, and rows
+/// cost no allocation.
 ///
-/// Bound to one connection and used only inside the database access that made it. Column indexes start at 0,
-/// parameters at 1.
+/// Bound to one connection and used only inside the database access that made it. Column indexes start at
+/// 0, parameters at 1.
 struct RawStatement: ~Copyable {
     private let statement: Statement
     private let handle: SQLiteStatement
     private let database: Database
 
-    /// A statement from the connection's cache. Must be finished before the same SQL is asked for again.
+    /// A statement from the connection's cache. Must be finished before the same SQL is requested again.
     init(cached sql: String, _ database: Database) throws {
         self.init(try database.cachedStatement(sql: sql), database)
     }
 
-    /// A statement of its own: for scans, during which anything else may run.
+    /// A statement of its own: for scans, during which any other statement may run.
     init(fresh sql: String, _ database: Database) throws {
         self.init(try database.makeStatement(sql: sql), database)
     }
 
-    /// The connection's cached statement, or one of its own while that one is in the midst of its rows: for
-    /// scans that are made often, and within one another now and then.
+    /// The connection's cached statement, or one of its own if that one is being stepped: for frequent
+    /// scans that are sometimes nested.
     init(reused sql: String, _ database: Database) throws {
         try self.init(held: database.cachedStatement(sql: sql), database)
     }
 
-    /// As `reused`, of a statement that was looked up before.
+    /// Like `reused`, for a statement that was looked up before.
     init(held known: Statement, _ database: Database) throws {
         let isBusy = sqlite3_stmt_busy(known.sqliteStatement) != 0
         self.init(isBusy ? try database.makeStatement(sql: known.sql) : known, database)
@@ -62,7 +62,7 @@ struct RawStatement: ~Copyable {
         sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), transient)
     }
 
-    /// Binds bytes without a copy: they stay where they are until the statement was stepped and reset.
+    /// Binds bytes without a copy: they must stay in place until the statement was stepped and reset.
     func bind(_ index: Int32, inPlace bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return bind(index, []) }
         sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
@@ -86,13 +86,13 @@ struct RawStatement: ~Copyable {
         }
     }
 
-    /// Goes back to before the first row; what is bound stays.
+    /// Resets to before the first row; the bound values stay.
     func reset() { sqlite3_reset(handle) }
 
-    /// Whether there is a row.
+    /// Returns whether there is a row.
     consuming func hasRow() throws -> Bool { try step() }
 
-    /// Runs a statement that returns no row and leaves it before its beginning.
+    /// Runs a statement that returns no row, and resets it.
     func runInPlace() throws {
         while try step() {}
         reset()
@@ -101,12 +101,13 @@ struct RawStatement: ~Copyable {
     /// Runs a statement that returns no row.
     consuming func run() throws { while try step() {} }
 
-    /// How many rows the connection's last statement changed. (GRDB asks which queue it is on each time.)
+    /// The number of rows changed by the connection's last statement. (GRDB's own checks its queue each
+    /// time.)
     var changes: Int { Int(sqlite3_changes(sqlite3_db_handle(handle))) }
     /// The number of the row that the connection inserted last.
     var insertedNumber: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
 
-    /// Runs a statement that returns no row, with two blobs that SQLite need not copy.
+    /// Runs a statement that returns no row, with two blobs bound without a copy.
     func run(_ first: Int32, _ id: [UInt8], _ second: Int32, _ bytes: [UInt8]) throws {
         try id.withUnsafeBytes { id in
             try bytes.withUnsafeBytes { bytes in
@@ -123,8 +124,8 @@ struct RawStatement: ~Copyable {
     func bits(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    /// The column's bytes in SQLite's own memory, valid until the next step. (By its value, which is asked
-    /// for once; that is for a connection that one thread uses at a time.)
+    /// The column's bytes in SQLite's own memory, valid until the next step. (Reads them through one value
+    /// object, which is safe only for a connection used by one thread at a time.)
     func blob(_ column: Int32) -> UnsafeRawBufferPointer {
         let value = sqlite3_column_value(handle, column)
         let pointer = sqlite3_value_blob(value)
@@ -136,14 +137,14 @@ struct RawStatement: ~Copyable {
     func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
 }
 
-// GRDB compiles these statements anew each time, which costs as much as a small write does.
+// GRDB compiles these statements each time, which costs as much as a small write.
 extension Database {
     /// Runs the body in an immediate transaction, and commits it unless the body throws.
     func inImmediateTransaction<Result>(_ body: () throws -> Result) throws -> Result {
         try RawStatement(cached: "BEGIN IMMEDIATE", self).run()
         do {
             let result = try body()
-            // Fails where SQLite has rolled back by itself, after an error that the body made nothing of.
+            // Fails if SQLite has rolled back by itself, after an error that the body ignored.
             try RawStatement(cached: "COMMIT", self).run()
             return result
         } catch {
@@ -152,7 +153,7 @@ extension Database {
         }
     }
 
-    /// Runs a part of a transaction: it is undone when the body throws or returns false.
+    /// Runs a part of a transaction, which is undone when the body throws or returns false.
     func inPart(_ body: () throws -> Bool) throws {
         try RawStatement(cached: "SAVEPOINT part", self).run()
         do {
@@ -169,5 +170,5 @@ extension Database {
     }
 }
 
-/// SQLite copies what is bound. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
+/// Makes SQLite copy a bound value. (The C macro SQLITE_TRANSIENT is a cast that Swift does not import.)
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -2,27 +2,27 @@ import CRDT
 import DQL
 import GRDB
 
-/// A collection's documents table, `documents_N`, and what is written along with it; described by its number.
-/// Belongs to one transaction.
+/// A collection's documents table, `documents_N`, and its indexes; described by its number. Belongs to one
+/// transaction.
 final class DocumentTable: CustomStringConvertible {
     /// The number in the table's name.
     let number: Int64
     /// The collection.
     let name: String
     private let cache: IndexCache?
-    /// Whether the transaction shows one moment, so that what was read of indexes stays.
+    /// True if the transaction shows one moment, so that indexes once read stay valid.
     private let isSnapshot: Bool
     private var known: KnownIndexes?
-    /// The one of them that was asked for last.
+    /// The index requested last.
     private var lastIndex: StoredIndex?
-    /// Statements of the transaction's connection, by their kinds: what is asked for once a document is not
-    /// looked up by its text each time.
+    /// Statements of the transaction's connection by kind, so that those needed once per document are not
+    /// looked up by their text each time.
     private var statements: [GRDB.Statement?] = Array(repeating: nil, count: TableStatement.allCases.count)
     private var scans: [IndexStatement: GRDB.Statement] = [:]
-    /// The one of them that was asked for last.
+    /// The scan requested last.
     private var lastScan: (kind: IndexStatement, statement: GRDB.Statement)?
     private var isReferredTo: Bool?
-    /// What adds entries to the indexes, in their order.
+    /// Statements that add entries to the indexes, in their order.
     private var entryInsertions: [GRDB.Statement] = []
 
     init(_ number: Int64, _ name: String, _ cache: IndexCache?, isSnapshot: Bool) {
@@ -51,10 +51,10 @@ final class DocumentTable: CustomStringConvertible {
         return try RawStatement(held: made, database)
     }
 
-    /// A part of the transaction was undone, and what it learnt with it.
+    /// Forgets a cached answer after a part of the transaction was undone.
     func forgetReferences() { isReferredTo = nil }
 
-    /// What adds an entry of a new document to the index at a place of `indexes`.
+    /// A statement that adds an entry of a new document to the index at a place of `indexes`.
     func entryInsertion(_ place: Int, _ database: Database) throws -> RawStatement {
         let indexes = try indexes(database)
         while entryInsertions.count < indexes.count {
@@ -64,7 +64,8 @@ final class DocumentTable: CustomStringConvertible {
         return try RawStatement(held: entryInsertions[place], database)
     }
 
-    /// Whether an own operation may refer to documents; of a transaction's own none does before it ends.
+    /// Returns whether an own operation may refer to documents. The transaction's own one does not before
+    /// its end.
     func mayBeReferredTo(_ database: Database) throws -> Bool {
         if let isReferredTo { return isReferredTo }
         let known = try OwnOperations.anyRefers(database)
@@ -72,13 +73,13 @@ final class DocumentTable: CustomStringConvertible {
         return known
     }
 
-    /// The indexes of the collection, those being built included, in the order of their names' bytes. What
-    /// they say of themselves is as of the first call: for keeping them up, which does not depend on it.
+    /// The indexes of the collection, those being built included, in the order of their names' bytes. Their
+    /// properties are as of the first call; maintaining them does not depend on these.
     func indexes(_ database: Database) throws -> [StoredIndex] {
         try known?.indexes ?? catalog(database).indexes
     }
 
-    /// The indexes as they are now, and how statements see them.
+    /// The present indexes as statements see them.
     func catalog(_ database: Database) throws -> KnownIndexes {
         if isSnapshot, let known { return known }
         let version = try IndexRows.version(database)
@@ -95,10 +96,10 @@ final class DocumentTable: CustomStringConvertible {
         return found
     }
 
-    /// The version of the catalog as it is now.
+    /// The present version of the catalog.
     func catalogVersion(_ database: Database) throws -> UInt64 { try catalog(database).catalog.version }
 
-    /// The index of a name; nil when there is none.
+    /// The index with this name; nil if there is none.
     func index(named name: String, _ database: Database) throws -> StoredIndex? {
         let indexes = try catalog(database).indexes
         if let lastIndex, utf8Equal(lastIndex.description.name, name) { return lastIndex }
@@ -107,7 +108,7 @@ final class DocumentTable: CustomStringConvertible {
     }
 }
 
-/// The indexes of a collection at one moment, and how statements see them.
+/// The indexes of a collection at one moment as statements see them.
 final class KnownIndexes {
     let catalog: IndexCatalog
     let indexes: [StoredIndex]
@@ -118,26 +119,26 @@ final class KnownIndexes {
     }
 }
 
-/// What is asked for once a document.
+/// The statements needed once per document.
 enum TableStatement: Int, CaseIterable {
-    /// Every document, where all are live: id, state. To look whether each is takes longer than to know.
+    /// Every document, if all are live: id, state. Checking each would take longer than knowing.
     case scan
     /// The same: state.
     case states
     /// Every live document: id, state.
     case liveScan
-    /// Whether any document is not live; reads no document.
+    /// One document that is not live, if any; reads no state.
     case dead
-    /// A live document of an id: state.
+    /// A live document by its id: state.
     case lookup
-    /// A live document of a number: id, state.
+    /// A live document by its number: id, state.
     case numbered
-    /// Whether the document of an id lives.
+    /// The liveness of a document by its id.
     case liveness
-    /// The state of an id, a tombstone's too.
+    /// The state by an id, of a tombstone too.
     case state
     case insertion
-    /// Nothing where the document is there.
+    /// An insertion that does nothing if the document exists.
     case addition
     case replacement
 
@@ -164,12 +165,12 @@ enum TableStatement: Int, CaseIterable {
 /// Finds a collection's table. One per transaction: names map to tables as that transaction sees them.
 struct Collections {
     private var tables: [[UInt8]: DocumentTable] = [:]
-    /// The one asked for last: mostly it is the next one, too.
+    /// The table requested last: mostly it is the next one, too.
     private var last: DocumentTable?
     private let cache: IndexCache?
     private let isSnapshot: Bool
 
-    /// `cache`: where the store keeps what it read of indexes. `isSnapshot`: one moment is shown.
+    /// Uses the store's `cache` of indexes. `isSnapshot`: the transaction shows one moment.
     init(_ cache: IndexCache? = nil, isSnapshot: Bool = false) {
         self.cache = cache
         self.isSnapshot = isSnapshot
@@ -192,14 +193,14 @@ struct Collections {
         return table
     }
 
-    /// The table, created when it is the collection's first document.
+    /// The table, created for the collection's first document.
     mutating func requireNumber(of name: String, _ database: Database) throws -> DocumentTable {
         if let known = try number(of: name, database) { return known }
         let length = name.utf8.count
         guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
             throw ReplicaError(
                 .invalidCollection,
-                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, this one \(length)")
+                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, not \(length)")
         }
         let number = try Self.freeNumber(database)
         let statement = try RawStatement(
@@ -213,7 +214,7 @@ struct Collections {
         return table
     }
 
-    /// A number that no documents table has, of a collection or staged.
+    /// A number that no documents table uses, neither a collection's nor a staged one.
     static func freeNumber(_ database: Database) throws -> Int64 {
         let statement = try RawStatement(
             cached: """
@@ -224,13 +225,13 @@ struct Collections {
         return statement.int(0)
     }
 
-    /// Forgets what is known of a collection: its documents are in another table now.
+    /// Forgets a collection's table: its documents have moved to another one.
     mutating func forget(_ name: String) {
         tables[Array(name.utf8)] = nil
         last = nil
     }
 
-    /// Forgets what a part that was undone has learnt of own operations.
+    /// Forgets cached answers about own operations after a part was undone.
     func forgetReferences() { for table in tables.values { table.forgetReferences() } }
 
     /// The names of all collections, by bytes.

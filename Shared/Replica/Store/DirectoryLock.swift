@@ -9,7 +9,7 @@ import Synchronization
 #endif
 
 /// Holds a directory for one replica at a time: an advisory lock on its `lock` file, released by the kernel
-/// when the process ends, however it ends.
+/// when the process ends for any reason.
 final class DirectoryLock: Sendable {
     /// nil once released.
     private let descriptor: Mutex<Int32?>
@@ -37,7 +37,7 @@ final class DirectoryLock: Sendable {
 
     deinit { release() }
 
-    /// Frees the directory; a second call does nothing.
+    /// Frees the directory; a second call is a no-op.
     func release() {
         descriptor.withLock { descriptor in
             if let descriptor { close(descriptor) }
@@ -45,15 +45,15 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Creates the directory, for its owner only, and those above it, as the umask has it; one that exists
-    /// stays as it is. Throws `directoryUnusable`.
+    /// Creates the directory, for its owner only, and its missing parents with the umask's rights; an
+    /// existing one stays unchanged. Throws `directoryUnusable`.
     static func create(_ directory: String) throws(ReplicaError) {
-        guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "no directory is named") }
+        guard !directory.isEmpty else { throw ReplicaError(.directoryUnusable, "the directory is unnamed") }
         var path = directory.hasPrefix("/") ? "" : "."
         let parts = directory.split(separator: "/").filter { $0 != "." }
         for (index, part) in parts.enumerated() {
             path += "/" + part
-            // What the store's files may be read by is decided here: SQLite makes them 0644.
+            // The directory's mode protects the store's files: SQLite makes them 0644.
             let mode: mode_t = index == parts.count - 1 ? 0o700 : 0o755
             guard mkdir(path, mode) == 0 || errno == EEXIST else {
                 throw ReplicaError(
@@ -62,7 +62,7 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Removes a file; one that does not exist is removed already.
+    /// Removes a file; a missing one is not an error.
     static func remove(_ path: String) throws(ReplicaError) {
         guard unlink(path) == 0 || errno == ENOENT else {
             throw ReplicaError(
@@ -70,8 +70,8 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Device, inode and time of birth of a file; nil when it does not exist. The time is there because a
-    /// file that is removed and copied back may well get the inode it had.
+    /// Device, inode and time of birth of a file; nil when it does not exist. The time is needed because a
+    /// file that is removed and copied back may get its old inode again.
     static func identity(of path: String) -> FileIdentity? {
         var information = stat()
         guard stat(path, &information) == 0 else { return nil }
@@ -79,7 +79,8 @@ final class DirectoryLock: Sendable {
             device: UInt64(information.st_dev), inode: UInt64(information.st_ino), born: birth(of: path))
     }
 
-    /// When a file was made, in nanoseconds since 1970; 0 where the system or the file system does not say.
+    /// A file's time of birth, in nanoseconds since 1970; 0 if the system or the file system does not have
+    /// it.
     private static func birth(of path: String) -> UInt64 {
         // The headers that Swift sees do not declare statx(2), which glibc has since 2.28 and musl since
         // 1.2.5.
@@ -99,8 +100,8 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Of struct statx, as Linux has fixed it: the bit that asks for the time of birth, and where that
-    /// stands.
+    /// Constants of struct statx, as Linux has fixed it: the bit that requests the time of birth, and its
+    /// offset.
     private enum Birth {
         static let mask: UInt32 = 0x800
         static let secondsOffset = 80

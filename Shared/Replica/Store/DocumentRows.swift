@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import GRDB
 
-/// Reads and writes rows of the documents tables: the one place through which documents change, so that their
+/// Reads and writes rows of the documents tables. All changes of documents go through here, so that their
 /// indexes change with them, in the same transaction.
 enum DocumentRows {
     /// The encoded state of a document, tombstones included.
@@ -12,7 +12,7 @@ enum DocumentRows {
         return try statement.step() ? statement.bytes(0) : nil
     }
 
-    /// Whether a document is live; nil when the table does not hold it.
+    /// Returns whether a document is live; nil if the table does not have it.
     static func isLive(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> Bool? {
         let statement = try table.statement(.liveness, database)
         statement.bind(1, id.bytes)
@@ -27,7 +27,7 @@ enum DocumentRows {
         return try statement.step() ? statement.bits(0) : nil
     }
 
-    /// Writes the state of a live document unless the table holds the document, be it as a tombstone.
+    /// Writes the state of a live document unless the table has the document, even as a tombstone.
     /// - Returns: the document's number; nil when nothing was written.
     static func add(
         _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: [UInt8], _ database: Database
@@ -50,7 +50,7 @@ enum DocumentRows {
         return number
     }
 
-    /// Writes a document's state. `isNew`: the table is known not to hold the document.
+    /// Writes a document's state. `isNew`: the table is known not to have the document.
     static func put(
         _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
         isNew: Bool = false, _ database: Database
@@ -76,7 +76,7 @@ enum DocumentRows {
         }
     }
 
-    /// Lets a document count as changed at a position, its state untouched.
+    /// Marks a document as changed at a position, without changing its state.
     static func move(
         _ table: DocumentTable, _ id: DocumentID, position: UInt64, _ database: Database
     ) throws {
@@ -101,7 +101,7 @@ enum DocumentRows {
         try statement.run()
     }
 
-    /// An own operation that refers to the document does not any more.
+    /// Copies the document into an own operation that still refers to it.
     private static func keepOperation(
         _ table: DocumentTable, _ id: DocumentID, _ database: Database
     ) throws {
@@ -109,7 +109,7 @@ enum DocumentRows {
         try OwnOperations.makeWhole(referringTo: id, in: table, database)
     }
 
-    /// A document's number and its entries in the indexes, nil where it has none.
+    /// A document's number and its entries in the indexes, nil for an index without one.
     private static func entries(
         _ table: DocumentTable, _ id: DocumentID, _ indexes: [StoredIndex], _ database: Database
     ) throws -> (number: Int64, entries: [StoredIndex.Entry?])? {

@@ -3,23 +3,23 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// The connections that read a store. Each read has one of its own, so that readers wait for nobody while
-/// there are no more than `ReplicaLimits.readers`.
+/// The connections that read a store. Each read has one of its own, so readers wait for nobody unless there
+/// are more than `ReplicaLimits.readers`.
 ///
-/// Not those of GRDB's pool: it asks for the schema's version before each read, in a transaction of its own,
-/// and takes every connection through several queues, which together takes longer than reading a document. A
-/// statement whose tables have changed is compiled again by SQLite itself.
+/// GRDB's pool is not used for them: it reads the schema's version before each read, in a transaction of
+/// its own, and passes every connection through several queues, which together takes longer than reading a
+/// document. SQLite itself compiles a statement again when its tables have changed.
 ///
-/// A read leaves its snapshot open for the next one: to begin and to end a transaction takes longer than to
-/// read a document, and what was read of collections and indexes holds as long as the snapshot. A writer ends
-/// all snapshots that nobody reads before it begins, so that none holds up SQLite's checkpoints and none is
-/// older than the last commit.
+/// A read leaves its snapshot open for the next one: beginning and ending a transaction takes longer than
+/// reading a document, and cached collections and indexes are valid as long as the snapshot. A writer ends
+/// all idle snapshots before it begins, so that none blocks SQLite's checkpoints and none is older than the
+/// last commit.
 ///
-/// Invariants: a connection is idle or belongs to one read; no more exist than `room` lets in; none is made
-/// once the store is closed. The snapshot of an idle connection shows the last commit; while anybody writes,
-/// idle connections have none.
+/// Invariants: a connection is idle or belongs to one read; there are no more than `room` admits; none is
+/// made once the store is closed. The snapshot of an idle connection shows the last commit; while a write
+/// runs, idle connections have none.
 final class Readers: Sendable {
-    /// A connection and the snapshot it is on, if there is one.
+    /// A connection and its open snapshot, if any.
     ///
     /// Unchecked: it belongs to one read, or is idle and guarded by `state`.
     private final class Reader: @unchecked Sendable {
@@ -41,9 +41,9 @@ final class Readers: Sendable {
 
     private struct State {
         var idle: [Reader] = []
-        /// How many write, or wait for their turn to.
+        /// The number of writers, waiting ones included.
         var writers = 0
-        /// How often anybody has begun or ended to write: a snapshot of before that is not left open.
+        /// Counts beginnings and ends of writes: a snapshot from before the last one is not left open.
         var turns = 0
         var isClosed = false
     }
@@ -54,17 +54,17 @@ final class Readers: Sendable {
     private let state = Mutex(State())
     private let room = DispatchSemaphore(value: ReplicaLimits.readers)
 
-    /// Readers of a file that a writer has made. `cache`: what the store has read of its indexes.
+    /// Readers of a file that a writer has created. `cache`: the store's cache of indexes.
     init(path: String, configuration: Configuration, cache: IndexCache) {
         self.path = path
-        // A read ends in the midst of a transaction on purpose.
+        // A read ends inside an open transaction on purpose.
         var configuration = configuration
         configuration.allowsUnsafeTransactions = true
         self.configuration = configuration
         self.cache = cache
     }
 
-    /// Runs a closure on a snapshot that shows what was committed before. Throws `closed`.
+    /// Runs a closure on a snapshot that shows all earlier commits. Throws `closed`.
     func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         room.wait()
         defer { room.signal() }
@@ -87,7 +87,8 @@ final class Readers: Sendable {
                 reader.snapshot = snapshot
             }
             let result = try body(snapshot)
-            // After some errors SQLite has ended the transaction by itself. (GRDB asks which queue it is on.)
+            // After some errors SQLite has ended the transaction by itself. (GRDB's own check also checks
+            // its queue.)
             isDone = sqlite3_get_autocommit(database.sqliteConnection) == 0
             return result
         }
@@ -103,14 +104,14 @@ final class Readers: Sendable {
         defer {
             state.withLock { state in
                 state.writers -= 1
-                // A read that began meanwhile may be on a snapshot of before the commit.
+                // A read that began meanwhile may have a snapshot from before the commit.
                 state.turns += 1
             }
         }
         return try body()
     }
 
-    /// Closes all connections, once the reads under way have ended.
+    /// Closes all connections once the running reads have ended.
     func close() {
         for _ in 0..<ReplicaLimits.readers { room.wait() }
         let idle = state.withLock { state in
@@ -134,8 +135,8 @@ final class Readers: Sendable {
         return (try known ?? Reader(DatabaseQueue(path: path, configuration: configuration)), turns)
     }
 
-    /// Gives a connection back as it is; false where it has to end its snapshot before, since somebody may
-    /// have begun to write since the read began.
+    /// Gives a connection back with its snapshot; false if it must end the snapshot first, because a write
+    /// may have begun since the read began.
     private func giveBack(_ reader: Reader, _ turns: Int) -> Bool {
         state.withLock { state in
             guard state.writers == 0, state.turns == turns else { return false }

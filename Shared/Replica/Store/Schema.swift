@@ -1,21 +1,21 @@
 import CRDT
 import GRDB
 
-/// The store file's tables, format 8. `PRAGMA user_version` holds the format, `application_id` says whose
-/// file it is.
+/// The store file's tables, format 8. `PRAGMA user_version` holds the format, `application_id` marks the
+/// file as ours.
 ///
-/// A collection has a table of its own (`documents_N`): rowid scans are the fastest SQLite has. `position`
-/// is the number of the commit, or in a materialization the log's offset, that last changed the document;
-/// indexed, because catch-up asks for everything behind a cursor (rule 23).
+/// A collection has a table of its own (`documents_N`): rowid scans are SQLite's fastest. `position` is the
+/// number of the commit, or in a materialization the log's offset, that last changed the document; it is
+/// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
     static let format: Int64 = 8
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
-    /// Refuses a file that is not ours or is newer before anything may write to it. A missing one is fine.
+    /// Refuses a foreign or newer file before anything may write to it. A missing one is valid.
     ///
-    /// A file whose making was cut short has a rollback journal, without which it means nothing and which a
-    /// reader may not roll back: then a writer does, as whoever opened it first would.
+    /// A file whose creation was interrupted has a rollback journal, without which it means nothing. A
+    /// reader may not roll it back, so a writer does, as the first process to open it would.
     static func check(path: String) throws {
         guard DirectoryLock.identity(of: path) != nil else { return }
         do {
@@ -51,8 +51,9 @@ enum Schema {
         if found < 8 { try database.execute(sql: changesOfFormat8) }
         if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
-            // What it lacks of the new tables only the log knows; rolled back, discarded and built anew.
-            throw ReplicaError(.damaged, "a materialization of format \(found) is built anew")
+            // The data of the new tables is only in the log, so this is rolled back, and the store
+            // discarded and rebuilt.
+            throw ReplicaError(.damaged, "a materialization of format \(found) must be rebuilt from its log")
         }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(format)")
@@ -68,12 +69,12 @@ enum Schema {
         let owner = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
         guard tables == 0 || owner == applicationID else {
-            throw ReplicaError(.damaged, "the file is no store of this program")
+            throw ReplicaError(.damaged, "the file is not a store of this program")
         }
         guard found <= format else {
             throw ReplicaError(
                 .newerFormat,
-                "the store has format \(found), this version knows up to \(format); nothing was changed")
+                "the store has format \(found); this version reads up to \(format); nothing was changed")
         }
         return found
     }
@@ -89,7 +90,7 @@ enum Schema {
         try indexTombstones(number, database)
     }
 
-    /// What is not live is counted without reading the documents.
+    /// Lets dead documents be counted without reading them.
     private static func indexTombstones(_ number: Int64, _ database: Database) throws {
         try database.execute(
             sql: """
@@ -98,8 +99,8 @@ enum Schema {
                 """)
     }
 
-    /// What is acknowledged is told by its last operation's timestamp and checksum; the operations
-    /// themselves are not kept any longer. What the server refused is.
+    /// The last acknowledged operation is stored by its timestamp and checksum; acknowledged operations
+    /// themselves are no longer kept. Refused writes are.
     private static let changesOfFormat2 = """
         ALTER TABLE acknowledged ADD COLUMN timestamp INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE acknowledged ADD COLUMN hash INTEGER NOT NULL DEFAULT 0;
@@ -109,10 +110,10 @@ enum Schema {
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
         """
 
-    /// A materialization's frontier and reap floor; of every actor the checksums of its latest operations
-    /// (`FoldedHistory`), and the origins of what was moved (decision 0009). The catalog of indexes:
+    /// A materialization's frontier and reap floor; the checksums of every actor's latest operations
+    /// (`FoldedHistory`), and the origins of moved operations (decision 0009). The catalog of indexes:
     /// `built` is NULL once an index is complete, `exact` is 0 once one of its keys was cut (`Index/`).
-    /// Numbers are never used again, so that nothing is taken for what it was.
+    /// Numbers are never reused, so an old reference never finds a new index.
     private static let changesOfFormat3 = """
         ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE frontier (
@@ -129,8 +130,8 @@ enum Schema {
         INSERT OR IGNORE INTO index_version (one, version) VALUES (1, random());
         """ + sessionsOfFormat3
 
-    /// What a peer keeps from one session to the next: the rights that a cursor was given under, how far a
-    /// catch-up has come, own writes whose answer is still to come (rule 16).
+    /// A peer's data between sessions: the rights under which a cursor was given, the progress of a
+    /// catch-up, own writes without an answer yet (rule 16).
     private static let sessionsOfFormat3 = """
 
         ALTER TABLE subscription ADD COLUMN rights BLOB NOT NULL DEFAULT x'';
@@ -142,7 +143,7 @@ enum Schema {
             PRIMARY KEY (collection, id)) WITHOUT ROWID;
         """
 
-    /// A catch-up that was under way begins anew: what it had staged row by row goes.
+    /// A catch-up under way starts again: rows that it had staged one by one are deleted.
     private static let changesOfFormat4 = """
         DROP INDEX IF EXISTS staged_document;
         DELETE FROM staged;
@@ -152,9 +153,8 @@ enum Schema {
             PRIMARY KEY (subscription, number));
         """
 
-    /// Documents that are staged where they will stay (`StagedDocuments`): their table's number is none of a
-    /// collection's before they are shown. Commits that were refused, after what they wanted to write is
-    /// forgotten.
+    /// Documents staged in their final table (`StagedDocuments`), whose number belongs to no collection
+    /// until they become visible. Refused commits stay recorded after their content is deleted.
     private static let changesOfFormat5 = """
         CREATE TABLE IF NOT EXISTS staged_documents (
             subscription BLOB PRIMARY KEY, number INTEGER NOT NULL UNIQUE,
@@ -162,7 +162,7 @@ enum Schema {
         CREATE TABLE IF NOT EXISTS refused_commit (position INTEGER PRIMARY KEY, code TEXT NOT NULL);
         """
 
-    /// What is withheld from the server (`Withheld`).
+    /// Collections and operations withheld from the server (`Withheld`).
     private static let changesOfFormat6 = """
         CREATE TABLE IF NOT EXISTS withheld_actor (
             collection TEXT PRIMARY KEY, actor INTEGER NOT NULL) WITHOUT ROWID;
@@ -179,7 +179,7 @@ enum Schema {
         CREATE INDEX operation_refers ON operation (position) WHERE refers IS NOT NULL;
         """
 
-    /// When an actor had last written a document that was evicted; 0 where nobody knows (`Evicted`).
+    /// The time of an actor's last write to an evicted document; 0 if unknown (`Evicted`).
     private static let changesOfFormat8 = """
         ALTER TABLE evicted ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
         """

@@ -1,7 +1,7 @@
 import CRDT
 import GRDB
 
-/// The store's one-row state: who it writes as, what time it has seen, how far it is.
+/// The store's one-row state: its actor, its clock, its head.
 ///
 /// Read at open, changed only while the write lock is held, written in the transaction it belongs to; the
 /// copy in memory is replaced only after that transaction has committed.
@@ -14,26 +14,26 @@ struct StoreState: Sendable, Equatable {
     var clock: HybridClock
     /// The number of the last commit that changed a document; in a materialization the log's offset.
     var head: UInt64
-    /// Which file the store was in when it was last opened: a copy differs (rule 9).
+    /// The file of the store when it was last opened: a copy differs (rule 9).
     var file: FileIdentity
     /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
     var logID: LogID?
     var logHash: UInt64
-    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was.
+    /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
     var reapFloor: UInt64 = 0
 
-    /// Takes note of a foreign timestamp. Throws `clockTooFarAhead` for one that leaves a clock following it
-    /// no room; the bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
+    /// Records a foreign timestamp. Throws `clockTooFarAhead` for one that leaves the clock no room; the
+    /// bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
     mutating func observe(_ timestamp: Timestamp) throws(ReplicaError) {
         guard HybridClock.milliseconds(of: timestamp) <= ReplicaLimits.stampMilliseconds else {
             throw ReplicaError(
                 .clockTooFarAhead,
-                "a stamp's time is \(HybridClock.milliseconds(of: timestamp)) ms after 1970")
+                "a stamp has the time \(HybridClock.milliseconds(of: timestamp)) ms after 1970")
         }
         clock.observe(timestamp)
     }
 
-    /// Takes a new actor. The one before never writes again, so what it may not write is forgotten.
+    /// Takes a new actor. The previous one never writes again, so its list of evicted documents is deleted.
     mutating func renewActor(_ environment: Environment, _ database: Database) throws {
         try Evicted.forgetAll(but: actor, database)
         actor = ActorID(environment.random())
@@ -79,13 +79,13 @@ struct StoreState: Sendable, Equatable {
     }
 }
 
-/// Which file on which device: tells a store from its copy.
+/// Identifies a file on a device: tells a store from its copy.
 struct FileIdentity: Sendable, Equatable {
     let device: UInt64
     let inode: UInt64
-    /// When the file was made, in nanoseconds since 1970; 0 when that is not known.
+    /// The file's time of birth, in nanoseconds since 1970; 0 if unknown.
     let born: UInt64
 
-    /// Whether both are in one place, whenever they were made.
+    /// Returns whether both have the same place, whatever their times of birth.
     func isAt(_ other: FileIdentity) -> Bool { device == other.device && inode == other.inode }
 }

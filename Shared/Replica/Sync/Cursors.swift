@@ -104,7 +104,7 @@ extension Replica {
         }
     }
 
-    /// What the server gave with the stored cursor of a subscription; nil without one.
+    /// The server's rights token stored with a subscription's cursor; nil without a cursor.
     public func rights(of key: [UInt8]) throws -> [UInt8]? {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -116,7 +116,7 @@ extension Replica {
         }
     }
 
-    /// Whether the store holds any document of a collection, tombstones included.
+    /// Returns whether the store has any document of a collection, tombstones included.
     public func holdsDocuments(in collection: String) throws -> Bool {
         try read { transaction in
             var holds = false
@@ -128,7 +128,7 @@ extension Replica {
         }
     }
 
-    /// Forgets a subscription's cursor: its next catch-up starts from the beginning. What it brought stays.
+    /// Drops a subscription's cursor: its next catch-up starts from the beginning. Its documents stay.
     public func forgetCursor(of key: [UInt8]) throws {
         try committing { database, _ in
             try Cursors.forget(key, database)
@@ -144,8 +144,8 @@ extension Replica {
         }
     }
 
-    /// Stops wanting documents: the server has said that it has none of them to give. Where that may be for
-    /// a right that is missing now, the cursors of these subscriptions do not say what is held any more.
+    /// Drops documents from the wanted ones: the server has said that it cannot supply them. If a missing
+    /// right may be the reason, the cursors of `subscriptions` no longer describe the holdings.
     public func settle(_ keys: [DocumentKey], distrusting subscriptions: [[UInt8]] = []) throws {
         try committing { database, _ in
             for key in keys { try Wanted.settle(key, database) }
@@ -154,7 +154,7 @@ extension Replica {
         }
     }
 
-    /// Wanted documents, at most `limit`.
+    /// At most `limit` wanted documents.
     public func wanted(limit: Int) throws -> [DocumentKey] {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -172,10 +172,10 @@ extension Replica {
         }
     }
 
-    /// Of documents the server could send because they changed and may have left a subscription: those this
-    /// store holds and whose vector does not cover the server's, or names seeds that live here and may have
-    /// been reaped there, those it does not show yet and has staged for the subscription in such a state, and
-    /// those that are wanted: what was asked for before may be on its way in an older state.
+    /// Selects documents to fetch, out of changed ones that may have left a subscription. They are: visible
+    /// documents whose vector does not cover the server's, or that have live seeds which may have been
+    /// reaped there; documents that are only staged for the subscription, in such a state; and wanted ones,
+    /// because the state requested earlier may be older.
     public func outdated(
         _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {

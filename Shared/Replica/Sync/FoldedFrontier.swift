@@ -61,13 +61,13 @@ extension ReadTransaction {
         try withDatabase { try StoreState.load($0)?.reapFloor ?? 0 }
     }
 
-    /// How far a materialization has folded these actors; in the order of `actors`, without unknown ones.
+    /// The folded frontier of these actors, in the order of `actors`, without unknown ones.
     public func frontier(of actors: [ActorID]) throws -> [ActorProgress] {
         try withDatabase { database in
             try actors.compactMap { try FoldedFrontier.progress(of: $0, database) }
         }
     }
 
-    /// How far a materialization has folded every actor, ascending.
+    /// The folded frontier of every actor, ascending.
     public func frontier() throws -> [ActorProgress] { try withDatabase { try FoldedFrontier.all($0) } }
 }

@@ -97,7 +97,7 @@ struct FoldedHistory {
 }
 
 extension ReadTransaction {
-    /// The checksums of a folded actor's operations behind a sequence, up to another one, as far back from
+    /// The checksums of a folded actor's operations after a sequence, up to another one, as far back from
     /// there as they are kept.
     public func hashes(
         of actor: ActorID, after sequence: UInt64, through last: UInt64
@@ -125,12 +125,12 @@ extension ReadTransaction {
         try withDatabase { try StoreState.load($0)?.clock.latest ?? 0 }
     }
 
-    /// Whether any operation that was moved is folded.
+    /// Returns whether any moved operation is folded.
     public func hasMovedAny() throws -> Bool {
         try withDatabase { try RawStatement(cached: "SELECT 1 FROM moved LIMIT 1", $0).hasRow() }
     }
 
-    /// Whether an operation of this origin is folded.
+    /// Returns whether an operation with this origin is folded.
     public func hasMoved(_ origin: UInt64) throws -> Bool {
         try withDatabase { database in
             let statement = try RawStatement(cached: "SELECT 1 FROM moved WHERE origin = ?", database)

@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import GRDB
 
-/// One operation of the shared log, folded: what fan-out needs to know of it.
+/// One folded operation of the shared log, with the data needed for fan-out.
 public struct FoldedOperation: Sendable {
     /// One document's change, with its states around the operation; nil before the first.
     public struct Change: Sendable {
@@ -16,7 +16,7 @@ public struct FoldedOperation: Sendable {
         public let after: [UInt8]
     }
 
-    /// The place in the log, after this operation.
+    /// The position in the log after this operation.
     public let position: LogPosition
     /// The operation's stamp.
     public let stamp: Stamp
@@ -24,39 +24,39 @@ public struct FoldedOperation: Sendable {
     public let sequence: UInt64
     /// The changes, in the operation's order.
     public let changes: [Change]
-    /// Tombstones that it reaped, and the vectors they had.
+    /// Tombstones that the operation reaped, with their vectors.
     public let reaped: [(key: DocumentKey, vector: VersionVector)]
 }
 
 extension Replica {
-    /// An entry to fold: an operation and its place in the log.
+    /// An entry to fold: an operation and its position in the log.
     public struct LogItem: Sendable {
-        /// The place after the operation.
+        /// The position after the operation.
         public let position: LogPosition
         /// The operation's encoding.
         public let bytes: [UInt8]
 
-        /// An item at this place.
+        /// An item at this position.
         public init(position: LogPosition, bytes: [UInt8]) {
             self.position = position
             self.bytes = bytes
         }
     }
 
-    /// How far this materialization has folded its log; nil before the first operation.
+    /// The position up to which this materialization has folded its log; nil before the first operation.
     public func checkpoint() throws -> LogPosition? { try read { try $0.logPosition() } }
 
-    /// The greatest offset at which a tombstone had last changed that was reaped since; 0 while none was. A
-    /// cursor before it cannot be caught up by what changed since: what was reaped left nothing to tell (rule
-    /// 14).
+    /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was. A
+    /// cursor before it cannot catch up from later changes, because a reaped tombstone leaves no trace
+    /// (rule 14).
     public func reapFloor() throws -> UInt64 { try read { try $0.reapFloor() } }
 
-    /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once,
-    /// whatever crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
+    /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once, in
+    /// spite of crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
     /// damage. A delta whose base the fold does not cover is void (decision 0004): admission keeps it out,
-    /// but if one ever is in the log, every fold skips it alike and goes on.
-    /// - Returns: what was folded: the first of the items, and as many more as `ReplicaLimits.foldedBytes` of
-    ///   states have room for; none only for no items.
+    /// but if one is ever in the log, every fold skips it alike and continues.
+    /// - Returns: the folded operations: the first item, and as many more as `ReplicaLimits.foldedBytes` of
+    ///   states have room for; empty only for no items.
     public func fold(_ items: [LogItem]) throws -> [FoldedOperation] {
         precondition(role == .materialization, "a peer receives, it does not fold")
         return try committing { database, state in
@@ -77,8 +77,8 @@ extension Replica {
         }
     }
 
-    /// What a write would do to a materialization: the closure runs against the current documents and is
-    /// rolled back; what it changed comes back as an operation for the log, or nil when it changed nothing.
+    /// Runs a tentative write on a materialization: the closure runs against the current documents and is
+    /// rolled back; its changes are returned as an operation for the log, or nil if there were none.
     public func draft<Value>(
         as actor: ActorID, sequence: UInt64, _ body: (WriteTransaction) throws -> Value
     ) throws -> (value: Value, operation: Operation?, warnings: [String]) {

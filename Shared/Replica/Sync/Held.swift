@@ -2,32 +2,32 @@ import CRDT
 import DQL
 import GRDB
 
-/// What a subscriber has to be told of a range of ids of a collection (rules 13, 14 and 18).
+/// The server's answer to a subscriber's holdings in a range of a collection's ids (rules 13, 14 and 18).
 public struct HeldComparison: Sendable {
-    /// Full states of documents that match and are not held, or are held in a state that lacks something.
+    /// Full states of matching documents that the subscriber lacks or holds in an incomplete state.
     public var documents: [(id: DocumentID, state: [UInt8])] = []
-    /// Held documents of which something is gone, with a vector that covers it.
+    /// Held documents of which something was purged, with a vector that covers it.
     public var gone: [(id: DocumentID, vector: VersionVector)] = []
     /// Held documents that the subscriber may not read.
     public var hidden: [DocumentID] = []
-    /// The id up to which this speaks; nil for the whole range.
+    /// The id up to which this answer reaches; nil for the whole range.
     public var through: DocumentID?
 }
 
-/// What a subscriber holds of a range of ids of a collection.
+/// A subscriber's holdings in a range of a collection's ids.
 public struct HeldRange: Sendable {
-    /// What it holds, ascending by id.
+    /// The holdings, ascending by id.
     public var documents: [(id: DocumentID, vector: VersionVector)]
-    /// The range begins behind this id.
+    /// The range begins after this id.
     public var after: DocumentID?
-    /// Whether the range goes on to the end; else it ends with the last document.
+    /// True if the range has no end; else it ends with the last document.
     public var isLast: Bool
-    /// Those of them that do not match at the subscriber: it is told of them what it has to forget, and their
-    /// states only where they match here.
+    /// The held documents that do not match at the subscriber: they get purges, and states only if they
+    /// match here.
     public var unmatched: Set<DocumentID>
-    /// About how many bytes of states are read before the comparison stops.
+    /// Approximate bytes of states read before the comparison stops.
     public var bytes: Int
-    /// About how many documents are looked at before it stops.
+    /// Approximate number of documents examined before it stops.
     public var rows: Int
 
     /// A range of these parts.
@@ -45,11 +45,11 @@ public struct HeldRange: Sendable {
 }
 
 extension ReadTransaction {
-    /// Compares what a subscriber holds with this materialization. A document that is not here counts as
-    /// empty with the frontier as its vector, and one that is here has seen the frontier too (rule 13):
-    /// whatever of the subscriber's copy the frontier covers and the state here does not is gone. Where it
-    /// may not write (`mayWrite`) all that the state here does not cover is: it cannot come to the log from
-    /// there.
+    /// Compares a subscriber's holdings with this materialization. A document that is missing here counts
+    /// as empty with the frontier as its vector, and an existing one has seen the frontier too (rule 13):
+    /// any part of the subscriber's copy that the frontier covers and the state here lacks was purged. If
+    /// the subscriber may not write a document (`mayWrite`), every part that the state here does not cover
+    /// counts as purged, because it cannot reach the log from there.
     public func compare(
         _ held: HeldRange, of query: SubscriptionQuery,
         mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
@@ -82,8 +82,8 @@ extension ReadTransaction {
 }
 
 extension ReadTransaction {
-    /// What is gone of documents that a subscriber holds with these vectors: for each of which something is,
-    /// a vector that covers it (see `compare`).
+    /// The purges for documents that a subscriber holds with these vectors: each document of which
+    /// something was purged, with a vector that covers it (see `compare`).
     public func gone(
         of held: [(key: DocumentKey, vector: VersionVector)], mayWrite: @escaping (DocumentKey) -> Bool
     ) throws -> [(key: DocumentKey, vector: VersionVector)] {
@@ -250,8 +250,8 @@ extension VersionVector {
 }
 
 extension Replica {
-    /// The vectors of those of these documents that are here, deleted ones too; without what is withheld from
-    /// the server, as in `held`. (Not of what is left of seeds: who names those has the living ones.)
+    /// The vectors of these documents, as far as they are here, deleted ones included; without withheld
+    /// parts, as in `held`. (Without rests of seeds: whoever names those has the live ones.)
     public func vectors(of keys: [DocumentKey]) throws -> [(key: DocumentKey, vector: VersionVector)] {
         try read { transaction in
             try keys.compactMap { key in
@@ -266,13 +266,13 @@ extension Replica {
         }
     }
 
-    /// A document as a subscriber names it, and whether it matches the subscription.
+    /// A document in a subscriber's list, and whether it matches the subscription.
     public typealias HeldDocument = (id: DocumentID, vector: VersionVector, matches: Bool)
 
-    /// A page of the live documents that a subscription matches here, or (`isWhole`) of all that are in its
-    /// collection, behind an id and ascending, with their vectors and whether they match. What is withheld
-    /// from the server is not told: neither documents that only that made, nor the entries of the actors that
-    /// wrote it.
+    /// A page of the live documents here that match a subscription, or (`isWhole`) of all in its
+    /// collection, after an id and ascending, with their vectors and whether they match. Parts withheld
+    /// from the server are left out: documents made only of them, and the vector entries of the actors that
+    /// wrote them.
     public func held(
         of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool = false
     ) throws -> (documents: [HeldDocument], isLast: Bool) {

@@ -28,7 +28,7 @@ enum OwnOperations {
     }
 }
 
-/// How far one of the store's own actors is: what it issued, what the server acknowledged.
+/// The progress of one of the store's own actors: its issued and its acknowledged operations.
 public struct OwnActor: Sendable, Equatable {
     /// The actor; the current one or an earlier one of this store.
     public let actor: ActorID
@@ -168,17 +168,17 @@ extension OwnOperations {
 }
 
 extension Replica {
-    /// How an own actor's history stands to the server's (rule 9).
+    /// The relation of an own actor's history to the server's (rule 9).
     public enum Standing: Sendable, Equatable {
-        /// The server takes what follows.
+        /// The server accepts further operations.
         case open
-        /// The server takes no more of it.
+        /// The server accepts no further operations.
         case closed
-        /// The server has operations of it that this store has not.
+        /// The server has operations of the actor that this store lacks.
         case forked
     }
 
-    /// Every actor of this store that the server may know, in the order in which it took them.
+    /// Every actor of this store that the server may know, in the order in which the store used them.
     public func ownActors() throws -> [OwnActor] {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -207,18 +207,18 @@ extension Replica {
         }
     }
 
-    /// What the comparison with the server found (rule 9).
+    /// The result of the comparison with the server (rule 9).
     public struct Comparison: Sendable, Equatable {
-        /// How the actor stands.
+        /// The actor's relation to the server.
         public let standing: Standing
-        /// Up to which sequence the server has, or once had, its operations from here.
+        /// The sequence up to which the server has, or once had, this store's operations.
         public let admitted: UInt64
-        /// Whether the server certainly has no later one of them.
+        /// True if the server certainly has none of this store's later operations.
         public let isExact: Bool
     }
 
-    /// How an own actor stands to the server, whose last operation of it has this sequence and checksum
-    /// (0 for none); `server` is what it says of earlier ones.
+    /// Compares an own actor with the server, whose last operation of it has this sequence and checksum (0
+    /// for none); `server` has the checksums that it reports of earlier ones.
     public func standing(
         of actor: ActorID, sequence: UInt64, hash: UInt64, server: OperationHashes? = nil
     ) throws -> Comparison {
@@ -277,7 +277,7 @@ extension Replica {
         }
     }
 
-    /// The greatest commit such that every own operation up to it is acknowledged: what `.wait` waits for.
+    /// The greatest commit up to which every own operation is acknowledged; `.wait` waits for it.
     public func acknowledgedCommit() throws -> UInt64 {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -293,7 +293,7 @@ extension Replica {
 }
 
 extension Replica {
-    /// Stops writing as an actor whose history the server knows otherwise (rule 9): the next write takes a
+    /// Stops writing as an actor for which the server has another history (rule 9): the next write takes a
     /// new one.
     public func renewActor(_ actor: ActorID) throws {
         try committing { database, state in

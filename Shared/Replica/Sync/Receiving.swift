@@ -2,34 +2,33 @@ import CRDT
 import DQL
 import GRDB
 
-/// What a peer stores in one transaction when the server has told it something: documents, and how far that
-/// reaches.
+/// A server message that a peer stores in one transaction: documents, and the positions that they reach.
 public struct Reception: Sendable {
-    /// Own operations that the server has: noted before everything else, and even where a base is missing.
+    /// Own operations that the server has: recorded before everything else, even if a base is missing.
     public var acknowledges: [(actor: ActorID, through: UInt64, offset: UInt64)] = []
     /// The documents, in the order of the log.
     public var updates: [DocumentUpdate]
     /// Subscription keys whose cursors advance to the position.
     public var cursors: [(key: [UInt8], position: LogPosition)]
-    /// A subscription whose catch-up ends with this: its staged documents become visible, and its cursor
-    /// becomes the position whatever it was (a restored log is shorter).
+    /// A subscription whose catch-up ends here: its staged documents become visible, and its cursor becomes
+    /// the position even if that is lower (a restored log is shorter).
     public var publishes: [UInt8]?
-    /// Documents that are no longer wanted: their states were asked for and are among the updates.
+    /// Documents that are no longer wanted: their requested states are among the updates.
     public var settles: [DocumentKey]
-    /// As of which position of the server's log those states are; nil where that is not known of each.
+    /// The position of the server's log as of which those states are; nil if it is not known for each.
     public var answeredAt: LogPosition?
-    /// The position of the server's log that this stands for.
+    /// The position of the server's log that this message reflects.
     public var seen: LogPosition?
-    /// The offset that the server's stream has passed: its answers to own writes up to there are here.
+    /// The offset that the server's stream has passed: its answers to own writes up to there have arrived.
     public var streamed: UInt64?
-    /// Documents to show no more: they may not be read here any more.
+    /// Documents to hide: they may not be read here any more.
     public var hides: [DocumentKey]
-    /// What the server gave to keep with the cursor of the published subscription.
+    /// The server's rights token, to be stored with the published subscription's cursor.
     public var rights: [UInt8]?
-    /// Subscription keys whose cursors do not say what is held any more.
+    /// Subscription keys whose cursors no longer describe the holdings.
     public var distrusts: [[UInt8]] = []
-    /// Whether a delta comes only for a document that its sender takes to be here: what enters a subscription
-    /// comes as a state.
+    /// True if deltas come only for documents that the sender believes to be here: a document that enters a
+    /// subscription comes as a state.
     public var presumesHeld = false
 
     /// A reception of these parts.
@@ -50,21 +49,21 @@ public struct Reception: Sendable {
 }
 
 extension Replica {
-    /// What became of a reception.
+    /// The outcome of a reception.
     public enum ReceptionOutcome: Sendable, Equatable {
         /// Everything is stored, durable and visible; the cursors have advanced.
         case stored
         /// A delta's base is not covered here (rule 3): nothing of the reception is visible, no cursor has
-        /// moved, these documents are noted durably as wanted. Receive the same again once their states
-        /// have come.
+        /// moved, and these documents are durably recorded as wanted. Receive the same message again once
+        /// their states have come.
         case wanting([DocumentKey])
-        /// As `stored`; but these documents are gone at the server while own writes to them are not
-        /// acknowledged. They are untouched: a repair has to move the writes (rule 14).
+        /// Like `stored`, but these documents were purged at the server while own writes to them are
+        /// unacknowledged. They are untouched: a repair has to move the writes (rule 14).
         case returning([DocumentKey])
     }
 
-    /// Stores what a server has sent, all or nothing. Throws CRDT errors for bytes that do not decode:
-    /// nothing is stored then.
+    /// Stores a server message, all or nothing. Throws CRDT errors for bytes that do not decode: nothing is
+    /// stored then.
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in

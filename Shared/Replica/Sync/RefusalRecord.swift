@@ -1,14 +1,14 @@
 import CRDT
 
-/// What stands in the log in place of an operation that was refused (rule 20, decision 0005): an operation of
-/// the same actor and sequence without changes.
+/// The log's replacement for a refused operation (rule 20, decision 0005): an operation of the same actor
+/// and sequence without changes.
 ///
 /// It consumes the sequence, so the refused operation can never enter the log by another way, and it is the
-/// last of its actor: whoever finds it at an actor's frontier knows that the actor is closed. Its bytes
-/// follow from what both sides know, so a peer recognizes it by the frontier's hash alone.
+/// last of its actor: finding it at an actor's frontier shows that the actor is closed. Its bytes follow
+/// from data known to both sides, so a peer recognizes it by the frontier's hash alone.
 public enum RefusalRecord {
-    /// The record for an actor's operation at a sequence; `previous` is the timestamp of the operation before
-    /// it, 0 for the first, so that a frontier's time neither retreats nor follows a refused clock.
+    /// The record for an actor's operation at a sequence; `previous` is the timestamp of the previous
+    /// operation, 0 for the first, so that a frontier's time neither retreats nor follows a refused clock.
     public static func operation(actor: ActorID, sequence: UInt64, after previous: Timestamp) -> Operation {
         Operation(actor: actor, sequence: sequence, timestamp: previous, changes: [])
     }

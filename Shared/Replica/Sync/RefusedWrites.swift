@@ -2,33 +2,32 @@ import CRDT
 import GRDB
 
 /// A local write that the server refused for good (rule 20). Its documents show the server's state again;
-/// what it wanted to write is kept here for the application, as long as `ReplicaLimits.refusedWrites` and
-/// `refusedBytes` allow.
+/// the write is kept here for the application, within `ReplicaLimits.refusedWrites` and `refusedBytes`.
 public struct RefusedWrite: Sendable, Equatable {
     /// The commit that made it.
     public let commit: UInt64
-    /// Why: the server's code and words.
+    /// The server's code for the reason.
     public let code: String
-    /// For a person.
+    /// The server's text for a person.
     public let message: String
-    /// When the store learned of it, Unix milliseconds.
+    /// The time when the store learned of it, Unix milliseconds.
     public let milliseconds: UInt64
-    /// What it wanted to change.
+    /// The write as an operation.
     public let operation: Operation
 
-    /// The documents it wanted to change.
+    /// The documents that the write would have changed.
     public var documents: [DocumentKey] {
         operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
     }
 }
 
-/// Why a commit was refused: what is told of it for as long as anybody may ask.
+/// The refusal of a commit, kept longer than the write itself.
 public struct RefusedCommit: Sendable, Equatable {
     /// The commit.
     public let commit: UInt64
     /// The server's code.
     public let code: String
-    /// For a person; empty where what was written is forgotten.
+    /// A text for a person; empty once the write is deleted.
     public let message: String
 }
 
@@ -89,14 +88,14 @@ extension Replica {
     /// The writes that the server refused, oldest first.
     public func refusedWrites() throws -> [RefusedWrite] { try refusedWrites(from: 0, through: .max) }
 
-    /// Why a commit was refused; nil when it was not.
+    /// The refusal of a commit; nil if it was not refused.
     public func refusal(ofCommit commit: UInt64) throws -> RefusedCommit? {
         guard commit <= UInt64(Int64.max) else { return nil }
         return try refusedCommits(from: commit, limit: 1).first.flatMap { $0.commit == commit ? $0 : nil }
     }
 
-    /// The commits that the server refused, ascending from one on, at most `limit`; those too of which what
-    /// they wrote is forgotten, the latest `ReplicaLimits.refusedCommits` of these.
+    /// At most `limit` refused commits, ascending from `first` on; also the latest
+    /// `ReplicaLimits.refusedCommits` of those whose writes are deleted.
     public func refusedCommits(from first: UInt64 = 0, limit: Int = .max) throws -> [RefusedCommit] {
         guard first <= UInt64(Int64.max) else { return [] }
         return try read { transaction in
@@ -120,7 +119,7 @@ extension Replica {
         }
     }
 
-    /// The latest of them, descending.
+    /// The latest refused commits, descending.
     public func latestRefusedCommits(_ count: Int) throws -> [UInt64] {
         try read { transaction in
             try transaction.withDatabase { database in

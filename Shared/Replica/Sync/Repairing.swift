@@ -2,7 +2,7 @@ import CRDT
 import DQL
 import GRDB
 
-/// What a store needs to get back in line with its server (rules 9, 20 and 21).
+/// The input of a repair, which brings a store back in line with its server (rules 9, 20 and 21).
 public struct RepairRequest: Sendable {
     /// An operation that the server refused.
     public struct Refused: Sendable {
@@ -10,13 +10,14 @@ public struct RepairRequest: Sendable {
         public let actor: ActorID
         /// Its sequence.
         public let sequence: UInt64
-        /// Why, in the server's words.
+        /// The server's code for the reason.
         public let code: String
-        /// For a person.
+        /// The server's text for a person.
         public let message: String
-        /// Only its base was missing: it is moved when it rests on another one that is moved or set aside.
+        /// True if only its base was missing: it is moved if it depends on an operation that is moved or
+        /// set aside.
         public let isForItsBase: Bool
-        /// The log has it, moved by a copy of this store: nothing is lost, and nobody has to hear of it.
+        /// True if the log has it, moved by a copy of this store: nothing is lost or reported.
         public let isThere: Bool
 
         /// A refusal of this operation.
@@ -35,21 +36,21 @@ public struct RepairRequest: Sendable {
 
     /// Per own actor the greatest sequence that the server has.
     public var admitted: [ActorID: UInt64]
-    /// Own actors of which the server takes nothing more.
+    /// Own actors of which the server accepts nothing more.
     public var closed: Set<ActorID>
-    /// Those of them that another history goes on with beyond what is admitted here: a copy of this store, or
-    /// what it was before it was put back.
+    /// The closed actors whose history at the server continues differently after the admitted operations:
+    /// by a copy of this store, or by its state before it was restored.
     public var diverged: Set<ActorID>
     /// Operations to set aside.
     public var refused: [Refused]
-    /// Whether an operation was too far ahead for the server: then all that are, are moved.
+    /// True if an operation was too far ahead for the server: then all that are too far ahead are moved.
     public var isForClock: Bool
-    /// Documents that are gone at the server: what is not acknowledged of these is moved too.
+    /// Documents purged at the server: their unacknowledged writes are moved too.
     public var gone: Set<DocumentKey>
-    /// The position of the server's log that the states kept aside stand for.
+    /// The position of the server's log as of which the repair states are.
     public var seen: LogPosition?
-    /// What the server's stream has brought up to there, to be stored in the same transaction: then no state
-    /// is ahead of what stands beside it. Nil where that has not come.
+    /// The content of the server's stream up to `seen`, stored in the same transaction, so that no state is
+    /// ahead of its neighbours. Nil if it has not arrived.
     public var following: Reception?
 
     /// A request of these parts.
@@ -68,24 +69,24 @@ public struct RepairRequest: Sendable {
     }
 }
 
-/// What became of a repair.
+/// The outcome of a repair.
 public enum RepairOutcome: Sendable {
-    /// Nothing was done yet: the server's states of these documents must be kept aside first (`stageRepair`).
+    /// Nothing was done yet: the server's states of these documents must be staged first (`stageRepair`).
     case needs([DocumentKey])
     /// Done and durable.
     case repaired(Repaired)
 
-    /// How the store stands after a repair.
+    /// The state of the store after a repair.
     public struct Repaired: Sendable {
         /// The actor that writes from now on.
         public let actor: ActorID
-        /// Actors that nothing more is uploaded of.
+        /// Actors of which nothing more is uploaded.
         public let left: Set<ActorID>
-        /// Those with something to upload, in the order in which they wrote it.
+        /// The actors with operations to upload, in the order of writing.
         public let pending: [ActorID]
         /// The operations that were set aside.
         public let refused: [(actor: ActorID, sequence: UInt64)]
-        /// Whether what was to follow is stored; not where a base of it is missing.
+        /// True if `following` is stored; false if one of its bases is missing.
         public let isFollowed: Bool
         /// As in `ReceptionOutcome.returning`.
         public let returning: [DocumentKey]
@@ -93,7 +94,7 @@ public enum RepairOutcome: Sendable {
 }
 
 extension Replica {
-    /// Keeps the server's states of documents aside for a repair; nil for a document that it does not have.
+    /// Stages the server's states of documents for a repair; nil for a document that it does not have.
     public func stageRepair(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws {
         let empty = Document().encoded()
         try committing { database, state in
@@ -109,9 +110,9 @@ extension Replica {
         }
     }
 
-    /// Moves own operations that the server can not take as they are to a new actor, and sets the refused
-    /// ones aside (`RepairPlan`); the documents they touch become the server's, with what stays and what is
-    /// moved on top. All in one transaction.
+    /// Moves own operations that the server cannot accept as they are to a new actor, and sets the refused
+    /// ones aside (`RepairPlan`). The affected documents become the server's, with the kept and the moved
+    /// writes on top. All in one transaction.
     public func repair(_ request: RepairRequest) throws -> RepairOutcome {
         precondition(role == .peer, "a materialization changes by folding its log only")
         return try committing { database, state in

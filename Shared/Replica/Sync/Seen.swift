@@ -92,15 +92,15 @@ extension Replica {
         try read { try $0.withDatabase { try Seen.position($0) } }
     }
 
-    /// The rights by which a server that has lost its log's end has not taken all that this store holds, as
-    /// that server names them; nil where it has.
+    /// The server's fingerprint of the rights under which it did not accept all holdings of this store
+    /// after losing its log's end; nil if it accepted everything.
     public func declinedRights() throws -> [UInt8]? {
         try read { try $0.withDatabase { try Seen.declinedRights($0) } }
     }
 
-    /// Notes a position of the server's log. `replaces` when the log was restored and has been reconciled
-    /// with: what was seen and acknowledged before is not in it, and what was staged of it may not be; and
-    /// `declined` names the rights by which it has not taken everything.
+    /// Records a position of the server's log. `replaces` when the log was restored and has been
+    /// reconciled: earlier seen positions and acknowledgements are not in it, and staged pages may not be.
+    /// `declined` is the fingerprint of the rights under which it did not accept everything.
     public func noteSeen(_ position: LogPosition, replaces: Bool, declined: [UInt8]? = nil) throws {
         try committing { database, state in
             // What holds something withheld was not given back: that is still owed.
@@ -115,8 +115,8 @@ extension Replica {
         }
     }
 
-    /// A page of what the store holds behind a document, tombstones included, with the encoded vectors. What
-    /// holds something that is withheld from the server is not among it.
+    /// A page of the store's holdings after a document, tombstones included, with the encoded vectors.
+    /// Documents with parts withheld from the server are left out.
     public func holdings(
         after last: DocumentKey?
     ) throws -> (documents: [(key: DocumentKey, vector: [UInt8])], isLast: Bool) {

@@ -1,15 +1,15 @@
 import CRDT
 import GRDB
 
-/// How far a snapshot is loaded into a fresh materialization.
+/// The progress of loading a snapshot into a fresh materialization.
 public struct SnapshotLoading: Sendable {
     fileprivate var start: SnapshotStart?
     fileprivate var actors: UInt64 = 0
     fileprivate var documents: UInt64 = 0
-    /// The place the materialization stands at; nil before the snapshot's end.
+    /// The position of the materialization; nil before the snapshot's end.
     public fileprivate(set) var position: LogPosition?
 
-    /// Nothing is loaded yet.
+    /// The progress before the first chunk.
     public init() {}
 }
 
@@ -18,7 +18,7 @@ extension Replica {
 
     /// Loads the next chunk of a snapshot into a fresh materialization, in a transaction of its own. Until
     /// the last one the store has no checkpoint and counts as half loaded, also after a crash. Throws
-    /// `brokenLog` for chunks that are no snapshot.
+    /// `brokenLog` for chunks that are not a snapshot.
     public func load(_ chunk: [UInt8], _ loading: SnapshotLoading) throws -> SnapshotLoading {
         precondition(role == .materialization, "a peer receives, it does not fold")
         let records: [SnapshotRecord]
@@ -65,7 +65,8 @@ extension Replica {
         }
     }
 
-    /// Whether a snapshot was begun and never finished: the store is of no use and is discarded.
+    /// Returns whether a snapshot was begun and never finished: the store is unusable and must be
+    /// discarded.
     public func isHalfLoaded() throws -> Bool {
         try read { transaction in
             try transaction.withDatabase { database in

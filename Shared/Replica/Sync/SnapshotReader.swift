@@ -2,10 +2,10 @@ import CRDT
 import GRDB
 import Synchronization
 
-/// Reads a materialization's fold chunk by chunk, all of one moment, while folding goes on.
+/// Reads a materialization's fold chunk by chunk, all of one moment, while folding continues.
 ///
-/// It is a read transaction of its own, which keeps SQLite from shortening its write-ahead log: read without
-/// long pauses, and close. `progress` guards everything.
+/// It holds a read transaction of its own, which keeps SQLite from shortening its write-ahead log: read
+/// without long pauses, and close. `progress` guards everything.
 public final class SnapshotReader: Sendable {
     private struct Progress {
         var actors: [ActorProgress]
@@ -20,7 +20,7 @@ public final class SnapshotReader: Sendable {
         var documentCount: UInt64 = 0
     }
 
-    /// What the snapshot is of.
+    /// The position and clock of the snapshot.
     public let start: SnapshotStart
     private let snapshot: DatabaseSnapshot
     private let progress: Mutex<Progress>
@@ -47,7 +47,7 @@ public final class SnapshotReader: Sendable {
         progress = Mutex(read.1)
     }
 
-    /// The next chunk, at most `ReplicaLimits.snapshotChunkBytes` long unless it is one document; nil behind
+    /// The next chunk, at most `ReplicaLimits.snapshotChunkBytes` long unless it is one document; nil after
     /// the last.
     public func next() throws -> [UInt8]? {
         try progress.withLock { progress in
@@ -77,7 +77,7 @@ public final class SnapshotReader: Sendable {
         }
     }
 
-    /// Lets go of the moment; reading is over.
+    /// Ends the read transaction; no more chunks can be read.
     public func close() {
         progress.withLock { $0.isDone = true }
         // It only fails for a statement still in use, of which there is none between two calls.
@@ -129,7 +129,7 @@ extension SnapshotDocument {
 }
 
 extension Replica {
-    /// The fold as of now, to be read while folding goes on; nil before the first operation.
+    /// A reader of the present fold, while folding continues; nil before the first operation.
     public func snapshotReader() throws -> SnapshotReader? {
         precondition(role == .materialization, "a snapshot is of a log, and a peer folds none")
         try checkOpen()

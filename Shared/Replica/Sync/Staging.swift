@@ -64,10 +64,10 @@ enum Staged {
 }
 
 extension Replica {
-    /// Keeps a page of a catch-up aside, durable but invisible, until `publishes` names its subscription; and
-    /// hides documents at once, in the same transaction. `resume` is what the server gave to go on behind
-    /// this page in a later session; nil leaves what there is. `seen` is the position of the server's log
-    /// that the states stand for.
+    /// Stages a page of a catch-up, durable but invisible, until `publishes` names its subscription, and
+    /// hides documents at once in the same transaction. `resume` is the server's token for continuing after
+    /// this page in a later session; nil keeps the present token. `seen` is the position of the server's
+    /// log that the states reflect.
     public func stage(
         _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
         hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil
@@ -109,9 +109,9 @@ extension Replica {
         }
     }
 
-    /// The server asks what is held of a subscription: what was staged for it counts no more, and its cursor
-    /// stays in place but does not say what is held. So if the session ends before the answer, and whatever
-    /// of it is stored by then, the next one is asked again.
+    /// Prepares for the server's request to list a subscription's holdings: its staged pages are dropped,
+    /// and its cursor stays but no longer describes the holdings. So if the session ends before the answer
+    /// is stored, the next session asks again.
     public func startOver(_ subscription: [UInt8]) throws {
         try committing { database, _ in
             try Staged.discard(subscription, database)
@@ -120,7 +120,7 @@ extension Replica {
         }
     }
 
-    /// Forgets what was staged, for a subscription or for all: a catch-up that starts over.
+    /// Drops staged pages, of a subscription or of all: a catch-up that starts again.
     public func discardStaged(for subscription: [UInt8]? = nil) throws {
         try committing { database, _ in
             if let subscription {
@@ -132,8 +132,8 @@ extension Replica {
         }
     }
 
-    /// Forgets what was staged where no later session can go on behind it: it has no token, or its
-    /// subscription is none of these.
+    /// Drops staged pages that no later session can continue: without a token, or of a subscription not in
+    /// `kept`.
     public func discardStaged(but kept: [[UInt8]]) throws {
         try committing { database, _ in
             let all = try RawStatement(
@@ -154,7 +154,7 @@ extension Replica {
         }
     }
 
-    /// What the server gave to go on behind the pages that are staged for a subscription; nil when none are.
+    /// The server's token for continuing after the staged pages of a subscription; nil if there are none.
     public func resumption(of subscription: [UInt8]) throws -> [UInt8]? {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -166,9 +166,9 @@ extension Replica {
         }
     }
 
-    /// Shows no document of a collection any more, because it may not be read here; forgets the cursor of the
-    /// subscription that brought them and what was staged for it, and of all that nobody has registered now.
-    /// Those of the collection's other subscriptions do not say what is held any more.
+    /// Hides all documents of a collection, because they may not be read here. Drops the cursor and the
+    /// staged pages of the subscription that brought them, and of all subscriptions that are no longer
+    /// registered. Cursors of the collection's other subscriptions no longer describe the holdings.
     public func hide(collection: String, subscription: [UInt8]) throws {
         try committing { database, state in
             let live = liveKeys.filter { $0 != subscription }

@@ -11,12 +11,12 @@ extension ReadTransaction {
         public init() {}
     }
 
-    /// The next tombstones that have outlived their time and that reaping takes something from, at most
-    /// `limit` of them after visiting at most `ReplicaLimits.visitedTombstones`; nil behind the last.
+    /// The next expired tombstones that reaping would shrink, at most `limit` of them after visiting at
+    /// most `ReplicaLimits.visitedTombstones`; nil after the last.
     ///
-    /// Once a tombstone is gone the frontier alone tells its holders that it was there (rule 13). So one that
-    /// the frontier does not cover stays: a restored log got it back from a peer, and its writers' operations
-    /// are lost (decision 0010).
+    /// Once a tombstone is reaped, only the frontier tells holders of the document that it existed (rule
+    /// 13). So a tombstone that the frontier does not cover stays: a restored log got it back from a peer,
+    /// and its writers' operations are lost (decision 0010).
     public func outlivedTombstones(
         from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int
     ) throws -> [(key: DocumentKey, vector: VersionVector)]? {

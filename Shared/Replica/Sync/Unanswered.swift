@@ -26,12 +26,12 @@ enum Unanswered {
 }
 
 extension Replica {
-    /// Notes that the server holds an own actor's operations up to a sequence, durably. Never retreats, and
-    /// never goes beyond what this store has: an operation still to be written is not acknowledged.
+    /// Records that the server has an own actor's operations up to a sequence, durably. Never retreats, and
+    /// never exceeds this store's operations: an operation still to be written is not acknowledged.
     ///
-    /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil when
-    /// they will not come, 0 when they have. Returns the documents to ask for because of that: they are
-    /// noted as wanted.
+    /// The server's answers to these writes (rule 16) come before its stream has passed `offset`; nil if
+    /// they will not come, 0 if they have come. Returns the documents to fetch as a consequence, which are
+    /// recorded as wanted.
     @discardableResult
     public func acknowledge(
         _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
@@ -53,7 +53,8 @@ extension Replica {
         }
     }
 
-    /// The answers up to an offset will not come: the documents are wanted instead. Returns them.
+    /// Handles answers up to an offset that will not come: records their documents as wanted and returns
+    /// them.
     public func wantUnanswered(through offset: UInt64) throws -> [DocumentKey] {
         try committing { database, _ in
             var keys: [DocumentKey] = []

@@ -135,17 +135,17 @@ extension VersionVector {
 }
 
 extension Replica {
-    /// Local writes to these collections, and to no others, are withheld from the server from now on. What
-    /// was withheld of others stays so until `releaseWithheld`.
+    /// Withholds local writes to these collections, and to no others, from the server from now on. Earlier
+    /// withheld writes to others stay withheld until `releaseWithheld`.
     public func withhold(_ collections: [String]) {
         updateWithheld { $0.asked = Set(collections.map { Array($0.utf8) }) }
     }
 
-    /// Whether what is written to a collection is withheld from the server.
+    /// Returns whether writes to a collection are withheld from the server.
     public func isWithheld(_ collection: String) -> Bool { withheld.contains(collection) }
 
-    /// Whether something that a commit has written is withheld: then it is not durable on the server,
-    /// whatever else is.
+    /// Returns whether a commit has withheld writes: then it is not durable on the server, even if its
+    /// other writes are.
     public func isWithheld(commit: UInt64) throws -> Bool {
         guard !withheld.isEmpty, commit <= UInt64(Int64.max) else { return false }
         return try read { transaction in
@@ -153,7 +153,7 @@ extension Replica {
         }
     }
 
-    /// The states of documents, to be given back to a restored log; nil where something in them is withheld.
+    /// The states of documents, to be given back to a restored log; nil for one with withheld parts.
     public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: [UInt8]?)] {
         try read { transaction in
             try keys.map { key in
@@ -165,7 +165,7 @@ extension Replica {
         }
     }
 
-    /// The actors whose operations are withheld: nobody else is told of them.
+    /// The actors whose operations are withheld: they are not disclosed.
     package func withheldActors() throws -> Set<ActorID> {
         guard !withheld.isEmpty else { return [] }
         return try read { transaction in
@@ -175,8 +175,9 @@ extension Replica {
         }
     }
 
-    /// Puts the writes of collections that are withheld no more among the own operations, to be uploaded:
-    /// before a session begins, when the application has said what it withholds. Returns how many they are.
+    /// Turns the writes of collections that are no longer withheld into own operations, to be uploaded.
+    /// Called before a session begins, when the application has set the withheld collections. Returns the
+    /// number of operations.
     @discardableResult
     public func releaseWithheld() throws -> Int {
         let asked = withheld.asked

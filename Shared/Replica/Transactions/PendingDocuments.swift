@@ -1,16 +1,16 @@
 import CRDT
 
-/// What a transaction did to documents, in the order in which it first touched them.
+/// The changes of a transaction to documents, in the order of first touch.
 ///
-/// Invariant: a document stands in it once. Keys are looked up from the first question on; a load, which only
-/// adds, never asks one.
+/// Invariant: a document is in it once. Keys are indexed from the first lookup on; a load, which only adds,
+/// never looks one up.
 struct PendingDocuments {
-    /// What the transaction did to a document.
+    /// The change to a document.
     enum Written: Sendable {
         case edited(DocumentEditor.Pending)
-        /// Inserted where there was none, and not edited since; and the row it is in, nil once it is in none.
+        /// Inserted as a new document, and not edited since; with its row, nil once the row is gone.
         case inserted(FreshDocument, DocumentPlace?)
-        /// Its encoded delta, when the transaction has ended.
+        /// The encoded delta, at the end of the transaction.
         case delta([UInt8])
 
         var edits: DocumentEditor.Pending {
@@ -21,50 +21,50 @@ struct PendingDocuments {
             }
         }
 
-        /// The same at the end of the transaction; nil when nothing is left of the edits.
+        /// The same at the end of the transaction; nil if the edits had no net effect.
         func encoded(_ stamp: Stamp) -> Written? {
             guard case .edited(let pending) = self else { return self }
             return pending.delta(stamp: stamp).map { .delta($0.encoded()) }
         }
     }
 
-    /// A moment that can be gone back to.
+    /// A state that the changes can be reset to.
     struct Mark {
         fileprivate let count: Int
         fileprivate let replaced: Int
     }
 
-    /// All of them.
+    /// All changes.
     private(set) var all: [WrittenOperation.Change] = []
-    /// Whether nothing was done but to insert.
+    /// True if documents were only inserted.
     private(set) var areAllInserted = true
-    /// Where the first `placed` of them stand.
+    /// The indexes of the first `placed` changes.
     private var places: [DocumentKey: Int] = [:]
     private var placed = 0
-    /// What was written over since the first open mark, in order.
+    /// Changes overwritten since the first open mark, in order.
     private var replaced: [(place: Int, written: Written)] = []
     private var openMarks = 0
 
     var isEmpty: Bool { all.isEmpty }
 
-    /// What was done to a document.
+    /// The change to a document.
     subscript(key: DocumentKey) -> Written? {
         mutating get { place(of: key).map { all[$0].written } }
     }
 
-    /// What was done to a document that is not in it.
+    /// Adds the change to a document that is not in it.
     mutating func append(_ key: DocumentKey, _ written: Written) {
         if case .inserted = written {} else { areAllInserted = false }
         all.append((key, written))
     }
 
-    /// The row of a document goes.
+    /// Records that a document's row was deleted.
     mutating func leaveRow(of key: DocumentKey) {
         guard case .inserted(let document, _)? = self[key] else { return }
         update(key, .inserted(document, nil))
     }
 
-    /// What was done to a document, all told.
+    /// Sets the complete change to a document.
     mutating func update(_ key: DocumentKey, _ written: Written) {
         guard let place = place(of: key) else { return append(key, written) }
         if case .inserted = written {} else { areAllInserted = false }
@@ -78,13 +78,13 @@ struct PendingDocuments {
         return Mark(count: all.count, replaced: replaced.count)
     }
 
-    /// Ends a part whose changes stay.
+    /// Ends a part and keeps its changes.
     mutating func end(_ mark: Mark) {
         openMarks -= 1
         if openMarks == 0 { replaced = [] }
     }
 
-    /// Ends a part whose changes are undone.
+    /// Ends a part and undoes its changes.
     mutating func undo(to mark: Mark) {
         while replaced.count > mark.replaced {
             let (place, written) = replaced.removeLast()

@@ -2,8 +2,8 @@ import CRDT
 import DQL
 import GRDB
 
-/// A consistent snapshot of the store. Used only inside the closure it is handed to. While nobody writes it
-/// is handed to one read after the other, so that what it found out of collections and indexes is there.
+/// A consistent snapshot of the store. Used only inside the closure that receives it. Without writes in
+/// between, the next read gets the same one, with its cached collections and indexes.
 public final class ReadTransaction: DocumentSource, IndexedSource {
     let database: Database
     var collections: Collections
@@ -13,20 +13,20 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         collections = Collections(cache, isSnapshot: true)
     }
 
-    /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
+    /// Visits the live documents of a collection in place, in no promised order; the visit returns false to
     /// stop.
     public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
     }
 
-    /// As `scan`, without ids.
+    /// Like `scan`, without ids.
     public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scanFields(table, database, visit)
     }
 
-    /// Visits one live document, in place; does nothing when there is none.
+    /// Visits one live document in place; does nothing when there is none.
     public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
     {
@@ -43,7 +43,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         return try DocumentRows.state(table, key.id, database)
     }
 
-    /// Hands out the same in place, without a copy; nil as there.
+    /// Hands out a document's state in place, without a copy; nil like `state`.
     public func withState<Result>(
         of key: DocumentKey, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
@@ -56,13 +56,14 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// The store's head: the number of the last commit, or a materialization's offset.
     public func head() throws -> UInt64 { try StoreState.load(database)?.head ?? 0 }
 
-    /// How far a materialization has folded its log; nil before the first operation or on a peer.
+    /// The position up to which a materialization has folded its log; nil before the first operation or on
+    /// a peer.
     public func logPosition() throws -> LogPosition? {
         guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
         return LogPosition(logID: logID, offset: state.head, hash: state.logHash)
     }
 
-    /// One document of a catch-up: its key, its state, where it last changed.
+    /// One document of a catch-up: its key, its state, the position of its last change.
     public struct ChangedDocument {
         /// The document's id.
         public let id: DocumentID
@@ -109,7 +110,7 @@ enum Scanner {
         }
     }
 
-    /// As `scan`; the records are without ids.
+    /// Like `scan`; the records have no ids.
     static func scanFields(
         _ table: DocumentTable, _ database: Database, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
@@ -132,7 +133,8 @@ enum Scanner {
         try visit(DocumentRecord(id: id, document: try DocumentReader(statement.blob(0))))
     }
 
-    /// How many live documents a table has: all but the others, which have an index of their own.
+    /// The number of live documents in a table: all rows but the dead ones, which have an index of their
+    /// own.
     static func count(_ table: DocumentTable, _ database: Database) throws -> Int {
         let statement = try RawStatement(
             reused: """

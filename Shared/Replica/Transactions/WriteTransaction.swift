@@ -12,35 +12,35 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     let database: Database
     private let environment: Environment
     var collections: Collections
-    /// What was done to each document, by its place in `order`.
+    /// The changes to documents.
     private var pending = PendingDocuments()
     private(set) var state: StoreState
     private var stamp: Stamp?
-    /// Set when an edit meets a document that the current actor may not write again: whatever the closure
-    /// does then, the transaction is rolled back and its closure runs again.
+    /// True after an edit met a document that the current actor may not write again: the transaction is
+    /// then rolled back whatever its closure does, and the closure runs again.
     public private(set) var needsNewActor = false
     /// Warnings for the statement's result: documents above the soft limit.
     public private(set) var warnings: [String] = []
     private(set) var evicted: [DocumentKey] = []
-    /// Evicted documents that a live subscription matches.
+    /// Evicted documents that match a live subscription.
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
     private let limits: DocumentLimits
     private let withheld: WithheldCollections
-    /// Who writes each document of a withheld collection that this transaction has edited.
+    /// The actors of this transaction's edits in withheld collections, by document.
     private var withheldAuthors: [DocumentKey: ActorID] = [:]
-    /// Documents that were looked for and are not in the tables, tombstones included.
+    /// Documents that were looked up and are not in the tables, not even as tombstones.
     private var absent = AbsentDocuments()
-    /// Whether any document was evicted while its vector held the current actor; nil until it is asked.
+    /// True if any document was evicted while its vector held the current actor; nil until needed.
     private var hasEvictions: Bool?
-    /// The store's own actors with anything in the log or on its way there; nil until they are asked for.
+    /// The store's own actors with operations in the log or on their way there; nil until needed.
     private var earlierActors: Set<ActorID>?
-    /// The documents that are inserted.
+    /// Shared parts of the inserted documents.
     private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: [UInt8]] = [:]
 
-    /// Documents that were looked for and found absent. Mostly the one looked for last is written next.
+    /// Documents that were looked up and found absent. Mostly the last one is written next.
     private struct AbsentDocuments {
         private var last: DocumentKey?
         private var others: Set<DocumentKey> = []
@@ -50,7 +50,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             last = key
         }
 
-        /// Whether it was there.
+        /// Removes a document; returns whether it was there.
         @discardableResult
         mutating func remove(_ key: DocumentKey) -> Bool {
             guard last == key else { return !others.isEmpty && others.remove(key) != nil }
@@ -97,7 +97,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         try Scanner.lookup(table, id, database, visit)
     }
 
-    /// Whether a live document has this id.
+    /// Returns whether a live document has this id.
     public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
         if let table = try collections.number(of: collection, database),
             let isLive = try DocumentRows.isLive(table, id, database)
@@ -109,14 +109,14 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// Edits one document, live or not, and writes its new state. A document that this transaction edited
-    /// and then evicted comes back whole: its delta holds the earlier edits too. Throws `documentTooLarge`
+    /// and then evicted comes back whole: its delta has the earlier edits too. Throws `documentTooLarge`
     /// above the hard limit.
     public func edit(
         _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
-        // Also for one that has come back since: its state may lack what the actor had written (rule 10).
+        // Also for a document that has returned since: its state may lack the actor's writes (rule 10).
         if pending[key] == nil { try checkEviction(key) }
         let isAbsent = absent.remove(key)
         let bytes = try (isAbsent ? nil : DocumentRows.state(table, id, database)) ?? takeBack(key)
@@ -134,8 +134,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         pending.update(key, .edited(editor.pending))
     }
 
-    /// Of seeds that are gone here nothing tells, once something was written onto what is left of them, that
-    /// they live at the server: vectors are equal. So it is asked when it has this.
+    /// After a write onto the rest of purged seeds the vectors are equal, so nothing would show that the
+    /// seeds are live at the server. So the document is requested once the server has this write.
     private func askIfOnRest(_ key: DocumentKey, _ before: [UInt8]) throws {
         guard !withheld.contains(key.collection),
             try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
@@ -144,8 +144,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         wanted.append(key)
     }
 
-    /// See `DocumentWriter`. A document that the tables do not hold is written without the detour through an
-    /// editor, and without a look at the tables before.
+    /// See `DocumentWriter`. A document absent from the tables is written without an editor, and without a
+    /// lookup before.
     public func insert(
         _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
@@ -176,8 +176,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         return true
     }
 
-    /// Runs a part of the transaction that happens as a whole or not at all: when it throws, what it wrote is
-    /// undone, and the transaction can go on.
+    /// Runs a part of the transaction as a whole or not at all: when it throws, its writes are undone, and
+    /// the transaction can continue.
     public func atomically<Result>(_ body: () throws -> Result) throws -> Result {
         let before = (collections, state, stamp, warnings, evicted, wanted, withdrawn)
         let authors = withheldAuthors
@@ -202,11 +202,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         return result
     }
 
-    /// Drops documents from this store only. Nothing is told to anybody.
+    /// Drops documents from this store only. Nobody is told.
     ///
-    /// A document that a live subscription matches is wanted back at once. The cursors of all other
-    /// subscriptions are forgotten: what they stood for is no longer here, so a later subscriber catches up
-    /// from the start.
+    /// A document that matches a live subscription is requested again at once. The cursors of all other
+    /// subscriptions are dropped: they cover documents that are no longer here, so a later subscriber
+    /// catches up from the start.
     public func evict(_ collection: String, _ ids: [DocumentID]) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let isWithheld = withheld.contains(collection)
@@ -230,7 +230,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
     }
 
-    /// What has to be remembered of a document that is about to go (rule 10).
+    /// Records the needed facts about a document before its eviction (rule 10).
     private func noteEviction(
         of key: DocumentKey, _ document: DocumentReader, _ withheldActors: Set<ActorID>
     ) throws {
@@ -253,17 +253,17 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         return earlierActors?.contains(actor) ?? false
     }
 
-    /// What a transaction has written.
+    /// The result of a transaction.
     struct Made {
         /// Its operation; nil when everything is withheld.
         var own: WrittenOperation?
         /// The operations of withheld collections.
         var withheld: [(collection: String, operation: Operation)] = []
-        /// The documents of all of them.
+        /// The documents of all these operations.
         var documents: [DocumentKey] = []
     }
 
-    /// Everything edited so far; nil when nothing was.
+    /// The operations of everything edited so far; nil when nothing was.
     func made() throws -> Made? {
         guard let stamp, !pending.isEmpty else { return nil }
         var made = Made()
@@ -301,8 +301,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         return made
     }
 
-    /// The stamp of a document's edits. In a withheld collection it is one of an actor that writes nothing
-    /// else.
+    /// The stamp of a document's edits. In a withheld collection its actor writes nothing else.
     private func drawStamp(for key: DocumentKey) throws -> Stamp {
         let drawn = try drawStamp()
         guard withheld.contains(key.collection) else { return drawn }
@@ -312,8 +311,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         return Stamp(time: drawn.time, actor: author)
     }
 
-    /// A new actor for a withheld collection. It rests on what was written there before: that is uploaded
-    /// before it, since the present actor goes no further.
+    /// A new actor for a withheld collection. It depends on earlier writes to the collection, which must be
+    /// uploaded before it; so the present actor must end first.
     private func beginWithholding(_ collection: String) throws -> ActorID {
         guard try OwnOperations.last(of: state.actor, database) == nil else {
             needsNewActor = true
@@ -344,7 +343,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
     }
 
-    /// Undoes an eviction by this very transaction.
+    /// Undoes an eviction by this same transaction.
     private func takeBack(_ key: DocumentKey) throws -> [UInt8]? {
         guard let bytes = withdrawn.removeValue(forKey: key) else { return nil }
         evicted.removeAll { $0 == key }

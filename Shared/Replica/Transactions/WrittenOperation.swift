@@ -1,25 +1,24 @@
 import CRDT
 
-/// Where a document stands: its collection's number and its own.
+/// The place of a document: its collection's number and its own.
 struct DocumentPlace: Sendable, Equatable {
     let table: Int64
     let number: Int64
 }
 
-/// The operation that a transaction becomes. What it inserted is told by the documents' states, and its
-/// deltas are made when somebody asks for them: a store keeps of many insertions where the documents stand
-/// (`StoredOperation`).
+/// The operation of a transaction. Inserted documents are described by their states, and their deltas are
+/// made on demand: for many insertions a store keeps only the documents' places (`StoredOperation`).
 struct WrittenOperation: Sendable {
-    /// What was done to one document.
+    /// The change to one document.
     typealias Change = (key: DocumentKey, written: PendingDocuments.Written)
 
     let actor: ActorID
     let sequence: UInt64
     let timestamp: Timestamp
-    /// In the order in which the transaction first touched the documents.
+    /// The changes in the order of first touch.
     let changes: [Change]
 
-    /// The operation itself.
+    /// The operation as a value.
     var operation: Operation {
         Operation(
             actor: actor, sequence: sequence, timestamp: timestamp,
@@ -32,7 +31,8 @@ struct WrittenOperation: Sendable {
 
     /// Throws `transactionTooLarge`.
     func checkSize() throws {
-        // A change adds two lengths, and the first one of a run its collection's name and their number.
+        // Each change adds two lengths, and the first of a run also its collection's name and the run's
+        // length.
         let most = changes.reduce(64) { sum, change in
             sum + Self.bytesAtMost(change.written) + change.key.id.bytes.count
                 + change.key.collection.utf8.count
@@ -43,7 +43,7 @@ struct WrittenOperation: Sendable {
         guard count <= CRDT.Limits.operationBytes else {
             throw ReplicaError(
                 .transactionTooLarge,
-                "the transaction changes \(count) bytes, one may change \(CRDT.Limits.operationBytes)")
+                "the transaction has \(count) bytes; the limit is \(CRDT.Limits.operationBytes)")
         }
     }
 
@@ -55,7 +55,7 @@ struct WrittenOperation: Sendable {
         }
     }
 
-    /// At least as many bytes as the delta has.
+    /// An upper bound of the delta's bytes.
     private static func bytesAtMost(_ written: PendingDocuments.Written) -> Int {
         switch written {
         case .delta(let bytes): bytes.count

@@ -5,12 +5,12 @@ import Logging
 import NIOHTTP1
 import Synchronization
 
-/// Turns the bearer text of a request into an identity: an access token or an API key. Shared by all requests
-/// of a process; the lock guards the verifier with its memory of accepted tokens and is never held across a
-/// wait.
+/// Turns the bearer text of a request, an access token or an API key, into an identity. Shared by all
+/// requests of a process. The lock guards the verifier with its cache of accepted tokens and is never held
+/// across a wait.
 ///
-/// With a system database every identity is held against it each time it is used: what is revoked there, or
-/// whose database or signing key is gone, counts no more as soon as this process has read of it.
+/// With a system database every identity is checked against it at each use. A revocation, a deleted database
+/// or a retired signing key takes effect as soon as this process has read it from the log.
 public final class Authenticator: Sendable {
     private let source: any KeySource
     private let system: SystemDatabase?
@@ -18,8 +18,8 @@ public final class Authenticator: Sendable {
     private let nowSeconds: @Sendable () -> Int64
 
     /// - Parameters:
-    ///   - source: where keys come from.
-    ///   - system: where revocations and API keys come from; nil knows none of either.
+    ///   - source: the source of public keys.
+    ///   - system: the source of revocations and API keys; with nil there are none of either.
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
     public init(
         source: any KeySource, system: SystemDatabase? = nil,
@@ -31,15 +31,15 @@ public final class Authenticator: Sendable {
         verifier = Mutex(TokenVerifier())
     }
 
-    /// One that takes keys, API keys and revocations from the system database.
+    /// An authenticator that takes keys, API keys and revocations from the system database.
     public convenience init(
         system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
     ) {
         self.init(source: system, system: system, nowSeconds: nowSeconds)
     }
 
-    /// The one of a service in a process of its own: keys from the issuer where one was named, else from the
-    /// log; API keys and revocations from the log.
+    /// The authenticator of a service in its own process. Keys come from `--issuer` if it is set, else from
+    /// the log; API keys and revocations always come from the log.
     public convenience init(_ configuration: ServiceConfiguration, system: SystemDatabase, logger: Logger) {
         let issuer = configuration.issuer.map { JWKSKeySource(issuer: $0, logger: logger) as any KeySource }
         self.init(source: issuer ?? system, system: system)
@@ -48,7 +48,7 @@ public final class Authenticator: Sendable {
     /// Seconds since 1970 by the system's clock.
     public static let systemSeconds: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
 
-    /// The identity behind an HTTP request.
+    /// The identity that an HTTP request carries.
     /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
     public func identity(for request: Request, databaseID: String? = nil) async throws -> Identity {
         let identity = try await identity(
@@ -57,8 +57,8 @@ public final class Authenticator: Sendable {
         return identity
     }
 
-    /// A host whose first label is a database's id (`fleet.example.org`) is that database's: another one's
-    /// token is not meant for it. Names of hosts have no case.
+    /// Refuses a token of another database when the host's first label is a database's id, as in
+    /// `fleet.example.org`. Host names are compared without case.
     private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
         guard let host, let system, let end = host.firstIndex(of: ".") else { return }
         let label = String(host[..<end])
@@ -69,7 +69,7 @@ public final class Authenticator: Sendable {
         }
     }
 
-    /// The identity behind a WebSocket upgrade, and the token or API key that says so.
+    /// The identity that a WebSocket upgrade carries, and the token or API key it was read from.
     /// - Throws: as above.
     public func identity(
         for request: WebSocketRequest, databaseID: String? = nil
@@ -81,7 +81,7 @@ public final class Authenticator: Sendable {
         return (identity, token)
     }
 
-    /// The identity a token or an API key stands for.
+    /// The identity of a token or an API key.
     /// - Throws: as above.
     public func identity(token: String, databaseID: String? = nil) async throws -> Identity {
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
@@ -99,7 +99,7 @@ public final class Authenticator: Sendable {
         return identity
     }
 
-    /// Why an identity that was accepted before counts no more; nil while it does.
+    /// The reason why an identity that was accepted before is no longer valid; nil while it is.
     public func refusal(of identity: Identity) -> IdentityError? {
         let now = nowSeconds()
         guard now < identity.expiresAtSeconds else { return .expired }
@@ -116,14 +116,14 @@ public final class Authenticator: Sendable {
         }
     }
 
-    /// Wakes when `refusal` may say something else; nil without a system database.
+    /// Wakes when the result of `refusal` may have changed; nil without a system database.
     public var changes: AsyncStream<Void>? { system?.changes }
 
     private func identity(apiKey text: String, databaseID: String?) async throws -> Identity {
         guard let key = APIKey(text), let system else { throw IdentityError.apiKeyRefused }
         var found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
         if found == nil {
-            // It may have been made a moment ago.
+            // The key may have been made a moment ago.
             try await system.refresh()
             found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
         }
@@ -138,7 +138,7 @@ public final class Authenticator: Sendable {
         return try await identity(token: token, databaseID: databaseID)
     }
 
-    /// The token of an `Authorization` field; nil where it has none.
+    /// The token of an `Authorization` field; nil if the field has none.
     private static func bearer(_ authorization: String?) -> String? {
         let parts = (authorization ?? "").split(separator: " ", omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }

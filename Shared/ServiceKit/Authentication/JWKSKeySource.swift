@@ -5,11 +5,11 @@ import NIOCore
 
 /// Fetches the keys from `ISSUER/_ditto/auth/jwks.json`.
 ///
-/// Nothing is fetched before the first token comes. Fetches are at least `Limits.keyRefreshInterval` apart,
-/// and farther after failures, whatever tokens come in between; requests that need the same fetch share it.
-/// The actor guards all state.
+/// The first token triggers the first fetch. Fetches are at least `Limits.keyRefreshInterval` apart, and
+/// further apart after failures, however many tokens arrive meanwhile. Requests that need the same fetch
+/// share it. The actor guards all state.
 public actor JWKSKeySource: KeySource {
-    /// Path of the key set below an origin.
+    /// Path of the key set at an origin.
     public static let path = "/_ditto/auth/jwks.json"
 
     private let url: String
@@ -23,7 +23,7 @@ public actor JWKSKeySource: KeySource {
 
     /// - Parameters:
     ///   - issuer: the auth-gateway's origin.
-    ///   - interval: least time between two fetches.
+    ///   - interval: the shortest time between two fetches.
     public init(
         issuer: Origin, client: HTTPClient = .shared, interval: Duration = Limits.keyRefreshInterval,
         logger: Logger = Logger(label: "keys")
@@ -34,7 +34,7 @@ public actor JWKSKeySource: KeySource {
         self.logger = logger
     }
 
-    /// The issuer's keys, fetched anew unless that was done just now.
+    /// The issuer's keys, fetched again unless the last fetch is less than `interval` ago.
     /// - Throws: `SRV-0601` when the last fetch failed.
     public func refreshedKeys() async throws -> KeySet {
         if let running { return try await running.value }
@@ -73,6 +73,8 @@ public actor JWKSKeySource: KeySource {
     }
 
     private var unreachable: ServiceError {
-        ServiceError(.issuerUnreachable, "access tokens cannot be checked at the moment; try again shortly")
+        ServiceError(
+            .issuerUnreachable,
+            "the issuer's keys cannot be fetched, so access tokens cannot be checked; try again shortly")
     }
 }

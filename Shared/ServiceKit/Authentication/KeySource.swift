@@ -1,27 +1,27 @@
 import Identity
 import Synchronization
 
-/// Where an `Authenticator` gets the public keys of the databases.
+/// A source of the databases' public keys for an `Authenticator`.
 public protocol KeySource: Sendable {
-    /// Called when a token names a key that is not known.
-    /// - Returns: the keys there are now.
-    /// - Throws: `SRV-0601` when they cannot be had.
+    /// Called when a token names an unknown key.
+    /// - Returns: the current keys.
+    /// - Throws: `SRV-0601` when they cannot be fetched.
     func refreshedKeys() async throws -> KeySet
 }
 
-/// Keys that are handed over in the process: `mimeo serve`, and the auth-gateway for itself.
+/// Keys handed over within the process: in `mimeo serve`, and in the auth-gateway for itself.
 public final class InMemoryKeySource: KeySource {
     private let keys: Mutex<KeySet>
 
     /// A source of the given keys.
     public init(_ keys: KeySet = KeySet()) { self.keys = Mutex(keys) }
 
-    /// Adds a key, or replaces the one of the same id.
+    /// Adds a key, or replaces the one with the same id.
     public func insert(_ key: DatabasePublicKey) { keys.withLock { $0.insert(key) } }
 
-    /// The keys there are now.
+    /// The current keys.
     public var current: KeySet { keys.withLock { $0 } }
 
-    /// The keys there are now.
+    /// The current keys.
     public func refreshedKeys() async throws -> KeySet { current }
 }

@@ -4,8 +4,8 @@ import Identity
 import NIOCore
 import OperationLog
 
-/// An error that may be told to the client as `{"error":{"code","message"}}`. Every other error becomes a
-/// 500 whose reason stays in the log.
+/// An error that may be sent to the client as `{"error":{"code","message"}}`. Every other error becomes a
+/// 500, and its reason goes only into the log.
 public protocol HTTPReportable: Error {
     /// The status of the answer, 400 or above.
     var httpStatus: HTTPResponse.Status { get }
@@ -23,7 +23,7 @@ extension HTTPReportable {
 }
 
 extension IdentityError: HTTPReportable {
-    /// 401 for what a login cures, 403 for what it does not, 400 for malformed values.
+    /// 401 if a login may help, 403 if not, 400 for malformed values.
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .notPermitted, .grantNotEnforceable: .forbidden
@@ -41,7 +41,8 @@ extension IdentityError: HTTPReportable {
     public var httpHeaders: HTTPFields { httpStatus == .unauthorized ? [.wwwAuthenticate: "Bearer"] : [:] }
 }
 
-/// The log takes or gives nothing at the moment. Its message may name hosts and paths: it stays here.
+/// The log cannot be read or written at the moment. The log's own message may name hosts and paths, so it
+/// is not sent.
 private struct LogUnavailable: HTTPReportable {
     let code: OperationLogErrorCode
 
@@ -52,7 +53,7 @@ private struct LogUnavailable: HTTPReportable {
 }
 
 extension OperationLogErrorCode {
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     fileprivate var isPassing: Bool {
         switch self {
         case .storageFull, .busy, .commitFailed, .poisoned, .overloaded, .closed, .storageFailed,
@@ -78,21 +79,21 @@ public enum ErrorAnswer {
         return [UInt8]((try? encoder.encode(Body(error: .init(code: code, message: message)))) ?? Data())
     }
 
-    /// The error a client is told about: itself if it is reportable, else a general one.
+    /// The error to send to the client: `error` itself if it is reportable, else a general one.
     public static func reportable(_ error: any Error) -> any HTTPReportable {
         switch error {
         case let error as any HTTPReportable: error
         case let error as OperationLogError where error.code.isPassing: LogUnavailable(code: error.code)
-        case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the request's body is too large")
+        case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the body of the request is too large")
         case let error as HTTPError:
             switch error.status {
             case .notFound: ServiceError(.notFound, "nothing is served at this path")
-            case .contentTooLarge: ServiceError(.bodyTooLarge, "the request's body is too large")
+            case .contentTooLarge: ServiceError(.bodyTooLarge, "the body of the request is too large")
             case .internalServerError:
-                ServiceError(.internalFailure, "the server failed; its log has the reason")
+                ServiceError(.internalFailure, "the server failed; see its log for the reason")
             default: ServiceError(.badRequest, error.body ?? "the request is malformed")
             }
-        default: ServiceError(.internalFailure, "the server failed; its log has the reason")
+        default: ServiceError(.internalFailure, "the server failed; see its log for the reason")
         }
     }
 

@@ -2,9 +2,9 @@ import Hummingbird
 import Logging
 import Metrics
 
-/// Wraps the router: makes every failure an error answer, writes the request log, counts.
+/// Wraps the router: turns every failure into an error answer, writes the request log, counts requests.
 ///
-/// The log names method, path without query, status and duration; no header and no body, so no secret.
+/// The log holds method, path without query, status and duration; no header and no body, so no secret.
 /// Answers below 400 are logged at debug level: at a thousand requests a second the log would be the load.
 struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
     let inner: Inner

@@ -2,11 +2,11 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// What a route handler knows about its request besides the request.
+/// The context of a request, as its route handler sees it.
 public struct ServiceContext: RequestContext {
     /// Hummingbird's own part: logger, path parameters, matched route.
     public var coreContext: CoreRequestContextStorage
-    /// Who connected: a proxy's address behind a proxy.
+    /// Address of the client, or of the proxy if it came through one.
     public let remoteAddress: SocketAddress?
 
     /// Called by Hummingbird for each request.
@@ -17,8 +17,8 @@ public struct ServiceContext: RequestContext {
 }
 
 extension Request {
-    /// The whole body.
-    /// - Throws: `SRV-0413` when it is larger than the limit; what was read of it is thrown away.
+    /// Reads the whole body.
+    /// - Throws: `SRV-0413` when it is larger than the limit; the bytes read so far are discarded.
     public func wholeBody(limitBytes: Int = Limits.requestBodyBytes) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > limitBytes {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")

@@ -29,7 +29,7 @@ struct HostRoutes {
         return router
     }
 
-    /// Errors become answers here, before Hummingbird gives its own a body of another shape.
+    /// Turns errors into answers here: Hummingbird would give its own errors a body of another shape.
     private func add(
         _ router: Router<ServiceContext>, _ method: HTTPRequest.Method, _ path: String,
         _ handler: @escaping ServiceMount.Handler
@@ -78,7 +78,7 @@ struct HostRoutes {
         let isWell = checks.values.allSatisfy { $0.status == .ok }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        // Texts always encode.
+        // Strings always encode.
         let body =
             (try? encoder.encode(HealthReport(status: isWell ? .ok : .failing, checks: checks))) ?? Data()
         return .json(body, status: isWell ? .ok : .serviceUnavailable)
@@ -89,7 +89,7 @@ private struct MethodNotAllowed: HTTPReportable {
     let allow: String
     var httpStatus: HTTPResponse.Status { .methodNotAllowed }
     var publicCode: String { ServiceErrorCode.methodNotAllowed.rawValue }
-    var publicMessage: String { "this path takes \(allow)" }
+    var publicMessage: String { "this path does not accept the method; it accepts \(allow)" }
     var httpHeaders: HTTPFields { [.allow: allow] }
 }
 
@@ -97,7 +97,7 @@ private struct UpgradeNeeded: HTTPReportable {
     var httpStatus: HTTPResponse.Status { .upgradeRequired }
     var publicCode: String { ServiceErrorCode.upgradeRequired.rawValue }
     var publicMessage: String {
-        "this path speaks WebSocket; the upgrade is the first request of a connection"
+        "this path speaks only WebSocket; send the upgrade as the first request of a connection"
     }
     var httpHeaders: HTTPFields { [.upgrade: "websocket"] }
 }

@@ -4,11 +4,11 @@ import OperationLog
 import Postgres
 
 extension ServiceConfiguration {
-    /// Opens the operation log the flags name, and makes its folder if need be. Close it when the host has
-    /// ended. A PostgreSQL that does not answer yet is waited for (`PostgresLimits.startPatience`).
+    /// Opens the operation log that the flags name, and creates its folder if necessary. Close the log after
+    /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     /// - Throws: `SRV-0203` for the folder, `OperationLogError` for the file or server.
     public func openLog(logger: Logger) throws -> any OperationLog {
-        // The data folder first, so that it is ours alone also when the log is the first thing in it.
+        // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
         _ = try self.folder()
         switch log {
         case .postgres(let url):
@@ -25,7 +25,7 @@ extension ServiceConfiguration {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
             throw ServiceError(
-                .dataFolderUnusable, "the folder \(folder) cannot be made: \(error.localizedDescription)")
+                .dataFolderUnusable, "folder \(folder) cannot be created: \(error.localizedDescription)")
         }
         return try SQLiteOperationLog(path: file.path, logger: logger)
     }

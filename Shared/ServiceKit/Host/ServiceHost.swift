@@ -6,12 +6,12 @@ import NIOPosix
 import ServiceLifecycle
 import UnixSignals
 
-/// One listener with any number of service parts behind it.
+/// One listener that serves any number of service parts.
 ///
-/// Order: parts start, the host listens, background tasks run; on a signal, or when `run`'s task is
-/// cancelled, parts drain, no connection is taken any more, requests end, WebSockets are told "going away",
-/// then background tasks are cancelled and parts stop. All of that is bounded by `Limits.shutdownGrace`. Any
-/// number of hosts live in one process.
+/// Start: parts start, the host listens, background tasks run. Stop, on a signal or when `run`'s task is
+/// cancelled: parts drain, no new connection is accepted, requests end, WebSockets are told "going away",
+/// background tasks are cancelled, parts stop. `Limits.shutdownGrace` bounds the whole stop. A process may
+/// run any number of hosts.
 public struct ServiceHost: Sendable {
     private let parts: [any ServicePart]
     private let listen: ListenAddress
@@ -22,8 +22,8 @@ public struct ServiceHost: Sendable {
     /// - Parameters:
     ///   - parts: services with different names and paths.
     ///   - listen: port 0 lets the system choose.
-    ///   - tls: what the listener speaks TLS with; nil for clear text.
-    ///   - onListening: called once with the address that is really listened on.
+    ///   - tls: certificate and key of the listener; nil for clear text.
+    ///   - onListening: called once with the address actually in use, port 0 resolved.
     public init(
         parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
         logger: Logger = Logger(label: "mimeo"),
@@ -37,14 +37,14 @@ public struct ServiceHost: Sendable {
     }
 
     /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
-    /// - Throws: `SRV-0201`, `SRV-0202`, or what a part or background task threw.
+    /// - Throws: `SRV-0201`, `SRV-0202`, or the error of a part or background task.
     public func run(signals: [UnixSignal] = []) async throws {
         let group = try await prepare(signals: signals)
         try await run(group)
     }
 
     /// Serves for as long as `body` runs, and stops in order afterwards.
-    /// - Parameter body: gets the address that is listened on.
+    /// - Parameter body: gets the address the host listens on.
     public func run<Result: Sendable>(
         while body: @escaping @Sendable (ListenAddress) async throws -> Result
     ) async throws -> Result {
@@ -82,8 +82,8 @@ public struct ServiceHost: Sendable {
         case body(Swift.Result<Result, any Error>)
     }
 
-    /// The body's end stops the host in order; the host's end cancels the body. The host's error counts
-    /// first.
+    /// Stops the host in order when the body ends, and cancels the body when the host ends. If both fail,
+    /// the host's error is returned.
     private func end<Result: Sendable>(
         of group: ServiceGroup, _ tasks: inout TaskGroup<Ended<Result>>
     ) async -> Swift.Result<Result, any Error> {
@@ -93,7 +93,7 @@ public struct ServiceHost: Sendable {
             case .host(let error):
                 tasks.cancelAll()
                 guard let error else { continue }
-                // Waits for the body too, which the cancellation has told to end.
+                // Waits for the cancelled body to end too.
                 for await _ in tasks {}
                 return .failure(error)
             case .body(let result):
@@ -128,7 +128,7 @@ public struct ServiceHost: Sendable {
                 await onListening(address)
             },
             logger: logger)
-        // The last one is the first to stop: parts drain while the server still serves.
+        // Services stop in reverse order: parts drain while the server still serves.
         var services = mount.backgrounds.map { background in
             ServiceGroupConfiguration.ServiceConfiguration(
                 service: BackgroundService(run: background.run), successTerminationBehavior: .ignore,
@@ -162,22 +162,23 @@ public struct ServiceHost: Sendable {
         case let error as IOError where error.errnoCode == EADDRINUSE:
             ServiceError(
                 .addressInUse,
-                "\(listen) is in use by another process; stop it or choose another with --listen")
+                "\(listen) is in use by another process; stop it or choose another address with --listen")
         case let error as IOError:
             ServiceError(.addressUnavailable, "cannot listen on \(listen): \(error)")
         case is SocketAddressError, is NIOConnectionError:
-            ServiceError(.addressUnavailable, "cannot listen on \(listen): the host is not known")
+            ServiceError(
+                .addressUnavailable, "cannot listen on \(listen): the host is unknown; see --listen")
         default: error
         }
     }
 }
 
-/// Waits for the host to be told to stop, and lets the parts drain then, beside each other.
+/// Waits until the host is told to stop, then drains all parts concurrently.
 private struct DrainService: Service {
     let parts: [any ServicePart]
 
     func run() async throws {
-        // Cancelled when the host ends for another reason: nobody is there any more to be sent away.
+        // Cancelled when the host ends for another reason: no client is left to be sent away.
         do { try await gracefulShutdown() } catch is CancellationError { return }
         await withDiscardingTaskGroup { group in
             for part in parts { group.addTask { await part.drain() } }
@@ -185,8 +186,8 @@ private struct DrainService: Service {
     }
 }
 
-/// A background task as a service: ends when it is told to, by cancellation. One that has done its work stays
-/// until then: a group that stops takes a service that ends before its turn for a broken one.
+/// Runs a background task as a service, and ends only by cancellation. A task that has done its work waits
+/// for it: the group takes a service that ends before its turn for a broken one.
 private struct BackgroundService: Service {
     let run: @Sendable () async throws -> Void
 

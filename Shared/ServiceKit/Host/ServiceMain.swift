@@ -4,11 +4,11 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// What every `main.swift` of a service calls.
+/// Entry point that the `main.swift` of every service calls.
 public enum ServiceMain {
     /// Parses the command line, runs the command and ends the process: 0 after an orderly end, 2 for wrong
-    /// flags, 1 for everything else. Messages go to stderr, the log too (`LOG_LEVEL` chooses from trace to
-    /// critical).
+    /// flags, 1 for everything else. Messages and the log go to stderr; `LOG_LEVEL` sets the log's level,
+    /// from trace to critical.
     public static func run<Command: AsyncParsableCommand>(_ command: Command.Type) async -> Never {
         bootstrapLog()
         raiseFileLimit()
@@ -36,8 +36,8 @@ public enum ServiceMain {
         }
     }
 
-    /// Lets the process open as many files as the system lets it: each session is one, each reader several,
-    /// and what shells and service managers begin with is for programs that have few.
+    /// Raises the process's limit of open files to the system's maximum. Each session takes one file and each
+    /// reader several, and the usual default is too low for that.
     public static func raiseFileLimit() {
         var limit = rlimit()
         let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -49,10 +49,10 @@ public enum ServiceMain {
     /// Signals that end a service in order.
     public static let stopSignals: [UnixSignal] = [.sigint, .sigterm]
 
-    /// Whether somebody looks at stdout; else it may be kept.
+    /// True if stdout is a terminal. If not, the output may be stored.
     public static var isTerminal: Bool { isatty(FileHandle.standardOutput.fileDescriptor) == 1 }
 
-    /// Writes lines to stdout at once, also into a pipe.
+    /// Writes lines to stdout unbuffered, also into a pipe.
     public static func say(_ lines: String...) {
         FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8))
     }

@@ -2,53 +2,53 @@ import Hummingbird
 import Logging
 import NIOHTTP1
 
-/// One service, as the host sees it: what it serves, what it does in the background, whether it is well.
+/// One service, as the host sees it: its routes, its background tasks, its health.
 /// A process hosts one part or several; they share the listener and nothing else.
 public protocol ServicePart: Sendable {
-    /// As in `/admin/<name>/health` and in the log: `auth-gateway`, `replicator`, …
+    /// The name in `/admin/<name>/health` and in the log: `auth-gateway`, `replicator`, …
     var name: String { get }
 
     /// Adds routes, WebSocket routes and background tasks. Called once, before `start`.
     func mount(on mount: inout ServiceMount) throws
 
-    /// Called before the host listens: opens files, registers databases. A throw ends the process.
+    /// Called before the host listens: opens files, registers databases. An error ends the process.
     func start() async throws
 
-    /// Called when the host is told to stop, while it still serves: sends away who would otherwise be cut
-    /// off. Bounded by the part, well within `Limits.shutdownGrace`.
+    /// Called when the host is told to stop, while it still serves: sends away clients that would otherwise
+    /// be cut off. The part bounds this, well within `Limits.shutdownGrace`.
     func drain() async
 
     /// Called after the last request and the last background task.
     func stop() async
 
-    /// Asked for each `GET /health`; answers at once.
+    /// Called for each `GET /health`; returns at once.
     func health() async -> HealthCheck
 }
 
 extension ServicePart {
-    /// Nothing to do.
+    /// Does nothing.
     public func start() async throws {}
-    /// Nobody to send away.
+    /// Does nothing.
     public func drain() async {}
-    /// Nothing to do.
+    /// Does nothing.
     public func stop() async {}
-    /// Well, as long as the process answers.
+    /// `ok`, as long as the process answers.
     public func health() async -> HealthCheck { .ok }
 }
 
-/// How a part is.
+/// Health of a part.
 public struct HealthCheck: Sendable, Equatable, Encodable {
     /// `ok` or `failing`.
     public enum Status: String, Sendable, Encodable {
-        /// Works.
+        /// The part works.
         case ok
-        /// Does not do its work at the moment.
+        /// The part does not work at the moment.
         case failing
     }
 
-    /// Whether the part works.
+    /// `ok` if the part works.
     public var status: Status
-    /// For a person; public, so without secrets.
+    /// The reason, for a person; public, so without secrets.
     public var detail: String?
 
     /// A check of the given parts.
@@ -57,15 +57,15 @@ public struct HealthCheck: Sendable, Equatable, Encodable {
         self.detail = detail
     }
 
-    /// Works.
+    /// A part that works.
     public static let ok = HealthCheck(.ok)
-    /// Does not do its work.
+    /// A part that does not work, and the reason.
     public static func failing(_ detail: String) -> HealthCheck { HealthCheck(.failing, detail: detail) }
 }
 
-/// Collects what the parts of a host serve.
+/// Collects the routes, WebSockets and background tasks of a host's parts.
 public struct ServiceMount {
-    /// Answers a request, or throws; see `HTTPReportable` for how errors are told.
+    /// Answers a request, or throws; see `HTTPReportable` for the answer to an error.
     public typealias Handler = @Sendable (Request, ServiceContext) async throws -> Response
 
     struct Route: Sendable {
@@ -85,7 +85,7 @@ public struct ServiceMount {
 
     init() {}
 
-    /// What the parts of a host serve, as `METHOD path`: for tests that hold every route against something.
+    /// All routes of a host's parts, as `METHOD path`, for tests that check every route.
     public static func routes(of parts: [any ServicePart]) throws -> [String] {
         var mount = ServiceMount()
         for part in parts { try part.mount(on: &mount) }
@@ -94,21 +94,20 @@ public struct ServiceMount {
             .sorted()
     }
 
-    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Methods that
-    /// nobody serves at the path are answered with 405. A `HEAD` route's body is dropped, its headers are
-    /// sent.
+    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Other methods at
+    /// the path are answered with 405. A `HEAD` route's body is dropped, its headers are sent.
     public mutating func on(_ method: HTTPRequest.Method, _ path: String, use handler: @escaping Handler) {
         routes.append(Route(method: method, path: path, handler: handler))
     }
 
     /// Accepts WebSockets at a path without parameters.
     /// - Parameters:
-    ///   - subprotocols: the spoken ones, best first; a client that offers none of them is still accepted.
-    ///   - authorize: runs before the upgrade; what it returns is handed to `handle`, what it throws is
-    ///     answered with its status as for any route.
-    ///   - answerHeaders: what the answer to the upgrade tells this connection.
-    ///   - handle: runs the connection to its end, `WebSocketConnection.run(over: channel, role: .server)
-    ///     { … }`, or begins to and returns; it sees to it that the channel is closed.
+    ///   - subprotocols: supported ones, best first; a client that offers none of them is still accepted.
+    ///   - authorize: runs before the upgrade. Its result is passed to `handle`; its error is answered with
+    ///     the error's status, as for any route.
+    ///   - answerHeaders: further header fields of the answer to this connection's upgrade.
+    ///   - handle: runs the connection, `WebSocketConnection.run(over: channel, role: .server) { … }`, to
+    ///     its end, or starts it and returns; in both cases it must make sure that the channel is closed.
     public mutating func webSocket<Context: Sendable>(
         _ path: String, subprotocols: [String] = [],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Context,
@@ -124,8 +123,8 @@ public struct ServiceMount {
             })
     }
 
-    /// Runs for as long as the host does. The task is cancelled when the host stops, after the last request;
-    /// a return before that is fine, a throw stops the host with that error.
+    /// Runs a task for as long as the host runs. The task is cancelled when the host stops, after the last
+    /// request. It may return earlier; an error stops the host with that error.
     public mutating func background(_ name: String, _ run: @escaping @Sendable () async throws -> Void) {
         backgrounds.append(Background(name: name, run: run))
     }

@@ -3,11 +3,11 @@ import Logging
 import NIOSSL
 import Synchronization
 
-/// The certificate chain and the key that a listener speaks TLS with, read anew when the files change: a
-/// renewed certificate counts for connections from then on, without a restart.
+/// The certificate chain and the private key of a TLS listener, read again when the files change: new
+/// connections get a renewed certificate without a restart.
 ///
-/// `state` guards what was read last. The files are looked at when a connection comes, at most once per
-/// `Limits.certificateLook`; files that cannot be used leave what there was in use, and are warned of.
+/// `state` guards the last certificate read. A new connection checks the files, at most once per
+/// `Limits.certificateLook`. If the files cannot be used, the old certificate stays and a warning is logged.
 public final class TLSFiles: Sendable {
     private struct Stamp: Equatable {
         var certificate: [Int]
@@ -25,7 +25,7 @@ public final class TLSFiles: Sendable {
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// Reads the files, PEM both; the certificate's file holds its whole chain, its own first.
+    /// Reads both files (PEM). The certificate's file holds its whole chain, its own certificate first.
     /// - Throws: `SRV-0106`.
     public init(certificate: String, key: String, logger: Logger) throws(ServiceError) {
         self.certificate = certificate
@@ -37,11 +37,12 @@ public final class TLSFiles: Sendable {
                 State(context: try Self.read(certificate, key), stamp: stamp, lookedAt: .now))
         } catch {
             throw ServiceError(
-                .certificateUnusable, "the certificate \(certificate) and its key cannot be used: \(error)")
+                .certificateUnusable,
+                "the certificate \(certificate) and its key \(key) cannot be used: \(error)")
         }
     }
 
-    /// What a new connection is given.
+    /// The TLS context for a new connection.
     func context() -> NIOSSLContext {
         state.withLock { state in
             let now = ContinuousClock.now
@@ -52,11 +53,11 @@ public final class TLSFiles: Sendable {
             do {
                 state.context = try Self.read(certificate, key)
                 state.stamp = stamp
-                logger.notice("the certificate was read anew", metadata: ["file": "\(certificate)"])
+                logger.notice("the certificate was renewed", metadata: ["file": "\(certificate)"])
             } catch {
-                // Perhaps one of the two is still being written: tried again with the next connection.
+                // Perhaps one of the two is still being written. The next connection tries again.
                 logger.warning(
-                    "a new certificate cannot be used; the one before stays",
+                    "a new certificate cannot be used; the old one stays",
                     metadata: ["file": "\(certificate)", "reason": "\(error)"])
             }
             return state.context
@@ -72,7 +73,7 @@ public final class TLSFiles: Sendable {
         return try NIOSSLContext(configuration: configuration)
     }
 
-    /// What tells whether the files are others: time, size and place of each.
+    /// Modification time, size and inode of both files; a difference means that a file changed.
     private static func stamp(_ certificate: String, _ key: String) -> Stamp {
         func numbers(_ path: String) -> [Int] {
             guard let found = try? FileManager.default.attributesOfItem(atPath: path) else { return [] }

@@ -1,11 +1,10 @@
 import CRDT
 import OperationLog
 
-/// The actor that a service writes a database with: leased from the log when it is first needed, held while
-/// the process lives, given back at its end (see `ActorLease`).
+/// The CRDT actor that a service writes a database with: leased from the log at first use, renewed while the
+/// process lives, released at its end (see `ActorLease`).
 ///
-/// Actor isolation guards `held`. Its times only say when to ask the log again; what counts is the log's
-/// clock.
+/// Actor isolation guards `held`. Its times only say when to renew; the lease expires by the log's clock.
 public actor LeasedActor {
     private let log: any OperationLog
     private let database: String
@@ -14,7 +13,7 @@ public actor LeasedActor {
     private let duration: Duration
     private var held: (lease: ActorLease, renewal: ContinuousClock.Instant)?
 
-    /// Leases nothing yet.
+    /// Takes no lease yet.
     public init(
         log: any OperationLog, database: String, purpose: String, slots: Int = Limits.actorSlots,
         duration: Duration = Limits.actorLease
@@ -26,9 +25,9 @@ public actor LeasedActor {
         self.duration = duration
     }
 
-    /// The lease to write under now. Of a fresh one the writer must first have folded what its actor has
-    /// written for the holder before: everything up to the log's head of now.
-    /// - Throws: `LOG-0302` while others hold all slots, and what the log throws.
+    /// The lease to write under now. If it is fresh, the writer must first fold the log up to its present
+    /// head: the actor's previous holder may have written operations up to there.
+    /// - Throws: `LOG-0302` while others hold all slots, and the log's errors.
     public func lease() async throws -> (lease: ActorLease, isFresh: Bool) {
         if let held {
             if ContinuousClock.now < held.renewal { return (held.lease, false) }
@@ -42,7 +41,7 @@ public actor LeasedActor {
         let renewal = ContinuousClock.now + duration / 2
         guard let lease = try await log.lease(purpose, of: slots, for: duration, in: database) else {
             throw OperationLogError(
-                .busy, "all \(slots) actors for \(purpose) are in use", database: database)
+                .busy, "all \(slots) actors for \(purpose) are in use; try again shortly", database: database)
         }
         if let held {
             // Another caller was faster while this one waited.
@@ -53,14 +52,15 @@ public actor LeasedActor {
         return (lease, true)
     }
 
-    /// The log did not take the lease any more, or knows its actor otherwise: the next one is another.
+    /// Gives up a lease that the log no longer accepts, or whose actor it knows differently. The next call
+    /// of `lease` takes another one.
     public func lose(_ lease: ActorLease, retiring: Bool = false) async {
         if held?.lease == lease { held = nil }
-        // If that fails too it runs out by itself.
+        // If this fails too, the lease expires by itself.
         try? await log.release(lease, retiring: retiring, in: database)
     }
 
-    /// Gives the lease back.
+    /// Releases the lease.
     public func close() async {
         if let lease = held?.lease { await lose(lease) }
     }

@@ -5,12 +5,11 @@ import OperationLog
 import Replica
 import Synchronization
 
-/// Folds one database's log into a replica and keeps following it: the part that replicator and
-/// query-service share.
+/// Folds one database's log into a replica and follows the log. Replicator and query-service share this.
 ///
-/// The replica is disposable. It carries the position it has folded in the transaction of the data; when
-/// the log does not have that position (a restored log, a file from elsewhere), or the file is damaged, the
-/// replica is deleted and built anew: from the log's snapshot, where there is one, and what came after.
+/// The replica is disposable. It stores the folded position in the same transaction as the data. If the log
+/// lacks that position (a restored log, a file from elsewhere), or the file is damaged, the replica is
+/// deleted and rebuilt: from the log's snapshot, if there is one, and the operations after it.
 ///
 /// Actor isolation guards all variables; folds run one after the other on `executor`. At most one fold runs
 /// and one more is queued, however many callers wait for it.
@@ -19,19 +18,19 @@ public actor Materializer {
     public nonisolated let database: String
     /// The documents, as of the position in the same snapshot.
     public nonisolated let replica: Replica
-    /// Runs what blocks for the disk; concurrent, since readers do not wait for writers.
+    /// Runs calls that block for the disk; concurrent, since readers do not wait for writers.
     public nonisolated let executor: BlockingExecutor
 
     private struct Queued {
         let task: Task<Void, any Error>
-        /// What is folded if nothing else has come by then; nil where it has to be all that is in the log.
+        /// Entries that a wake-up brought, folded without reading the log; nil if the log must be read.
         var brought: [LogEntry]?
     }
 
     let log: any OperationLog
     private let logger: Logger
     private let onFold: @Sendable ([FoldedOperation]) async -> Void
-    /// The latest fold: running, queued, or done.
+    /// The latest fold: running, queued or done.
     private var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
     private var queued: Queued?
@@ -39,17 +38,17 @@ public actor Materializer {
     private var nextWaiter: UInt64 = 0
     private nonisolated let turns = FoldTurns()
     private var isClosed = false
-    /// How far the log is folded.
+    /// Position in the log of the last folded operation.
     public private(set) var position: LogPosition
-    /// Why the last fold failed; nil after one that did not.
+    /// Error of the last fold; nil if it succeeded.
     public private(set) var failure: String?
-    /// Whether the log was found to lack what is folded, or what comes next: it went back to an earlier
-    /// state, or was truncated while this fold was behind. Nothing must be judged by it any more; whoever
-    /// owns it opens another, which begins with the log's snapshot.
+    /// True if the log lacks the folded history or the next operation: it was reset to an earlier state, or
+    /// truncated while this fold lagged. Nothing may be decided by this replica any more; its owner opens
+    /// another one, which begins with the log's snapshot.
     public private(set) var hasLostHistory = false
 
-    /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
-    /// log order. `environment` and `executor` are a simulation's to choose.
+    /// Opens or rebuilds the replica in `folder`. `onFold` gets every operation once per process, in log
+    /// order. Simulations pass their own `environment` and `executor`.
     public static func open(
         _ database: String, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
@@ -57,7 +56,7 @@ public actor Materializer {
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void = { _ in }
     ) async throws -> Materializer {
         guard let start = try await log.position(at: 0, in: database) else {
-            throw OperationLogError(.corrupt, "a log has no beginning")
+            throw OperationLogError(.corrupt, "the log has no position 0; restore it from a backup")
         }
         let (replica, checkpoint, folder) = try await executor.run {
             try openFreeReplica(beside: folder, environment, logger)
@@ -66,7 +65,7 @@ public actor Materializer {
             return Materializer(database, log, replica, checkpoint, executor, logger, onFold)
         }
         let renew: @Sendable (Replica) throws -> Replica = { old in
-            // Removed while the directory is still locked: nobody can open what is about to go.
+            // Deleted while the directory is still locked: nobody can open files that are being deleted.
             try Replica.discard(directory: folder)
             try old.close()
             return try openReplica(folder, environment, logger).0
@@ -74,7 +73,7 @@ public actor Materializer {
         var fresh = replica
         if try await executor.run({ try checkpoint != nil || replica.isHalfLoaded() }) {
             logger.warning(
-                "the log has no such history, or not any more: the materialization is built anew",
+                "the log lacks the history of the materialization, which is rebuilt",
                 metadata: ["database": "\(database)"])
             fresh = try await executor.run { try renew(replica) }
         }
@@ -83,7 +82,7 @@ public actor Materializer {
         return Materializer(database, log, loaded, position ?? start, executor, logger, onFold)
     }
 
-    /// Whether the log has this history, and everything after it.
+    /// Returns whether the log has this position and everything after it.
     private static func isUsable(
         _ checkpoint: LogPosition, _ log: any OperationLog, _ database: String
     ) async throws -> Bool {
@@ -91,8 +90,8 @@ public actor Materializer {
         return try await log.truncation(of: database).offset <= checkpoint.offset
     }
 
-    /// Opens `folder`, or, while another instance of the same service has it open, the first free one
-    /// beside it: the instances share the log, not their materializations.
+    /// Opens `folder`, or the first free folder beside it while another instance of the same service has
+    /// `folder` open: instances share the log, not their materializations.
     private static func openFreeReplica(
         beside folder: String, _ environment: Environment, _ logger: Logger
     ) throws -> (Replica, LogPosition?, folder: String) {
@@ -122,7 +121,7 @@ public actor Materializer {
             return try attempt()
         } catch let error as ReplicaError where error.code == .damaged {
             logger.warning(
-                "a materialization is damaged and built anew",
+                "a materialization is damaged and rebuilt",
                 metadata: ["folder": "\(folder)", "error": "\(error)"])
             try Replica.discard(directory: folder)
             return try attempt()
@@ -143,9 +142,9 @@ public actor Materializer {
         self.onFold = onFold
     }
 
-    /// Follows the log until the task is cancelled or the log closes. What fails is tried again, less and
-    /// less often: no wake-up comes for operations that are in the log already. Returns as soon as
-    /// `hasLostHistory`, for that no later attempt cures.
+    /// Follows the log until the task is cancelled or the log closes. A failed fold is retried with growing
+    /// pauses, since no wake-up comes for operations that are in the log already. Returns as soon as
+    /// `hasLostHistory` is true: no retry cures that.
     public func run() async {
         for await change in log.changes(in: database) {
             var pause = Limits.foldRetry
@@ -166,15 +165,15 @@ public actor Materializer {
         }
     }
 
-    /// Folds up to the log's head of this moment. Throws `ReplicaError.closed` where `close` came before.
+    /// Folds up to the log's present head. Throws `ReplicaError.closed` after `close`.
     public func advance() async throws {
         turns.ask()
         defer { turns.endAsking() }
         try await begin().value
     }
 
-    /// Folds what is needed for the position to reach an offset that the log has, and is not kept from it by
-    /// what comes behind. Throws as `advance`.
+    /// Folds until the position reaches an offset that the log has, and returns then, without waiting for
+    /// operations after it. Throws as `advance`.
     public func advance(through offset: UInt64) async throws {
         guard position.offset < offset else { return }
         turns.ask()
@@ -191,8 +190,9 @@ public actor Materializer {
         if !isReached { try await fold.value }
     }
 
-    /// Whether the log has what is folded here. Nothing that was read before is folded behind this. (What a
-    /// wake-up has brought may be: it is of a log whose storage is its own process's.)
+    /// Returns whether the log has the folded history. No entry read from the log before this call is folded
+    /// after it. Entries that a wake-up brought may be: they come from a log whose storage only its own
+    /// process writes.
     public func isHistoryOfLog() async throws -> Bool {
         turns.ask()
         defer { turns.endAsking() }
@@ -201,15 +201,15 @@ public actor Materializer {
         return try await log.position(at: position.offset, in: database) == position
     }
 
-    /// From here on, until `goOn`, the log is folded only for those who ask for it: what it is folded beside
-    /// comes first. Whoever calls this bounds how much that is.
+    /// Stops background folding until `goOn`, so that the caller's work comes first. Only folds that
+    /// somebody waits for run meanwhile. The caller must bound its work.
     public nonisolated func giveWay() { turns.giveWay() }
 
     /// Ends one `giveWay`.
     public nonisolated func goOn() { turns.goOn() }
 
-    /// A fold up to the log's head of now: one that has not begun yet, or another. Whoever has been brought
-    /// what is new is content with a fold of that.
+    /// A fold up to the log's present head: the queued one, or a new one. A new fold with `brought` folds
+    /// only those entries, if they follow the position and nobody else joins the fold.
     private func begin(_ brought: [LogEntry]? = nil) -> Task<Void, any Error> {
         if let queued {
             self.queued?.brought = nil
@@ -218,7 +218,7 @@ public actor Materializer {
         let previous = folding
         let task = Task {
             _ = try? await previous?.value
-            // The head is read from here on: who comes later needs a fold of its own.
+            // The head is read from here on: a later caller needs another fold.
             let brought = self.queued?.brought
             self.queued = nil
             try await self.fold(brought ?? [])
@@ -228,8 +228,8 @@ public actor Materializer {
         return task
     }
 
-    /// Waits until the position has reached `offset`; false when that takes longer than `timeout`, or the
-    /// materializer is closed.
+    /// Waits until the position has reached `offset`; returns false after `timeout`, or when the materializer
+    /// closes.
     public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
         guard !isClosed else { return false }
@@ -255,7 +255,7 @@ public actor Materializer {
         }
     }
 
-    /// Lets every waiter go and closes the replica.
+    /// Releases every waiter and closes the replica.
     public func close() async {
         isClosed = true
         turns.ask()
@@ -277,8 +277,7 @@ public actor Materializer {
                 failure = nil
                 return
             }
-            // Up to the head of this moment, or it would not end while the log grows faster than it is
-            // folded.
+            // Up to the present head only: else this would not end while the log grows faster than the fold.
             let head = try await log.head(of: database)
             guard head.offset > position.offset || head == position else { throw loseHistory() }
             let target = head.offset
@@ -286,14 +285,14 @@ public actor Materializer {
                 await turns.rest()
                 guard !isClosed, try await foldNext() else { break }
             }
-            // Who asked would take an old state for that of the head.
+            // Without the error a caller would take an old state for that of the head.
             if isClosed, position.offset < target {
                 throw ReplicaError(.closed, "the materialization was closed")
             }
             failure = nil
         } catch {
             if let error = error as? OperationLogError, error.code == .truncated {
-                // This process was slower than the log is kept; another fold begins with the snapshot.
+                // The log was truncated before this process read it. The next fold begins with the snapshot.
                 hasLostHistory = true
             }
             let reason = "\(error)"
@@ -306,16 +305,17 @@ public actor Materializer {
         }
     }
 
-    /// The log was restored, or its server failed over to one that lacks commits, while this process ran.
+    /// Records that the log was restored, or its server failed over to one that lacks commits, while this
+    /// process ran.
     private func loseHistory() -> OperationLogError {
         hasLostHistory = true
         return OperationLogError(
-            .corrupt, "the log does not have the history that is folded here",
+            .corrupt, "the log lacks the history that is folded here: it was reset to an earlier state",
             database: database, offset: position.offset)
     }
 
-    /// Folds what a wake-up has brought along, as good as a read of it; false where it does not follow on
-    /// what is folded, and the log has to be asked.
+    /// Folds entries that a wake-up brought, which saves a read of the log. Returns false if they do not
+    /// follow the position, and the log must be read.
     private func foldBrought(_ entries: [LogEntry]) async throws -> Bool {
         guard let first = entries.first, follows(first) else { return false }
         await turns.rest()
@@ -324,17 +324,17 @@ public actor Materializer {
         return true
     }
 
-    /// Folds one read's worth; false at the head.
+    /// Folds the entries of one read; returns false at the head.
     private func foldNext() async throws -> Bool {
         let entries = try await log.read(database, after: position.offset)
         guard let first = entries.first else { return false }
-        // The log verifies its own chain; this is that it is still the one that is folded here.
+        // The log verifies its own chain; this checks that it is still the chain folded here.
         guard follows(first) else { throw loseHistory() }
         try await fold(entries: entries)
         return true
     }
 
-    /// Whether an entry is the next one of the history that is folded here.
+    /// Returns whether an entry is the next one of the history folded here.
     private func follows(_ entry: LogEntry) -> Bool {
         let digest = ChainHash.digest(
             actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
@@ -343,7 +343,7 @@ public actor Materializer {
             && entry.hash == ChainHash.next(after: position.hash, digest: digest)
     }
 
-    /// Folds entries that follow on what is folded.
+    /// Folds entries that follow the position.
     private func fold(entries: [LogEntry]) async throws {
         let logID = position.logID
         let items = entries.map {
@@ -365,12 +365,12 @@ public actor Materializer {
     }
 }
 
-/// Whose turn it is: the fold's, or that of others who come before what nobody waits for.
+/// Lets other work run before the fold, unless somebody waits for the fold.
 ///
-/// Invariant: the fold rests only while somebody comes first and nobody asks. `state` guards all.
+/// Invariant: the fold rests only while other work comes first and nobody asks. `state` guards all.
 private final class FoldTurns: Sendable {
     private struct State {
-        /// How many have asked for what the log has, and wait for it.
+        /// Number of callers that wait for the fold.
         var asking = 0
         var comingFirst = 0
         var resting: CheckedContinuation<Void, Never>?
@@ -396,7 +396,7 @@ private final class FoldTurns: Sendable {
         resting?.resume()
     }
 
-    /// Returns when the fold may go on. There is one fold at a time.
+    /// Returns when the fold may go on. At most one fold calls this at a time.
     func rest() async {
         await withCheckedContinuation { continuation in
             let goesOn = state.withLock { state in

@@ -1,11 +1,11 @@
 import Logging
 import Synchronization
 
-/// What a service has open per database: opened when it is first asked for, shared by all who ask.
+/// One open object per database, opened at first use and shared by all callers.
 ///
-/// Invariants: at most one opening per database is under way; one that failed is forgotten, so that the
-/// next caller tries again; none begins before what was open there is closed. The lock guards the table and
-/// is never held across a wait.
+/// Invariants: at most one opening per database is in flight. A failed one is forgotten, so the next caller
+/// tries again. None begins before the database's previous object is closed. The lock guards the table and is
+/// never held across a wait.
 public final class OpenDatabases<Opened: Sendable>: Sendable {
     private struct Table {
         var openings: [String: Task<Opened, any Error>] = [:]
@@ -17,14 +17,14 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     private let logger: Logger
     private let open: @Sendable (_ database: String) async throws -> Opened
 
-    /// An empty table; `open` is called once per database, or again after it has failed.
+    /// Creates an empty table. `open` is called once per database, and again after it failed or was closed.
     public init(logger: Logger, open: @escaping @Sendable (_ database: String) async throws -> Opened) {
         self.logger = logger
         self.open = open
     }
 
-    /// The database, opened if it is not.
-    /// - Throws: what `open` threw, to everyone who waited for that attempt.
+    /// Returns the open object of a database, and opens it if necessary.
+    /// - Throws: the error of `open`, to every caller that waited for that attempt.
     public func callAsFunction(_ database: String) async throws -> Opened {
         let task = table.withLock { table in
             if let known = table.openings[database] { return known }
@@ -41,7 +41,7 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
             table.withLock { if $0.openings[database] == task { $0.opened[database] = value } }
             return value
         } catch {
-            // Unless another caller has begun to open it anew meanwhile.
+            // Unless another caller has begun to open it again meanwhile.
             table.withLock { if $0.openings[database] == task { $0.openings[database] = nil } }
             logger.error(
                 "a database cannot be opened", metadata: ["database": "\(database)", "error": "\(error)"])
@@ -49,8 +49,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         }
     }
 
-    /// Closes a database, if what is open there is meant and no other caller was first: who asks next opens
-    /// it anew, behind that.
+    /// Closes a database's object if `isMeant` returns true for it and no other caller was first. The next
+    /// caller opens the database again, after that.
     public func close(
         _ database: String, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
     ) async {
@@ -67,11 +67,11 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         table.withLock { if $0.closings[database] == closing { $0.closings[database] = nil } }
     }
 
-    /// Everything that is open now, without waiting for what is being opened.
+    /// All open objects, without waiting for those that are being opened.
     public var all: [Opened] { table.withLock { Array($0.opened.values) } }
 
-    /// Empties the table and hands out what was in it, to be closed. What is being opened is cancelled,
-    /// and waited for, as is what is being closed.
+    /// Empties the table and returns its objects for the caller to close. Openings in flight are cancelled
+    /// and waited for; closings in flight are waited for.
     public func removeAll() async -> [Opened] {
         let (openings, closings) = table.withLock { table in
             defer { table = Table() }

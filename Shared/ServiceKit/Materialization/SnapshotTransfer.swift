@@ -3,12 +3,12 @@ import Logging
 import OperationLog
 import Replica
 
-// Between a log's snapshot and a materialization, in both directions, chunk by chunk.
+// Transfer between a log's snapshot and a materialization, in both directions, chunk by chunk.
 
 extension Materializer {
-    /// Loads the log's snapshot into a fresh replica; into another one, made by `renew` in its place, when a
-    /// newer snapshot came meanwhile.
-    /// - Returns: the replica that is in place now, and where it stands; nil when there is nothing to load.
+    /// Loads the log's snapshot into a fresh replica. If a newer snapshot appears meanwhile, starts again
+    /// with another replica that `renew` makes in its place.
+    /// - Returns: the replica now in place, and its position; the position is nil without a snapshot.
     static func loadSnapshot(
         into replica: Replica, _ log: any OperationLog, _ database: String, _ executor: BlockingExecutor,
         _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
@@ -27,9 +27,9 @@ extension Materializer {
         return (replica, loaded?.position)
     }
 
-    /// Writes what is folded now into the log as its snapshot, while folding goes on; nil before the first
-    /// operation. `pulse` is called between chunks; when it answers false the writing ends, and nothing of it
-    /// is ever seen. It is read back before it counts and the one before is dropped.
+    /// Writes the folded state into the log as its snapshot, while folding goes on; nil before the first
+    /// operation. `pulse` is called between chunks; if it returns false the writing ends, returns nil, and no
+    /// reader sees any of it. The snapshot is read back before it replaces the previous one.
     public func writeSnapshot(pulse: () async throws -> Bool) async throws -> LogSnapshot? {
         let replica = replica
         guard let reader = try await executor.run({ try replica.snapshotReader() }) else { return nil }

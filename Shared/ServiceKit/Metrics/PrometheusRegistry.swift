@@ -4,9 +4,9 @@ import Synchronization
 /// The process's metrics, in memory, as swift-metrics' factory and as Prometheus text.
 ///
 /// Counters become counters, meters and non-aggregating recorders gauges, timers and aggregating recorders
-/// histograms (timers in seconds). A metric's series are bounded (`Limits.seriesPerMetric`): what comes
-/// after shares one series with the label `overflow="true"`. `families` guards all registration; each series
-/// guards its own numbers.
+/// histograms (timers in seconds). `Limits.seriesPerMetric` bounds a metric's series; further ones share one
+/// series with the label `overflow="true"`. `families` guards all registration; each series guards its own
+/// numbers.
 public final class PrometheusRegistry: MetricsFactory, Sendable {
     /// The registry of this process, installed as swift-metrics' factory on first use.
     public static let shared: PrometheusRegistry = {
@@ -30,7 +30,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
     private let families = Mutex<[String: Family]>([:])
     private let seriesLimit: Int
 
-    /// A registry that is not installed anywhere.
+    /// A registry that is not installed as factory.
     public init(seriesLimit: Int = Limits.seriesPerMetric) { self.seriesLimit = seriesLimit }
 
     func series<S: Series>(_ label: String, _ dimensions: [(String, String)], _ kind: Kind, _ make: () -> S)
@@ -41,7 +41,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
             $0.name < $1.name
         }
         return families.withLock { families in
-            // Two kinds cannot share a name in the text, so the later one gets its kind appended.
+            // Two kinds cannot share a name in the text, so the later one gets its kind as suffix.
             if let family = families[name], family.kind != kind { name += "_\(kind.rawValue)" }
             var family = families[name] ?? Family(kind: kind)
             let isFull = family.series.count >= seriesLimit && family.series[labels] == nil
@@ -73,7 +73,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
         series(label, dimensions, .counter) { CounterSeries() }
     }
 
-    /// A counter of fractions.
+    /// A floating-point counter.
     public func makeFloatingPointCounter(
         label: String, dimensions: [(String, String)]
     ) -> any FloatingPointCounterHandler {
@@ -98,7 +98,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
         series(label, dimensions, .histogram) { HistogramSeries(bounds: HistogramSeries.secondBounds) }
     }
 
-    /// Series live as long as the process: a scrape may come after the last use.
+    /// Does nothing: series live as long as the process, since a scrape may come after the last use.
     public func destroyCounter(_ handler: any CounterHandler) {}
     /// See `destroyCounter`.
     public func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}

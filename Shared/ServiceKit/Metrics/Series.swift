@@ -1,7 +1,7 @@
 import Metrics
 import Synchronization
 
-/// One line, or the lines of one histogram.
+/// One line of the text, or the lines of one histogram.
 protocol Series: AnyObject, Sendable {
     func append(to text: inout String, name: String, labels: [PrometheusRegistry.Label])
 }
@@ -54,9 +54,9 @@ final class GaugeSeries: Series, MeterHandler, RecorderHandler {
 }
 
 final class HistogramSeries: Series, TimerHandler, RecorderHandler {
-    /// From a lookup to a long poll.
+    /// Bounds in seconds, from a lookup to a long poll.
     static let secondBounds: [Double] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
-    /// For sizes and counts: powers of ten.
+    /// Bounds for sizes and counts: powers of ten.
     static let valueBounds: [Double] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]
 
     private struct Numbers {
@@ -101,12 +101,12 @@ final class HistogramSeries: Series, TimerHandler, RecorderHandler {
     }
 }
 
-/// The small rules of the text format.
+/// Rules of the text format for names, labels and numbers.
 enum MetricText {
-    /// Letters, digits, `_` and `:`; anything else becomes `_`.
+    /// A metric's name: letters, digits, `_` and `:`; any other character becomes `_`.
     static func name(_ text: String) -> String { sanitized(text, alsoColon: true) }
 
-    /// Letters, digits and `_`.
+    /// A label's name: letters, digits and `_`; any other character becomes `_`.
     static func labelName(_ text: String) -> String { sanitized(text, alsoColon: false) }
 
     private static func sanitized(_ text: String, alsoColon: Bool) -> String {

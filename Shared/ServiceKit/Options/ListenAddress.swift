@@ -4,7 +4,7 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     public let host: String
     /// 0 to 65535.
     public let port: Int
-    /// Whether TLS is spoken there.
+    /// True if the listener speaks TLS.
     public var isSecure = false
 
     /// An address of the given parts.
@@ -13,7 +13,7 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Loopback, on a port the system chooses: what tests listen on.
+    /// Loopback, on a port that the system chooses; for tests.
     public static let anyLoopbackPort = ListenAddress(host: "127.0.0.1", port: 0)
 
     /// Reads `HOST:PORT`.
@@ -34,13 +34,13 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
     private static func invalid(_ text: String) -> ServiceError {
         ServiceError(
-            .listenInvalid, "'\(text)' is no HOST:PORT to listen on, like 127.0.0.1:4000 or [::1]:4000")
+            .listenInvalid, "--listen: '\(text)' is not a HOST:PORT, like 127.0.0.1:4000 or [::1]:4000")
     }
 
     /// `HOST:PORT`.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// `http://HOST:PORT`, or `https`, with the loopback address where the host means every interface.
+    /// `http://HOST:PORT`, or `https`, with the loopback address if the host means every interface.
     public var origin: String {
         let scheme = isSecure ? "https" : "http"
         return switch host {

@@ -2,12 +2,12 @@ import ArgumentParser
 import Foundation
 import Logging
 
-/// The flags that every service and `mimeo serve` take.
+/// The flags that every service and `mimeo serve` accept.
 ///
-/// Each has a name in the JSON file of `--config` too; a flag wins over the file, the file over the default.
+/// Each flag also has a name in the JSON file of `--config`. A flag overrides the file, the file the default.
 public struct ServiceOptions: ParsableArguments, Sendable {
     /// The data folder.
-    @Option(help: "Folder for everything that is kept (default ./mimeo-data).")
+    @Option(help: "Folder for all stored data (default ./mimeo-data).")
     public var data: String?
 
     /// The address.
@@ -23,35 +23,35 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     /// The certificate chain.
     @Option(
         help: ArgumentHelp(
-            "Certificate chain (PEM): speaks TLS; read anew when it changes.", valueName: "file"))
+            "Certificate chain (PEM): serve with TLS. Read again when the file changes.", valueName: "file"))
     public var tlsCertificate: String?
 
     /// The certificate's key.
-    @Option(help: ArgumentHelp("The certificate's private key (PEM).", valueName: "file"))
+    @Option(help: ArgumentHelp("Private key of the certificate (PEM).", valueName: "file"))
     public var tlsKey: String?
 
     /// The configuration file.
-    @Option(help: ArgumentHelp("JSON object with these flags' names; flags win.", valueName: "file"))
+    @Option(help: ArgumentHelp("JSON file with values of these flags; flags override it.", valueName: "file"))
     public var config: String?
 
     /// Empty, for the parser.
     public init() {}
 }
 
-/// For services that keep a projection.
+/// Flags of services that keep a projection.
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
     @Option(
         help: ArgumentHelp(
-            "Projection: sqlite:FOLDER (default in DATA) or postgres://….", valueName: "url"))
+            "Projection: sqlite:FOLDER (default: a folder in DATA) or postgres://….", valueName: "url"))
     public var projection: String?
 
     /// Empty, for the parser.
     public init() {}
 }
 
-/// For services that check access tokens another process issues, where the keys are to be fetched from it
-/// instead of read from the log.
+/// Flags of services that check access tokens of another process. With `--issuer` they fetch the keys from
+/// that process instead of reading them from the log.
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
     @Option(
@@ -64,7 +64,7 @@ public struct IssuerOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
-/// For services other than the auth-gateway that have admin endpoints.
+/// Flags of services with admin endpoints, except the auth-gateway.
 public struct AdminOptions: ParsableArguments, Sendable {
     /// The file of the admin credential.
     @Option(
@@ -77,7 +77,7 @@ public struct AdminOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
-/// For the service that logs users in.
+/// Flags of the auth-gateway.
 public struct ProviderOptions: ParsableArguments, Sendable {
     /// The file of providers.
     @Option(
@@ -86,11 +86,11 @@ public struct ProviderOptions: ParsableArguments, Sendable {
             valueName: "file"))
     public var providers: String?
 
-    /// The file of the key that secrets are sealed under.
+    /// The file of the key that seals the secrets.
     @Option(
         help: ArgumentHelp(
-            "File with the key that the system database's secrets are sealed under "
-                + "(default DATA/auth/secrets.key, made on the first start).",
+            "File with the key that seals the system database's secrets "
+                + "(default DATA/auth/secrets.key, created at the first start).",
             valueName: "file"))
     public var secretsKey: String?
 
@@ -98,40 +98,40 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     @Option(
         help: ArgumentHelp(
             "File with the credential of /admin/auth "
-                + "(default DATA/auth/admin.token, made on the first start).",
+                + "(default DATA/auth/admin.token, created at the first start).",
             valueName: "file"))
     public var adminToken: String?
 
-    /// Whether a proxy says where requests come from.
+    /// True if a proxy tells where requests come from.
     @Flag(
-        help: "Believe the last address of X-Forwarded-For: behind a proxy that sets it, and only there.")
+        help: "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it.")
     public var behindProxy = false
 
     /// Empty, for the parser.
     public init() {}
 }
 
-/// What the flags and the file come to.
+/// The configuration of a service: flags, configuration file and defaults joined.
 public struct ServiceConfiguration: Sendable, Equatable {
     /// Path of the data folder.
     public var dataFolder: String
-    /// Where to listen.
+    /// The address to listen on.
     public var listen: ListenAddress
     /// The operation log.
     public var log: StorageURL
-    /// Where the projection is kept, when that was said; of SQLite the folder.
+    /// The projection's storage, if set; a folder for SQLite.
     public var projection: StorageURL?
-    /// Where the auth-gateway answers, when that was said.
+    /// The auth-gateway's origin, if set.
     public var issuer: Origin?
-    /// The file that says who may log in, when there is one.
+    /// The file of login providers, if set.
     public var providers: String?
-    /// The file of the key that secrets are sealed under, when one was named.
+    /// The file of the key that seals the secrets, if set.
     public var secretsKey: String?
-    /// The file of the admin credential, when one was named.
+    /// The file of the admin credential, if set.
     public var adminToken: String?
-    /// Whether a proxy says where requests come from.
+    /// True if a proxy tells where requests come from.
     public var behindProxy = false
-    /// The certificate chain and the key of the listener, when it speaks TLS.
+    /// The certificate chain and the key of the listener, if it speaks TLS.
     public var tls: TLSPaths?
 
     /// Two files that belong together.
@@ -171,24 +171,24 @@ public struct ServiceConfiguration: Sendable, Equatable {
         case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
         case (nil, nil): tls = nil
         default:
-            throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together")
+            throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
     }
 
-    /// What the listener speaks TLS with; nil where it does not.
+    /// Certificate and key of the listener; nil for clear text.
     /// - Throws: `SRV-0106`.
     public func tlsFiles(logger: Logger) throws(ServiceError) -> TLSFiles? {
         guard let tls else { return nil }
         return try TLSFiles(certificate: tls.certificate, key: tls.key, logger: logger)
     }
 
-    /// The file of the admin credential: the one that was named, or the auth-gateway's own.
+    /// The file of the admin credential: the one set, or the auth-gateway's own.
     public var adminCredentialFile: String {
         adminToken ?? URL(fileURLWithPath: dataFolder).appendingPathComponent("auth/admin.token").path
     }
 
-    /// The path of something in the data folder, or of the data folder itself. Folders that do not exist
-    /// are made, the data folder and those in it for their owner only; one that exists stays as it is.
+    /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created;
+    /// the data folder and folders in it are readable by their owner only. An existing one is not changed.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
         var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL
@@ -201,7 +201,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         return url.path
     }
 
-    /// Makes a folder unless there is one, and with `permissions` nil those above it too.
+    /// Creates a folder unless it exists; with `permissions` nil the folders above it too.
     private static func make(_ url: URL, permissions: Int?) throws(ServiceError) {
         let manager = FileManager.default
         func exists() -> Bool {
@@ -217,12 +217,12 @@ public struct ServiceConfiguration: Sendable, Equatable {
             // Services that share a data folder may start at the same time.
             guard !exists() else { return }
             throw ServiceError(
-                .dataFolderUnusable, "the folder \(url.path) cannot be made: \(error.localizedDescription)")
+                .dataFolderUnusable, "folder \(url.path) cannot be created: \(error.localizedDescription)")
         }
     }
 }
 
-/// The JSON file of `--config`: one object, names of flags to texts.
+/// The JSON file of `--config`: one object that maps names of flags to strings.
 struct ConfigurationFile {
     private static let names: Set<String> = [
         "data", "listen", "log", "projection", "issuer", "providers", "secretsKey", "adminToken",
@@ -234,23 +234,25 @@ struct ConfigurationFile {
         guard let text = FileManager.default.contents(atPath: path),
             text.count <= Limits.configurationFileBytes
         else {
-            throw ServiceError(.configurationInvalid, "the configuration file \(path) cannot be read")
+            throw ServiceError(
+                .configurationInvalid,
+                "--config: \(path) cannot be read or is larger than \(Limits.configurationFileBytes) bytes")
         }
         guard let settings = try? JSONDecoder().decode([String: Setting].self, from: text) else {
-            throw ServiceError(.configurationInvalid, "\(path) is not a JSON object of texts")
+            throw ServiceError(.configurationInvalid, "--config: \(path) is not a JSON object of strings")
         }
         if let unknown = settings.keys.sorted().first(where: { !Self.names.contains($0) }) {
             let known = Self.names.sorted().joined(separator: ", ")
             throw ServiceError(
-                .configurationInvalid, "\(path): '\(unknown)' is no setting; there are \(known)")
+                .configurationInvalid, "\(path): '\(unknown)' is not a setting; the settings are \(known)")
         }
         if let wrong = settings.filter({ $0.value.text == nil }).keys.min() {
-            throw ServiceError(.configurationInvalid, "\(path): the value of '\(wrong)' is not a text")
+            throw ServiceError(.configurationInvalid, "\(path): the value of '\(wrong)' must be a string")
         }
         values = settings.compactMapValues(\.text)
     }
 
-    /// Any value, so that one that is no text can be named.
+    /// Any value, so that the error can name a setting whose value is not a string.
     private struct Setting: Decodable {
         let text: String?
 

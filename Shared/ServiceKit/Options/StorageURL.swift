@@ -1,11 +1,11 @@
-/// Where a log or a projection is kept.
+/// The storage of a log or a projection.
 public enum StorageURL: Sendable, Equatable {
-    /// In the SQLite file at a path.
+    /// The SQLite file or folder at a path.
     case sqlite(path: String)
-    /// In the PostgreSQL that libpq reaches by this URL.
+    /// The PostgreSQL server that libpq reaches by this URL.
     case postgres(url: String)
 
-    /// Reads `sqlite:PATH`, where PATH is relative to the working directory or absolute, or
+    /// Reads `sqlite:PATH`, with PATH absolute or relative to the working directory, or
     /// `postgres://USER@HOST/DATABASE`.
     /// - Parameter flag: the flag's name, for the message.
     /// - Throws: `SRV-0102`. The message never holds the URL, which may hold a password.
@@ -26,7 +26,7 @@ public enum StorageURL: Sendable, Equatable {
     }
 }
 
-/// `http(s)://HOST[:PORT]`: where another service is.
+/// The address of another service: `http(s)://HOST[:PORT]`.
 public struct Origin: Sendable, Equatable, CustomStringConvertible {
     private let text: String
 
@@ -38,7 +38,7 @@ public struct Origin: Sendable, Equatable, CustomStringConvertible {
             trimmed.hasPrefix("http://")
             ? trimmed.dropFirst(7) : trimmed.hasPrefix("https://") ? trimmed.dropFirst(8) : ""
         guard !rest.isEmpty, !rest.hasPrefix(":"), !rest.contains(where: { "/?#@ ".contains($0) }) else {
-            throw ServiceError(.issuerInvalid, "'\(text)' is no origin like http://127.0.0.1:4001")
+            throw ServiceError(.issuerInvalid, "--issuer: '\(text)' is no origin like http://127.0.0.1:4001")
         }
         self.text = trimmed
     }

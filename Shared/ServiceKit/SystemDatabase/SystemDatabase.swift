@@ -7,16 +7,15 @@ import OperationLog
 import Replica
 import Synchronization
 
-/// The reserved database on the log that every service follows: which databases there are, who logs in to
-/// them, whose signatures count, which API keys there are and who is revoked. No secret stands in it in
-/// clear.
+/// The reserved database on the log that every service follows: databases, login providers, public keys, API
+/// keys and revocations. All secrets in it are sealed.
 ///
-/// Its id has a dot, which no application's database has (`DatabaseID`): no token and no API key names it.
+/// Its id has a dot, which no application's database has (`DatabaseID`), so no token or API key names it.
 ///
-/// Invariants: `directory` is as of a fold of the log and is replaced whole; what `write` has written is in
-/// it when `write` returns. Writes of all processes are one after the other: each is appended on the
-/// condition that nobody has written since it was read. Actor isolation guards the materialization; the lock
-/// guards the directory and whom to tell, and is never held across a wait.
+/// Invariants: `directory` is the state of one fold of the log and is replaced whole; it contains a write
+/// when `write` returns. Writes of all processes are serialized: each is appended on the condition that
+/// nobody has written since its read. Actor isolation guards the materialization; the lock guards the
+/// directory and its listeners, and is never held across a wait.
 public actor SystemDatabase {
     /// The database's id.
     public static let id = "mimeo.system"
@@ -34,13 +33,13 @@ public actor SystemDatabase {
     private let writer: LeasedActor
     private var materializer: Materializer?
     private var writing: Task<Void, any Error>?
-    /// Why the directory is not what the log says; nil while it is.
+    /// The reason why the directory differs from the log; nil while it does not.
     private var unread: String?
     private let shared = Mutex(Shared())
 
     /// - Parameters:
-    ///   - folder: where the fold is kept; it can be deleted at any time.
-    ///   - pause: between the first two attempts at a log that cannot be reached when a service starts;
+    ///   - folder: the materialization's folder; it is disposable.
+    ///   - pause: between the first two attempts at an unreachable log when a service starts;
     ///     `Limits.foldRetry` unless a test says otherwise.
     public init(
         log: any OperationLog, folder: String, pause: Duration? = nil, logger: Logger
@@ -52,10 +51,10 @@ public actor SystemDatabase {
         writer = LeasedActor(log: log, database: Self.id, purpose: "auth-gateway")
     }
 
-    /// What it says now.
+    /// The current directory.
     public nonisolated var directory: SystemDirectory { shared.withLock { $0.directory } }
 
-    /// Wakes after every change of the directory, coalesced; the first one comes at once.
+    /// Wakes at once, and then after every change of the directory, coalesced.
     public nonisolated var changes: AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -71,8 +70,8 @@ public actor SystemDatabase {
         return stream
     }
 
-    /// Makes the database unless it is there, and reads what is in the log. Idempotent. While the log cannot
-    /// be reached it waits: without what the system database says a service would refuse everybody.
+    /// Creates the database unless it exists, and reads the log. Idempotent. Waits while the log is
+    /// unreachable: a service without the system database would refuse everybody.
     public func open() async throws {
         guard materializer == nil else { return }
         try await waitingForLog {
@@ -81,9 +80,8 @@ public actor SystemDatabase {
         }
     }
 
-    /// Runs what a service's start needs of the log, again and again while the log cannot be reached: a
-    /// service that ended for that would have to be started by hand. The body finds what an earlier run has
-    /// written.
+    /// Runs a body that a service's start needs, again and again while the log is unreachable: a service that
+    /// ended instead would have to be started by hand. The body must expect writes of its earlier runs.
     public nonisolated func waitingForLog(_ body: @Sendable () async throws -> Void) async throws {
         var pause = pause
         while true {
@@ -118,13 +116,13 @@ public actor SystemDatabase {
         await reload()
     }
 
-    /// Follows the log until the task is cancelled or the log closes. A log that went back is read anew, as
-    /// often as that takes: until then `failure` says so.
+    /// Follows the log until the task is cancelled or the log closes. After the log was reset to an earlier
+    /// state, reads it again, and retries until that succeeds; `failure` says so meanwhile.
     public func run() async {
         while !Task.isCancelled, let current = materializer {
             await current.run()
             guard await current.hasLostHistory else { return }
-            unread = "the log went back, and is not read anew yet"
+            unread = "the log was reset to an earlier state and is not read again yet"
             await current.close()
             var pause = Limits.foldRetry
             while unread != nil, !Task.isCancelled {
@@ -141,7 +139,7 @@ public actor SystemDatabase {
         }
     }
 
-    /// Frees everything.
+    /// Releases the lease and closes the materialization.
     public func close() async {
         _ = try? await writing?.value
         await writer.close()
@@ -149,10 +147,10 @@ public actor SystemDatabase {
         for listener in shared.withLock({ Array($0.listeners.values) }) { listener.finish() }
     }
 
-    /// Reads up to the log's head of this moment.
+    /// Reads up to the log's present head.
     public func refresh() async throws { try await materializer?.advance() }
 
-    /// Why the log is not followed; nil while it is.
+    /// The reason why the log is not followed; nil while it is.
     public func failure() async -> String? {
         if let unread { return unread }
         return await materializer?.failure
@@ -165,7 +163,7 @@ public actor SystemDatabase {
             let directory = try await materializer.executor.run {
                 try replica.read { try SystemDirectory($0) }
             }
-            // A record of a later version may be a revocation: better to say so than to let somebody in.
+            // A record of a later version may be a revocation: reports it rather than let somebody in.
             unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
             shared.withLock { shared in
                 shared.directory = directory
@@ -177,8 +175,8 @@ public actor SystemDatabase {
         }
     }
 
-    /// Changes it. The body may run several times, each time on what the log says then.
-    /// - Throws: what the body throws, and what the log throws.
+    /// Changes the database. The body may run several times, each time on the log's state then.
+    /// - Throws: the errors of the body and of the log.
     public func write(_ body: @escaping @Sendable (SystemWriter) throws -> Void) async throws {
         let previous = writing
         let task = Task {
@@ -192,7 +190,7 @@ public actor SystemDatabase {
     private func perform(_ body: @escaping @Sendable (SystemWriter) throws -> Void) async throws {
         for _ in 0..<Limits.systemWriteAttempts {
             guard let materializer else {
-                throw OperationLogError(.closed, "the system database is not open")
+                throw OperationLogError(.closed, "the system database is not open: the service stops")
             }
             let lease = try await writer.lease().lease
             let sequence =
@@ -216,7 +214,8 @@ public actor SystemDatabase {
             default: await writer.lose(lease)
             }
         }
-        throw OperationLogError(.busy, "others write the system database", database: Self.id)
+        throw OperationLogError(
+            .busy, "other gateways are writing the system database; try again shortly", database: Self.id)
     }
 }
 
@@ -228,13 +227,13 @@ extension SystemDatabase: KeySource {
     }
 }
 
-/// A change of the system database under way: it sees its own writes.
+/// A change of the system database in flight; reads see its own writes.
 public struct SystemWriter {
     private let transaction: WriteTransaction
 
     init(_ transaction: WriteTransaction) { self.transaction = transaction }
 
-    /// The record of an id.
+    /// The record with an id; nil if there is none.
     public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record?
     {
         var found: Record?
@@ -244,7 +243,7 @@ public struct SystemWriter {
         return found
     }
 
-    /// Writes a record, in place of the one there is.
+    /// Writes a record, and replaces the one with the same id.
     public func put(_ record: some SystemRecord) throws {
         try execute(
             "INSERT INTO \(type(of: record).collection.rawValue) DOCUMENTS (:document) "

@@ -1,5 +1,5 @@
-/// The system database as a part of a host: open before the services that ask it, followed while they run,
-/// closed after them. The first part of every host.
+/// The system database as a part of a host: opened before the services that use it, followed while they run,
+/// closed after them. It is the first part of every host.
 public struct SystemDatabasePart: ServicePart {
     /// `system-database`.
     public let name = "system-database"
@@ -13,19 +13,19 @@ public struct SystemDatabasePart: ServicePart {
         mount.background("system database") { await system.run() }
     }
 
-    /// Reads what is in the log.
+    /// Opens the database and reads the log.
     public func start() async throws { try await system.open() }
 
-    /// Closes it.
+    /// Closes the database.
     public func stop() async { await system.close() }
 
-    /// Failing while the log cannot be followed: revocations would not arrive.
-    /// So it is while the log has no database: then it is another one than the auth-gateway's.
+    /// Failing while the log cannot be followed, since revocations would not arrive. Also failing while the
+    /// log has no database: then it is not the auth-gateway's log.
     public func health() async -> HealthCheck {
         guard await system.failure() == nil else {
-            return .failing("the system database cannot be followed; see the log")
+            return .failing("the system database cannot be followed; see the service's log for the reason")
         }
         return system.directory.databases.isEmpty
-            ? .failing("the log has no database; --log names the one of the auth-gateway") : .ok
+            ? .failing("the log has no database; give --log the value that the auth-gateway has") : .ok
     }
 }

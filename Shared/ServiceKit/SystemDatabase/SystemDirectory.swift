@@ -3,7 +3,7 @@ import DQL
 import Identity
 import Replica
 
-/// What the system database says at a moment: databases, providers, public keys, API keys, revocations.
+/// State of the system database at one moment: databases, providers, public keys, API keys, revocations.
 public struct SystemDirectory: Sendable {
     /// By id, deleted ones included.
     public private(set) var databases: [String: DatabaseRecord] = [:]
@@ -13,18 +13,18 @@ public struct SystemDirectory: Sendable {
     public private(set) var signingKeys: [String: SigningKeyRecord] = [:]
     /// By the key's id.
     public private(set) var apiKeys: [String: APIKeyRecord] = [:]
-    /// By its id.
+    /// By the revocation's id.
     public private(set) var revocations: [String: Revocation] = [:]
-    /// The public keys of all databases, retired ones too: `check` knows when they end.
+    /// The public keys of all databases, retired ones too: `check` knows when they retire.
     public private(set) var keys = KeySet()
-    /// How many records are of a shape that this version does not know.
+    /// Number of records with a shape that this version does not know.
     private(set) var unreadable = 0
-    /// The rights of the API keys, read once.
+    /// The compiled rights of the API keys.
     private var rights: [String: CompiledGrant] = [:]
 
     init() {}
 
-    /// Reads everything from a snapshot. What cannot be read is left out: half a key opens nothing.
+    /// Reads all records from a snapshot. Unreadable ones are left out: half a key opens nothing.
     init(_ transaction: ReadTransaction) throws {
         databases = try Self.all(transaction, &unreadable)
         providers = try Self.all(transaction, &unreadable)
@@ -57,19 +57,19 @@ public struct SystemDirectory: Sendable {
         return found
     }
 
-    /// A database that there is.
+    /// A database that exists; nil for an unknown or deleted one.
     public func database(_ id: String) -> DatabaseRecord? {
         databases[id].flatMap { $0.deletedAtSeconds == nil ? $0 : nil }
     }
 
-    /// The revocation that something is under, if it is.
+    /// The revocation of a user, peer or token; nil if there is none.
     public func revocation(
         of subject: Revocation.Subject, _ value: String, in database: String
     ) -> Revocation? {
         revocations.isEmpty ? nil : revocations[Revocation.id(database, subject, value)]
     }
 
-    /// Whether an identity still counts: its database is there, the key that signed it has not retired, and
+    /// Checks that an identity is still valid: its database exists, its signing key has not retired, and
     /// neither user nor peer nor token is revoked.
     /// - Throws: `AUTH-0103`, `AUTH-0107`, `AUTH-0112`.
     public func check(_ identity: Identity, nowSeconds: Int64) throws(IdentityError) {
@@ -91,8 +91,8 @@ public struct SystemDirectory: Sendable {
         }
     }
 
-    /// The identity that an API key stands for; nil when there is no such key.
-    /// - Throws: `AUTH-0111` for a wrong secret, `AUTH-0105` after its end, and as `check`.
+    /// The identity of an API key; nil if there is no such key.
+    /// - Throws: `AUTH-0111` for a wrong secret, `AUTH-0105` for an expired key, and as `check`.
     func identity(of key: APIKey, nowSeconds: Int64) throws(IdentityError) -> Identity? {
         guard let record = apiKeys[key.id] else { return nil }
         guard ConstantTime.equal(key.secretHash, record.secretHash), let rights = rights[key.id] else {

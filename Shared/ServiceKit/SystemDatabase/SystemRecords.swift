@@ -19,13 +19,13 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
 
 /// A document of the system database, as a value.
 public protocol SystemRecord: Sendable, Codable {
-    /// Where it stands.
+    /// The collection of these records.
     static var collection: SystemCollectionName { get }
     /// The document's id.
     var id: String { get }
 }
 
-/// A database that there is, or was.
+/// A database that exists or existed.
 public struct DatabaseRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.databases
@@ -33,11 +33,11 @@ public struct DatabaseRecord: SystemRecord, Equatable {
     public var id: String
     /// Seconds since 1970.
     public var createdAtSeconds: Int64
-    /// The development provider's secret, sealed; nil where nobody logs in with one.
+    /// The development provider's secret, sealed; nil if the database has no such provider.
     public var sealedDevelopmentToken: String?
-    /// Whether it is the one of the first start.
+    /// True for the database that the first start makes.
     public var isFirst: Bool
-    /// Seconds since 1970; an id is never used again, for the log keeps what was written under it.
+    /// Seconds since 1970. The id is never used again, since the log keeps the operations written under it.
     public var deletedAtSeconds: Int64?
 
     /// A database of these facts.
@@ -53,7 +53,7 @@ public struct DatabaseRecord: SystemRecord, Equatable {
     }
 }
 
-/// Who says whether a login is good.
+/// A provider that decides about logins.
 public struct ProviderRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.providers
@@ -61,13 +61,13 @@ public struct ProviderRecord: SystemRecord, Equatable {
     public var id: String { "\(database)/\(name)" }
     /// The database.
     public var database: String
-    /// As logins name it.
+    /// The provider's name in login requests.
     public var name: String
     /// `webhook` or `anonymous`.
     public var kind: String
-    /// What may be shown of it: a webhook's URL.
+    /// The part that may be shown: a webhook's URL.
     public var summary: String
-    /// All of it as JSON, sealed.
+    /// The whole configuration as JSON, sealed.
     public var sealedConfiguration: String
 
     /// A provider of these facts.
@@ -92,7 +92,7 @@ public struct SigningKeyRecord: SystemRecord, Equatable {
     public var sealedPEM: String
     /// Seconds since 1970.
     public var createdAtSeconds: Int64
-    /// Seconds since 1970 from which on nothing that it signed counts; nil for the key that signs.
+    /// Seconds since 1970; from then on no token that it signed is valid. Nil for the key that signs now.
     public var retiresAtSeconds: Int64?
 
     /// A key of these facts.
@@ -108,7 +108,7 @@ public struct SigningKeyRecord: SystemRecord, Equatable {
     }
 }
 
-/// What is known of an API key.
+/// An API key, without its secret.
 public struct APIKeyRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.apiKeys
@@ -120,7 +120,7 @@ public struct APIKeyRecord: SystemRecord, Equatable {
     public var name: String
     /// See `APIKey.secretHash`.
     public var secretHash: String
-    /// What it may.
+    /// The key's rights.
     public var permissions: Grant
     /// Seconds since 1970.
     public var createdAtSeconds: Int64
@@ -142,15 +142,15 @@ public struct APIKeyRecord: SystemRecord, Equatable {
     }
 }
 
-/// Somebody, or a token, that counts no more.
+/// The revocation of a user, a peer or a token.
 ///
-/// As long as it is not lifted nobody it names gets in, and no login succeeds. Lifted, it still refuses the
-/// tokens that were issued before: a stolen one does not come back to life.
+/// While it holds, all tokens and logins of its subject are refused. After it is lifted, it still refuses
+/// tokens issued before that, so that a stolen token stays invalid.
 public struct Revocation: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.revocations
 
-    /// What is revoked.
+    /// The kind of subject that is revoked.
     public enum Subject: String, Sendable, Codable, CaseIterable {
         /// A provider's user.
         case user
@@ -160,17 +160,17 @@ public struct Revocation: SystemRecord, Equatable {
         case token
     }
 
-    /// Made of what it names, so that there is one of it.
+    /// A hash of database, subject and value, so that each subject has at most one revocation.
     public var id: String { Self.id(database, subject, value) }
     /// The database.
     public var database: String
-    /// What kind of name `value` is.
+    /// The kind of `value`.
     public var subject: Subject
     /// The user, the peer key or the token id.
     public var value: String
     /// Seconds since 1970.
     public var sinceSeconds: Int64
-    /// Seconds since 1970; nil while it holds.
+    /// Seconds since 1970; nil while the revocation holds.
     public var liftedAtSeconds: Int64?
 
     /// A revocation of these facts.
@@ -185,7 +185,7 @@ public struct Revocation: SystemRecord, Equatable {
         self.liftedAtSeconds = liftedAtSeconds
     }
 
-    /// The id of the revocation of something.
+    /// The id of the revocation of a subject.
     public static func id(_ database: String, _ subject: Subject, _ value: String) -> String {
         let digest = SHA256.hash(data: Data("\(database)/\(subject.rawValue)/\(value)".utf8))
         return Base64URL.encode(Array(digest).prefix(16))
@@ -202,7 +202,7 @@ extension SystemRecord {
         return ObjectValue(entries)
     }
 
-    /// Reads a document; nil for one of another shape, as a later version may write it.
+    /// Reads a document; nil if its shape is unknown, as a later version may write it.
     static func read(_ id: String, _ fields: ObjectValue) -> Self? {
         var entries = fields.entries
         entries.append((key: "id", value: .string(id)))

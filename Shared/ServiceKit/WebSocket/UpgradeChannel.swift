@@ -10,21 +10,20 @@ import NIOHTTPTypesHTTP1
 import NIOSSL
 import NIOWebSocket
 
-/// A connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and the
-/// route agrees, WebSocket.
+/// A connection that speaks HTTP/1.1, or WebSocket if its first request asks for that at a registered path
+/// and the route accepts it.
 ///
-/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer with the error
-/// body.
+/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer with an error body.
 struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
-    /// A connection whose first request has yet to say what it becomes.
+    /// A connection whose protocol its first request will decide.
     struct Value: ServerChildChannelValue {
         let channel: any Channel
         let outcome: EventLoopFuture<Outcome>
     }
 
-    /// What has become of a connection.
+    /// The protocol that a connection speaks after its first request.
     enum Outcome: Sendable {
         case http(HTTPConnection)
         case refused(HTTPConnection, any Error)
@@ -51,7 +50,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     private func configure(_ channel: any Channel, _ logger: Logger) throws -> Value {
-        // Belongs to the event loop; nil until the route of an upgrade has decided.
+        // Guarded by the event loop; nil until the route of an upgrade has decided.
         let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
             nil, eventLoop: channel.eventLoop)
         let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
@@ -81,7 +80,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
                 }
             })
         let encoder = HTTPResponseEncoder()
-        // What comes behind a request to upgrade waits in it until the route has decided.
+        // Holds bytes that come after the upgrade request until the route has decided.
         let decoder = ByteToMessageHandler(
             HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes),
             maximumBufferSize: Limits.webSocketFrameBytes)
@@ -110,8 +109,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private static let malformedUpgrade = MalformedUpgrade()
 
-    /// Whether a request is what RFC 6455 section 4.2.1 asks for, as far as NIO does not look: HTTP/1.1, a
-    /// host, a key of 16 bytes as base64.
+    /// Returns whether a request meets the demands of RFC 6455 section 4.2.1 that NIO does not check:
+    /// HTTP/1.1, a host, a key of 16 bytes as base64.
     private static func isSound(_ head: HTTPRequestHead) -> Bool {
         let keys = head.headers["sec-websocket-key"]
         guard head.version == .http1_1, head.headers["host"].count == 1, keys.count == 1,
@@ -147,7 +146,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     func handle(value: Value, logger: Logger) async {
-        // A connection that ended before its first request has no outcome; there is nothing to say about it.
+        // A connection that ended before its first request has no outcome and needs no log line.
         guard let outcome = try? await value.outcome.get() else { return }
         switch outcome {
         case .http(let connection):
@@ -180,19 +179,19 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             .body(ByteBuffer(bytes: body)),
             HTTPResponsePart.end(nil),
         ]
-        // A client that has gone does not hear why it was refused.
+        // Errors are ignored: the client has gone.
         try? await connection.executeThenClose { _, outbound in
             try await outbound.write(contentsOf: answer)
         }
     }
 }
 
-/// An upgrade that is none: says which version is spoken (RFC 6455 section 4.2.2).
+/// A malformed upgrade request; the answer names the supported version (RFC 6455 section 4.2.2).
 private struct MalformedUpgrade: HTTPReportable {
     var httpStatus: HTTPResponse.Status { .badRequest }
     var publicCode: String { ServiceErrorCode.badRequest.rawValue }
     var publicMessage: String {
-        "the WebSocket upgrade is malformed: HTTP/1.1, Host, Sec-WebSocket-Key and version 13 are needed"
+        "the WebSocket upgrade is malformed: it needs HTTP/1.1, Host, Sec-WebSocket-Key and version 13"
     }
     var httpHeaders: HTTPFields { [.secWebSocketVersion: "13"] }
 }

@@ -1,13 +1,12 @@
 import NIOCore
 import NIOHTTP1
 
-/// Stands before NIO's upgrade handler, which has two habits that do not fit a server of ordinary routes: it
-/// loses requests that ask for a protocol nobody registered (`Upgrade: h2c`, which common clients send
-/// unasked), and it does not know about shutdown.
+/// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: NIO's loses requests for
+/// an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores shutdown.
 ///
-/// Takes the `Upgrade` header off every request that is no WebSocket upgrade to a registered path; answers a
-/// first request that is no HTTP; closes a connection that has not sent a request yet when the server stops,
-/// or when it stays silent. All state belongs to the event loop.
+/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path;
+/// answers a first request that is not HTTP; closes a connection without any request when the server stops or
+/// the connection stays silent. The event loop guards all state.
 final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -54,7 +53,7 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A plain connection is closed by Hummingbird's handler, once its request is answered.
+        // Hummingbird's handler closes a plain connection once its request is answered.
         if event is ChannelShouldQuiesceEvent, phase != .plain {
             context.close(promise: nil)
         } else {
@@ -63,9 +62,9 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Later requests' errors are answered by Hummingbird; before the first one nobody else listens.
+        // Hummingbird answers errors of later requests, but not those before the first request.
         guard phase != .plain else { return context.fireErrorCaught(error) }
-        let refusal = ServiceError(.badRequest, "the request is no HTTP/1.1")
+        let refusal = ServiceError(.badRequest, "the request is not valid HTTP/1.1")
         let body = ErrorAnswer.json(code: refusal.publicCode, message: refusal.publicMessage)
         let head = HTTPResponseHead(
             version: .http1_1, status: .badRequest,
@@ -80,15 +79,16 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
 
     private func asksForWebSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.prefix { $0 != "?" }
-        // NIO looks at each value as it stands, so a list of protocols is not taken.
+        // NIO compares each value whole, so a list of protocols is not accepted.
         let protocols = head.headers[canonicalForm: "upgrade"]
         return head.method == .GET && paths.contains(String(path)) && protocols.count == 1
             && protocols[0].lowercased() == "websocket"
     }
 }
 
-/// Says goodbye on a WebSocket when the server stops, unless that is said already, and does not wait for the
-/// answer for long. Behind a goodbye, whoever said it, no frame leaves (RFC 6455 section 5.5.1).
+/// Sends a close frame on a WebSocket when the server stops, unless one was sent already, and closes the
+/// channel after `Limits.webSocketGoodbye` at the latest. After a close frame, whoever wrote it, no frame is
+/// sent (RFC 6455 section 5.5.1).
 final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     typealias InboundIn = Any
     typealias OutboundIn = WebSocketGoodbye.Frame
@@ -119,13 +119,13 @@ final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     }
 }
 
-/// Holds back what arrives on a WebSocket, before it is decoded, until whoever runs it has put its handlers
-/// into the pipeline, and takes this one out.
+/// Holds bytes that arrive on a WebSocket, before they are decoded, until the connection's owner has added
+/// its own handlers to the pipeline and removes this one.
 final class HeldBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias OutboundIn = Any
 
-    /// What `WebSocketConnection` of Transport knows it by.
+    /// The name by which Transport's `WebSocketConnection` finds this handler.
     static let name = "mimeo.held-bytes"
 
     private var held: [NIOAny] = []
@@ -146,7 +146,7 @@ final class HeldBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
         for bytes in held { context.fireChannelRead(bytes) }
         if !held.isEmpty { context.fireChannelReadComplete() }
         held = []
-        // It comes once only.
+        // The event comes only once, so it must be passed on.
         if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
         context.read()
         context.leavePipeline(removalToken: removalToken)

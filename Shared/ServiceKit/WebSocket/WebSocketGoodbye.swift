@@ -1,7 +1,7 @@
 import NIOCore
 import NIOWebSocket
 
-/// The close frame of a server that stops.
+/// The close frame that a stopping server sends.
 enum WebSocketGoodbye {
     typealias Frame = WebSocketFrame
 

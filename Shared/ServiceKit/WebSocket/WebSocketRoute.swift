@@ -11,11 +11,11 @@ public typealias WebSocketChannel = any Channel
 public struct WebSocketRequest: Sendable {
     /// Path without query.
     public let path: String
-    /// Everything behind `?`, still encoded.
+    /// The text after `?`, still encoded.
     public let query: String?
     /// The header fields.
     public let headers: HTTPHeaders
-    /// Who connected: a proxy's address behind a proxy.
+    /// Address of the client, or of the proxy if it came through one.
     public let remoteAddress: SocketAddress?
 
     init(_ head: HTTPRequestHead, remoteAddress: SocketAddress?) {
@@ -32,15 +32,15 @@ struct WebSocketRoute: Sendable {
     typealias Handler = @Sendable (WebSocketChannel, Logger) async -> Void
 
     let path: String
-    /// Spoken subprotocols; the first one the client offers too is chosen.
+    /// Supported subprotocols; the first one that the client offers too is chosen.
     let subprotocols: [String]
-    /// Decides before the upgrade: throws for a refusal, returns what runs the connection.
+    /// Decides before the upgrade: throws to refuse, returns the connection's handler to accept.
     let authorize: @Sendable (WebSocketRequest) async throws -> Accepted
 
-    /// A connection that is let in.
+    /// An accepted connection.
     struct Accepted: Sendable {
         let handler: Handler
-        /// Header fields of the 101 answer that are this connection's.
+        /// Header fields of the 101 answer to this connection only.
         let headers: [(name: String, value: String)]
     }
 

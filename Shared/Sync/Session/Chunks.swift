@@ -6,13 +6,13 @@ import CRDT
 // small with every session and grows as credit comes back, so that a slow link that breaks each few seconds
 // carries something whole each time.
 
-/// What has come of a message in chunks: kept by the driver from one session to the next.
+/// The received part of a message in chunks; the driver keeps it from one session to the next.
 public struct PartialMessage: Sendable {
     /// `hash64` of the whole message.
     public let hash: UInt64
     /// The bytes so far.
     public private(set) var bytes: [UInt8] = []
-    /// How many they are.
+    /// The number of bytes.
     public var count: Int { bytes.count }
 
     init(hash: UInt64) { self.hash = hash }
@@ -29,7 +29,7 @@ struct Assembly: Sendable {
 }
 
 extension Session {
-    /// What a later session may go on behind.
+    /// The part that a later session can continue.
     public var partial: PartialMessage? {
         assembly.isNamed && assembly.message.count > 0 ? assembly.message : nil
     }

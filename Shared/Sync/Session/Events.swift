@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 
-/// What happens to a session: frames from the other side, and the answers to its own actions.
+/// The input of a session: frames from the other side, and the answers to its own actions.
 public enum Event: Sendable {
     /// The transport is connected and authorized.
     case opened
@@ -9,13 +9,13 @@ public enum Event: Sendable {
     case frame([UInt8])
 
     // A subscriber and writer (a peer):
-    /// The application subscribed; `cursor` is what the store remembers for the key.
+    /// The application subscribed; `cursor` is the store's cursor for the key.
     case subscribe(SubscriptionRequest)
-    /// The application cancelled.
+    /// The application cancelled a subscription.
     case unsubscribe(key: [UInt8])
     /// The answer to `readOwnActors`.
     case ownActors(OwnHistory)
-    /// The answer to `compareHistory`: how each actor's history here stands to the server's.
+    /// The answer to `compareHistory`: the relation of each actor's history here to the server's.
     case historyCompared([HistoryStanding])
     /// The answer to `repair`: the server's states of these documents are needed first.
     case repairNeeds([DocumentKey])
@@ -35,153 +35,154 @@ public enum Event: Sendable {
     case ownOperationAdded(ActorID)
     /// The answer to `store`, `stage`, `unstage`, `startOver` and `hide`: everything is durable.
     case stored
-    /// The answer to `store`: everything is durable, but these documents are gone at the server while own
-    /// writes to them are pending: they stay until a repair has moved the writes.
+    /// The answer to `store`: everything is durable, but these documents were purged at the server while
+    /// own writes to them are pending: they stay until a repair has moved the writes.
     case returning([DocumentKey])
     /// The answer to `store`: these documents' bases are missing, nothing was stored.
     case wanting([DocumentKey])
-    /// The answer to `findOutdated`: of the candidates those that this store must fetch.
+    /// The answer to `findOutdated`: the candidates that this store must fetch.
     case outdated([DocumentKey])
-    /// Documents the store wants from earlier on, after an eviction, or because a state that has come lacks
-    /// something that is held.
+    /// Documents that the store wants from earlier on, after an eviction, or because a received state is
+    /// incomplete.
     case wanted([DocumentKey])
     /// The answer to `readVectors`.
     case vectors([Frame.Candidate])
-    /// The application has a newer access token: the server is sent it, as soon as it takes one.
+    /// The application has a newer access token: send it as soon as the server accepts tokens.
     case renew(token: String)
 
     // A publisher that admits writes (a server):
-    /// The answer to `readFrontier`; `isBehind` says that the log does not have what the peer has seen,
-    /// `hashes` what operations it has behind what the peer knows to be acknowledged.
+    /// The answer to `readFrontier`. `isBehind`: the log lacks a position that the peer has seen. `hashes`:
+    /// the log's operations after those that the peer knows to be acknowledged.
     case frontier([Frame.ActorHead], head: LogPosition, isBehind: Bool, hashes: [OperationHashes] = [])
-    /// The answer to `compareHoldings`: of the documents those that the peer has more of and may write.
-    /// `declined` stands for its rights where it has more of others too.
+    /// The answer to `compareHoldings`: the documents of which the peer has more and that it may write.
+    /// `declined` is the fingerprint of its rights if it has more of others too.
     case lacking([DocumentKey], declined: [UInt8]? = nil)
-    /// The answer to `admitStates`: what may be taken is durable in the log up to this position. `declined`
-    /// as in `lacking`: rights may have changed since.
+    /// The answer to `admitStates`: the permitted states are durable in the log up to this position.
+    /// `declined` as in `lacking`: rights may have changed since.
     case statesAdmitted(LogPosition, declined: [UInt8]? = nil)
     /// The answer to `readPage`.
     case page(subscription: UInt64, CatchUpPage)
-    /// The answer to `readPage` where the log does not have the place, or has reaped something behind it.
+    /// The answer to `readPage` if the log lacks the position, or has reaped a tombstone after it.
     case unknownPlace(subscription: UInt64)
     /// The answer to `compareHeld`.
     case compared(subscription: UInt64, HeldAnswer)
-    /// What the other side may read has changed; what it may write is asked at every append.
+    /// The other side's read rights have changed; its write rights are checked at every append.
     case grantChanged(ReadAccess)
-    /// The answer to `checkToken`; `grantChanged` came before where other things may be read now. (One that
-    /// is not taken is answered with `finish`.)
+    /// The answer to `checkToken`; preceded by `grantChanged` if the read rights differ. (A refused token
+    /// is answered with `finish`.)
     case renewed
-    /// The answer to `awaitOperations`: the folded operations between the position asked for and `through`,
-    /// in log order; those may be left out that are not the session's own and that no query matches which it
-    /// follows (`Sharing`).
+    /// The answer to `awaitOperations`: the folded operations between the requested position and `through`,
+    /// in log order. Foreign operations that match none of the session's followed queries may be left out
+    /// (`Sharing`).
     case operations([LiveOperation], through: LogPosition)
-    /// The answer to `awaitOperations` when the position is no longer at hand: catch up to this head instead.
+    /// The answer to `awaitOperations` when the position is no longer buffered: catch up to this head
+    /// instead.
     case lagging(LogPosition)
-    /// The answer to `append`; the operations stand in the log, none of them behind `offset` (0 when that is
-    /// not known: some were there already).
+    /// The answer to `append`; the operations are in the log, none of them after `offset` (0 if unknown:
+    /// some were there already).
     case appended([Frame.Acknowledgement], offset: UInt64 = 0)
-    /// The answer to `append`: what was admitted, and per actor the first operation that was not; behind it
-    /// those that would not be either, as far as that is known.
+    /// The answer to `append`: the admitted operations, and per actor the first refused one, followed by
+    /// further ones already known to be refused.
     case refused([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64 = 0)
-    /// The answer to `readStates`; `gone` says what of the documents named as held is gone.
+    /// The answer to `readStates`; `gone` has the purges of the documents named as held.
     case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?, gone: [Frame.Candidate] = [])
 
-    /// An action failed in a way that is not the other side's fault; the session ends as `unavailable`.
+    /// An action failed, not by the other side's fault; the session ends as `unavailable`.
     case failed(String)
     /// This side wants to end the session.
     case finish(SyncError)
-    /// The transport is gone.
+    /// The transport is closed.
     case disconnected
 }
 
-/// What a session wants done. Each names the event that answers it, where there is one.
+/// The output of a session. Each action names the event that answers it, if there is one.
 public enum Action: Sendable {
     /// Send one frame; frames leave in order.
     case send([UInt8])
-    /// Send nothing more, close the transport. Last action of a session.
+    /// Send nothing more and close the transport. The last action of a session.
     case close(SyncError)
 
     // Subscriber and writer:
-    /// Tell the heads of all own actors -> `ownActors`.
+    /// Return the heads of all own actors -> `ownActors`.
     case readOwnActors
-    /// Compare each own actor's history with the server's head of it (sequence 0 for one that the server does
-    /// not know), and with what it says of operations before -> `historyCompared`.
+    /// Compare each own actor's history with the server's head of it (sequence 0 for an unknown actor), and
+    /// with the server's checksums of earlier operations -> `historyCompared`.
     case compareHistory([Frame.ActorHead], hashes: [OperationHashes])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
     case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
     /// Store documents and cursors in one durable transaction -> `stored`, `returning` or `wanting`.
     case store(Batch)
-    /// Keep a page aside, durable but invisible -> `stored`.
+    /// Stage a page, durable but invisible -> `stored`.
     case stage(StagedPage)
-    /// Forget the pages kept aside for a subscription -> `stored`.
+    /// Drop the staged pages of a subscription -> `stored`.
     case unstage(subscription: [UInt8])
-    /// The same, and its cursor does not say what is held any more: whatever becomes of the list that the
-    /// server has asked for, the next session begins with one -> `stored`.
+    /// Like `unstage`, and the cursor no longer describes the holdings: even if the list requested by the
+    /// server is not completed, the next session begins with one -> `stored`.
     case startOver(subscription: [UInt8])
-    /// Show no document of a collection any more: they may not be read here. What was written here is still
-    /// uploaded. The subscription's cursor is forgotten -> `stored`.
+    /// Hide all documents of a collection: they may not be read here. Local writes are still uploaded. The
+    /// subscription's cursor is dropped -> `stored`.
     case hide(collection: String, subscription: [UInt8])
-    /// Which of these does the store hold in an older state, or has staged in one for the subscription ->
+    /// Find the candidates that the store shows, or has staged for the subscription, in an older state ->
     /// `outdated`.
     case findOutdated([Frame.Candidate], subscription: [UInt8])
-    /// The server holds the actor's operations durably up to here. Where its documents belong to no
-    /// subscription, the server's answer to them (rule 16) is still to come while the stream has not passed
-    /// `offset`; never when that is nil -> `wanted` for documents to ask for, or no answer.
+    /// The server has the actor's operations durably up to here. For documents outside of all subscriptions
+    /// the server's answer (rule 16) is still to come until the stream has passed `offset`, and never comes
+    /// if that is nil -> `wanted` for documents to fetch, or no answer.
     case acknowledge(ActorID, through: UInt64, offset: UInt64?)
     /// The server's answers to own writes up to an offset will not come in the stream -> `wanted`, or no
     /// answer.
     case askForAnswers(through: UInt64)
-    /// Read a page of the documents that the store shows as matching a subscription, or all that it shows of
-    /// the collection, behind an id and in the order of ids, at most `Limits.heldDocuments` -> `held`.
+    /// Read a page of the visible documents that match a subscription, or of all in its collection, after
+    /// an id and in the order of ids, at most `Limits.heldDocuments` -> `held`.
     case readHeld(SubscriptionRequest, after: DocumentID?, isWhole: Bool)
-    /// Move what the server can not take as it was written to a new actor, in one durable transaction ->
+    /// Move writes that the server cannot accept as written to a new actor, in one durable transaction ->
     /// `repairNeeds` or `repaired`.
     case repair(Repair)
-    /// Keep the server's states of documents aside for the repair, nil for one that it does not have ->
+    /// Stage the server's states of documents for the repair, nil for one that it does not have ->
     /// `repairStaged`.
     case stageRepair([(key: DocumentKey, state: [UInt8]?)])
-    /// Read a page of what the store holds behind a document, tombstones included, at most
+    /// Read a page of the store's holdings after a document, tombstones included, at most
     /// `Limits.heldDocuments` -> `holdings`.
     case readHoldings(after: DocumentKey?)
-    /// The server's log is known up to here; `replaces` when what was seen before is no longer in it: then
-    /// `declined` takes the place of what was declined before -> `seenNoted`.
+    /// The server's log is known up to here; `replaces` when it no longer has the earlier seen position:
+    /// then `declined` replaces the stored one -> `seenNoted`.
     case noteSeen(LogPosition, replaces: Bool, declined: [UInt8]? = nil)
-    /// Tell the vectors of those of these documents that the store shows, without what it withholds ->
+    /// Return the vectors of these documents as far as the store shows them, without withheld parts ->
     /// `vectors`.
     case readVectors([DocumentKey])
-    /// The server has none of these, or may not say so; stop wanting them; no answer. The cursors of
-    /// `distrusts` do not say any more what is held.
+    /// The server has none of these, or may not say so: stop wanting them; no answer. The cursors of
+    /// `distrusts` no longer describe the holdings.
     case settle([DocumentKey], distrusts: [[UInt8]])
-    /// Something for the application to know; no answer.
+    /// Information for the application; no answer.
     case report(Report)
 
     // Publisher:
-    /// Tell the frontier of the actors that a peer names and the log's head, and whether the log has what the
-    /// peer has seen of it -> `frontier`.
+    /// Return the frontier of the peer's actors and the log's head, and whether the log has the position
+    /// that the peer has seen -> `frontier`.
     case readFrontier(Frame.Hello)
-    /// Which of these does the log's fold hold less of -> `lacking`.
+    /// Find the documents of which the log's fold has less -> `lacking`.
     case compareHoldings([Frame.Candidate])
-    /// Append full states to the log, as far as the grant lets their sender write -> `statesAdmitted`.
+    /// Append full states to the log, as far as their sender's grant permits -> `statesAdmitted`.
     case admitStates([(key: DocumentKey, state: [UInt8])])
-    /// Read a page of a subscription's documents behind a position, about `maxBytes` of them at most ->
-    /// `page` or `unknownPlace`.
+    /// Read a page of a subscription's documents after a position, about `maxBytes` at most -> `page` or
+    /// `unknownPlace`.
     case readPage(
         subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, after: PageStart, maxBytes: Int)
-    /// Compare a page of what a subscriber holds with the log's fold, in one snapshot of it -> `compared`.
+    /// Compare a page of a subscriber's holdings with the log's fold, in one snapshot of it -> `compared`.
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
     case awaitOperations(after: UInt64)
-    /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: others have come
-    /// that follow at once.
+    /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: further ones
+    /// that have arrived follow at once.
     case append([[UInt8]], isMore: Bool)
-    /// Read full states; of some the other side has said which vector it holds them with -> `states`.
+    /// Read full states; for some the other side has named the vector of its own copy -> `states`.
     case readStates([DocumentKey], held: [Frame.Candidate])
-    /// Check a newer access token of the other side, and let the session go on under it -> `renewed` or
+    /// Check a newer access token of the other side, and continue the session under it -> `renewed` or
     /// `finish`.
     case checkToken(String)
 }
 
-/// A subscription as the application asks for it.
+/// A subscription as requested by the application.
 public struct SubscriptionRequest: Sendable {
     /// The canonical key of query and arguments.
     public let key: [UInt8]
@@ -189,16 +190,17 @@ public struct SubscriptionRequest: Sendable {
     public let statement: String
     /// Its arguments, an object.
     public let arguments: Value
-    /// What the store remembers for the key.
+    /// The stored cursor of the key.
     public let cursor: LogPosition?
-    /// What the server gave with the cursor (`Batch.rights`).
+    /// The server's token stored with the cursor (`Batch.rights`).
     public let rights: [UInt8]?
-    /// What the server gave with the page that was staged last (`StagedPage.resume`).
+    /// The server's token of the last staged page (`StagedPage.resume`).
     public let resume: [UInt8]?
-    /// Whether the store may hold documents that match: then the server is told, instead of sending them.
+    /// True if the store may hold matching documents: then the server is told so, instead of sending them
+    /// again.
     public let holds: Bool
 
-    /// A request with what the store remembers.
+    /// A request with the stored data of its key.
     public init(
         key: [UInt8], statement: String, arguments: Value, cursor: LogPosition?, rights: [UInt8]? = nil,
         resume: [UInt8]? = nil, holds: Bool = false
@@ -213,80 +215,80 @@ public struct SubscriptionRequest: Sendable {
     }
 }
 
-/// A page of a catch-up that is kept aside.
+/// A staged page of a catch-up.
 public struct StagedPage: Sendable {
     /// The subscription's key.
     public var subscription: [UInt8]
-    /// Full states, and what is gone.
+    /// Full states, and purges.
     public var updates: [DocumentUpdate]
-    /// Documents to show no more, in the same transaction: they may not be read here any more.
+    /// Documents to hide in the same transaction: they may not be read here any more.
     public var hides: [DocumentKey] = []
-    /// What to give with the next subscription, so that it goes on behind this page; nil leaves what there
-    /// is.
+    /// The token to send with the next subscription, so that it continues after this page; nil keeps the
+    /// present token.
     public var resume: [UInt8]?
-    /// The position of the server's log that the states stand for: seen.
+    /// The position of the server's log that the states reflect: seen.
     public var seen: LogPosition?
 }
 
-/// That the server holds an own actor's operations durably up to a sequence.
+/// States that the server has an own actor's operations durably up to a sequence.
 public struct OwnAcknowledgement: Sendable, Equatable {
-    /// Whose operations.
+    /// The actor of the operations.
     public let actor: ActorID
     /// The sequence of the last of them.
     public let through: UInt64
-    /// Once the stream has passed this, the server's answers to them are here.
+    /// Once the stream has passed this, the server's answers to them have arrived.
     public let offset: UInt64
 }
 
-/// What one durable transaction of the receiver holds.
+/// The content of one durable transaction of the receiver.
 public struct Batch: Sendable {
-    /// Own operations that the server has, noted before everything else, and even where a base is missing.
+    /// Own operations that the server has, recorded before everything else, even if a base is missing.
     public var acknowledges: [OwnAcknowledgement] = []
     /// Documents, in log order.
     public var updates: [DocumentUpdate]
     /// Subscription keys and the position they have reached.
     public var cursors: [(key: [UInt8], position: LogPosition)]
-    /// A subscription whose catch-up ends here: its staged pages become visible with this, and its cursor
-    /// becomes the end's position whatever it was before (the log may have been restored).
+    /// A subscription whose catch-up ends here: its staged pages become visible, and its cursor becomes the
+    /// end's position even if that is lower (the log may have been restored).
     public var publishes: [UInt8]?
-    /// Documents whose full state was asked for and is among the updates: no longer wanted with this. Any
-    /// other state may be older than what is wanted.
+    /// Documents that are no longer wanted: their requested full states are among the updates. Any other
+    /// state may be older than the wanted one.
     public var settles: [DocumentKey]
-    /// As of which position of the server's log these are; nil where that is not known of each.
+    /// The position of the server's log as of which these states are; nil if it is not known for each.
     public var answeredAt: LogPosition?
-    /// The position of the server's log that this stands for: seen, whatever the cursors.
+    /// The position of the server's log that this reflects: seen, whatever the cursors.
     public var seen: LogPosition?
-    /// The offset that the server's stream has passed with this: its answers to own writes up to there are
-    /// here.
+    /// The offset that the server's stream has passed with this: its answers to own writes up to there have
+    /// arrived.
     public var streamed: UInt64?
-    /// Documents to show no more: they may not be read here any more.
+    /// Documents to hide: they may not be read here any more.
     public var hides: [DocumentKey] = []
-    /// What to keep with the published subscription's cursor.
+    /// The token to store with the published subscription's cursor.
     public var rights: [UInt8]?
-    /// Subscription keys whose cursors do not say what is held any more: the server is about to ask.
+    /// Subscription keys whose cursors no longer describe the holdings: the server is about to ask.
     public var distrusts: [[UInt8]] = []
 }
 
-/// Where a page of a catch-up begins.
+/// The beginning of a catch-up's page.
 public enum PageStart: Sendable, Equatable {
     /// At a subscriber's cursor; to be checked against the log and its reap floor.
     case cursor(LogPosition)
-    /// At the place up to which a subscriber has staged pages; to be checked like a cursor.
+    /// At the position up to which a subscriber has staged pages; to be checked like a cursor.
     case resumed(LogPosition, namesAfter: UInt64)
-    /// Behind an offset of this log. Documents that do not match are named to the subscriber when their
-    /// last change lies behind `namesAfter`: it may hold an earlier state that did match.
+    /// After an offset of this log. A document that does not match is named to the subscriber if its last
+    /// change is after `namesAfter`: the subscriber may hold an earlier state that did match.
     case offset(UInt64, namesAfter: UInt64)
 }
 
-/// What a store knows of its own writes and of the server's log.
+/// The store's record of its own writes and of the server's log.
 public struct OwnHistory: Sendable {
     /// The heads of all actors it has written as.
     public let heads: [Frame.ActorHead]
-    /// How far the server has acknowledged them.
+    /// The server's acknowledgements of them.
     public let acknowledged: [Frame.Acknowledgement]
-    /// The last position of the server's log that the store knows of.
+    /// The last position of the server's log known to the store.
     public let seen: LogPosition?
-    /// The rights by which a server has not taken all that the store holds; nil where one has.
+    /// The fingerprint of the rights under which a server did not accept all holdings; nil if it did.
     public let declined: [UInt8]?
 
     /// A history of these parts.
@@ -301,29 +303,29 @@ public struct OwnHistory: Sendable {
     }
 }
 
-/// How an own actor's history stands to what the server has of it (rule 9).
+/// The relation of an own actor's history to the server's (rule 9).
 public struct HistoryStanding: Sendable, Equatable {
-    /// The ways it can stand.
+    /// The possible relations.
     public enum State: Sendable, Equatable {
-        /// The server has its operations up to `admitted`, and takes what follows.
+        /// The server has its operations up to `admitted`, and accepts further ones.
         case open
-        /// The server takes nothing more of it: it refused an operation, or lacks earlier ones that the store
-        /// does not keep any more.
+        /// The server accepts nothing more of it: it refused an operation, or lacks earlier ones that the
+        /// store no longer keeps.
         case closed
-        /// The server has operations of it that this store has not: the store was rolled back or copied.
+        /// The server has operations of it that this store lacks: the store was rolled back or copied.
         case forked
     }
 
     /// The actor.
     public let actor: ActorID
-    /// The greatest sequence up to which the server has, or once had, this store's operations.
+    /// The sequence up to which the server has, or once had, this store's operations.
     public let admitted: UInt64
-    /// How it stands.
+    /// The relation.
     public let state: State
-    /// Whether the server certainly has no later operation of this store's.
+    /// True if the server certainly has no later operation of this store.
     public let isExact: Bool
 
-    /// A standing of this actor.
+    /// The standing of this actor.
     public init(actor: ActorID, admitted: UInt64, state: State, isExact: Bool) {
         self.actor = actor
         self.admitted = admitted
@@ -332,44 +334,45 @@ public struct HistoryStanding: Sendable, Equatable {
     }
 }
 
-/// What a store needs to know to get back in line with the server (rules 9, 20 and 21).
+/// The input of a repair, which brings a store back in line with the server (rules 9, 20 and 21).
 public struct Repair: Sendable {
     /// Per own actor the greatest sequence that the server has.
     public var admitted: [ActorID: UInt64]
-    /// Actors of which the server takes nothing more: what is written beyond is moved.
+    /// Actors of which the server accepts nothing more: later operations are moved.
     public var closed: Set<ActorID>
-    /// Those of them that another history goes on with, exactly beyond what is admitted.
+    /// The closed actors with another history at the server right after the admitted operations.
     public var diverged: Set<ActorID>
-    /// Operations to set aside; but one that the log has, moved by a copy of the store (`alreadyThere`), is
-    /// dropped, and one whose base was missing (`baseNotCovered`) and that rests on another
-    /// one that is set aside or moved is moved too. (One refused only for its clock is not among them.)
+    /// Operations to set aside. One that the log already has, moved by a copy of the store
+    /// (`alreadyThere`), is dropped. One whose base was missing (`baseNotCovered`) is moved if it depends
+    /// on another that is set aside or moved. (One refused only for its clock is not among them.)
     public var refused: [Frame.Refusal]
-    /// Whether the server found an operation too far ahead of its clock: then all that are, are moved.
+    /// True if the server found an operation too far ahead of its clock: then all that are too far ahead
+    /// are moved.
     public var isForClock: Bool
-    /// Documents that are gone at the server: what is not acknowledged of these is moved too.
+    /// Documents purged at the server: their unacknowledged writes are moved too.
     public var gone: Set<DocumentKey> = []
-    /// The position of the server's log that the states kept aside stand for.
+    /// The position of the server's log as of which the staged states are.
     public var seen: LogPosition?
-    /// Whether what is refused for its base is set aside too: it has been moved again and again.
+    /// True to set aside also the writes refused for their base: they were moved again and again.
     public var isFinal = false
-    /// What the stream has brought up to `seen`, to be stored in the same transaction, so that the states do
-    /// not show a part of what others wrote at once; nil where it has not come.
+    /// The content of the stream up to `seen`, to be stored in the same transaction, so that the states
+    /// never show a part of a foreign transaction; nil if it has not arrived.
     public var following: Batch?
 }
 
-/// How a store stands after a repair.
+/// The state of a store after a repair.
 public struct Repaired: Sendable {
     /// The actor that writes from now on.
     public let actor: ActorID
-    /// Actors that nothing more is uploaded of.
+    /// Actors of which nothing more is uploaded.
     public let left: Set<ActorID>
-    /// Those with something to upload, in the order in which they wrote it.
+    /// The actors with operations to upload, in the order of writing.
     public let pending: [ActorID]
     /// The operations that were set aside.
     public let refused: [Frame.Refusal]
-    /// Whether `Repair.following` was stored too; if not, it is stored as if nothing had happened.
+    /// True if `Repair.following` was stored too; if not, it is stored as usual afterwards.
     public let isFollowed: Bool
-    /// See `Event.returning`; of what followed.
+    /// Like `Event.returning`, for the batch that followed.
     public let returning: [DocumentKey]
 
     /// A store after a repair.
@@ -386,21 +389,21 @@ public struct Repaired: Sendable {
     }
 }
 
-/// One page of current states behind an offset.
+/// One page of current states after an offset.
 public struct CatchUpPage: Sendable {
     /// Full states of matching documents.
     public var documents: [DocumentUpdate]
     /// Changed documents that do not match.
     public var candidates: [Frame.Candidate]
-    /// Everything that last changed up to this offset has been visited.
+    /// The page has visited everything that last changed up to this offset.
     public var offset: UInt64
-    /// The log's position at that offset, where it is known: there a later session may go on.
+    /// The log's position at that offset, if known: a later session may continue there.
     public var reached: LogPosition?
     /// The materialization's head in the page's snapshot when the page reached it, else nil.
     public var head: LogPosition?
     /// The materialization's position in the page's snapshot.
     public var asOf: LogPosition?
-    /// Changed documents of which reaping has left the names of their seeds: these are gone.
+    /// Changed documents that reaping has reduced to the names of their seeds: the seeds are purged.
     public var gone: [Frame.Candidate] = []
 
     /// A page of these parts.
@@ -417,15 +420,15 @@ public struct CatchUpPage: Sendable {
     }
 }
 
-/// A range of a collection's ids, and what a subscriber holds in it of a subscription.
+/// A range of a collection's ids, with a subscriber's holdings for a subscription.
 public struct HeldPage: Sendable {
-    /// What it holds, ascending by id.
+    /// The holdings, ascending by id.
     public var candidates: [Frame.Candidate]
-    /// The range begins behind this id.
+    /// The range begins after this id.
     public var after: DocumentID?
-    /// The range has no end; else it ends with the last candidate.
+    /// True if the range has no end; else it ends with the last candidate.
     public var isLast: Bool
-    /// About how many bytes of documents answer it at a time.
+    /// Approximate bytes of documents in one answer.
     public var maxBytes = Int.max
 
     /// A page of these parts.
@@ -436,20 +439,20 @@ public struct HeldPage: Sendable {
     }
 }
 
-/// What a subscriber has to be told of a range of ids.
+/// The answer to a subscriber's holdings in a range of ids.
 public struct HeldAnswer: Sendable {
-    /// Full states of documents that match and are not held, or are held in a state that lacks something.
+    /// Full states of matching documents that the subscriber lacks or holds in an incomplete state.
     public var documents: [DocumentUpdate] = []
-    /// Held documents of which something is gone: with a vector that covers it.
+    /// Held documents of which something was purged, with a vector that covers it.
     public var gone: [Frame.Candidate] = []
     /// Held documents that the subscriber may not read.
     public var hidden: [DocumentKey] = []
-    /// The id up to which this speaks; nil for the whole range.
+    /// The id up to which this answer reaches; nil for the whole range.
     public var through: DocumentID?
     /// The materialization's position in the comparison's snapshot.
     public var asOf: LogPosition?
 
-    /// An answer that has nothing to tell.
+    /// An empty answer.
     public init() {}
 }
 
@@ -465,9 +468,9 @@ public struct LiveOperation: Sendable {
         public let before: [UInt8]?
         /// The encoded state after; empty for a tombstone that was reaped.
         public let after: [UInt8]
-        /// The encoded vector that a tombstone was reaped at; nil for any other change.
+        /// The encoded vector at which a tombstone was reaped; nil for any other change.
         public let gone: [UInt8]?
-        /// The followed queries that it matters to; nil where each session evaluates its own.
+        /// The followed queries affected by the change; nil if each session evaluates its own.
         public let matches: QueryMatches?
 
         /// A change of this document.
@@ -484,16 +487,16 @@ public struct LiveOperation: Sendable {
         }
     }
 
-    /// The place after it.
+    /// The position after it.
     public let position: LogPosition
     /// Its stamp.
     public let stamp: Stamp
-    /// The session that brought it, nil for any other way into the log.
+    /// The session that uploaded it; nil if it entered the log another way.
     public let origin: UInt64?
     /// The changes.
     public let changes: [Change]
 
-    /// An operation at this place.
+    /// An operation at this position.
     public init(position: LogPosition, stamp: Stamp, origin: UInt64?, changes: [Change]) {
         self.position = position
         self.stamp = stamp
@@ -502,15 +505,15 @@ public struct LiveOperation: Sendable {
     }
 }
 
-/// What a peer's session tells its application.
+/// Information from a peer's session for its application.
 public enum Report: Sendable, Equatable {
-    /// The handshake is done; the server's clock minus ours, in milliseconds.
+    /// The handshake is complete; the difference is the server's clock minus ours, in milliseconds.
     case connected(clockDifferenceMilliseconds: Int64)
-    /// A subscription has everything up to the server's head of that moment.
+    /// A subscription has everything up to the server's present head.
     case subscriptionIsLive(key: [UInt8])
-    /// The server does not take a subscription.
+    /// The server refused a subscription.
     case subscriptionRefused(key: [UInt8], SyncError)
-    /// The server does not take an operation.
+    /// The server refused an operation.
     case writeRefused(Frame.Refusal)
     /// The server has another history of an own actor (a restored or copied store).
     case historyForked(ActorID)

@@ -3,8 +3,8 @@ import CRDT
 /// What the other side has sent is carried encoded from its frame to the store, which decodes it where it
 /// merges it. So what does not decode is found there; whose fault that is, is found here.
 extension Action {
-    /// Why content that the other side sent does not decode; nil where all of it does. For a store whose
-    /// work failed over bytes: they are its own if these are not to blame.
+    /// The reason why content from the other side does not decode; nil if all of it does. For a store that
+    /// failed to process bytes: if this is nil, the bytes at fault are its own.
     public var foreignDefect: CRDTError? {
         do throws(CRDTError) {
             switch self {

@@ -1,10 +1,11 @@
 import CRDT
 import Identity
 
-/// What the other side of a session may read, as a predicate that the session is given and that may be
+/// The read rights of a session's other side, as a predicate that the session receives and that may be
 /// replaced while it runs (`Event.grantChanged`).
 ///
-/// A predicate is compared by its marks only: rights with the same mark on a collection are the same rights.
+/// Predicates are compared by their marks only: rights with the same mark on a collection are the same
+/// rights.
 public struct ReadAccess: Sendable {
     /// Whether anything of a collection may be read.
     let collection: @Sendable (String) -> Bool
@@ -13,7 +14,7 @@ public struct ReadAccess: Sendable {
     private let number: @Sendable (String) -> UInt64
 
     /// Rights by collection and document.
-    /// - Parameter mark: a number that stands for the rights on a collection: other rights, another number.
+    /// - Parameter mark: a number that identifies the rights on a collection: other rights, another number.
     public init(
         collection: @escaping @Sendable (String) -> Bool,
         document: @escaping @Sendable (DocumentKey) -> Bool = { _ in true },
@@ -24,10 +25,10 @@ public struct ReadAccess: Sendable {
         number = mark
     }
 
-    /// Everything.
+    /// Rights to read everything.
     public static let everything = ReadAccess(collection: { _ in true })
 
-    /// What a grant lets its holder read.
+    /// The read rights of a grant.
     public init(_ grant: CompiledGrant) {
         let rules = grant.read
         self.init(
@@ -35,13 +36,13 @@ public struct ReadAccess: Sendable {
             mark: { rules.mark(of: $0) })
     }
 
-    /// What a grant lets its holder read; nothing where it cannot be enforced.
+    /// The read rights of a grant; none if it cannot be enforced.
     public init(_ grant: Grant) { self.init((try? CompiledGrant(grant)) ?? .nothing) }
 
-    /// Whether a document may be read.
+    /// Returns whether a document may be read.
     public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }
 
-    /// Whether anything of a collection may be read.
+    /// Returns whether anything of a collection may be read.
     public func allows(collection name: String) -> Bool { collection(name) }
 
     /// What stands for the rights on a collection, in eight bytes.

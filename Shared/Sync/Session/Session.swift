@@ -4,8 +4,8 @@ import DQL
 /// One connection between two stores as a state machine without sockets or clocks: the same type on both
 /// ends.
 ///
-/// Every event returns the actions it asks for; actions that have an answer come back as events. The driver
-/// performs the actions of one session in order and delivers events one at a time.
+/// Every event returns actions; some actions are answered by later events. The driver performs the actions
+/// of one session in order and delivers events one at a time.
 ///
 /// Invariants of Sync (rules.md):
 /// 1. Nothing leaves a store before it is durable; nothing is acknowledged before it is durable in the log.
@@ -17,19 +17,19 @@ import DQL
 /// Bounds: unsent and unstored data frames are limited by credit on both sides (`Limits.creditBytes` and
 /// one frame); a publisher keeps no operations per receiver, only positions.
 ///
-/// Parts: this file has the life of a session, credit and chunks; `Subscriber` asks and stores, `Uploader`
-/// sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the log,
-/// `Repairing` and `Reconciler` bring peer and server back in line.
+/// Parts: this file has the life of a session, credit and chunks; `Subscriber` requests and stores,
+/// `Uploader` sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the
+/// log, `Repairing` and `Reconciler` bring peer and server back in line.
 public struct Session: Sendable {
-    /// Which half of the protocol this end plays. (A mesh peer will play both.)
+    /// The half of the protocol that this end plays. (A mesh peer will play both.)
     public enum Role: Sendable, Equatable {
         /// Subscribes and uploads.
         case peer
-        /// Publishes and admits. `origin` tells its own sessions apart in `LiveOperation.origin`.
+        /// Publishes and admits. `origin` identifies its sessions in `LiveOperation.origin`.
         case server(origin: UInt64)
     }
 
-    /// Who this end is, and what the other may do.
+    /// The identity of this end, and the rights of the other.
     public struct Configuration: Sendable {
         /// The role.
         public let role: Role
@@ -39,22 +39,24 @@ public struct Session: Sendable {
         public let peerKey: String
         /// Unix milliseconds when the session begins.
         public let wallMilliseconds: UInt64
-        /// How many bytes of data frames this side takes before it has stored them.
+        /// Bytes of data frames that this side accepts before it has stored them.
         public let creditBytes: Int
-        /// About how large a data frame becomes before the next one is begun.
+        /// Approximate size of a data frame at which the next one is begun.
         public let batchBytes: Int
-        /// What the other side may read to begin with (rule 24).
+        /// The other side's initial read rights (rule 24).
         public let access: ReadAccess
-        /// What an earlier session had of a message from the same side.
+        /// The received part of a message in an earlier session with the same side.
         public let kept: PartialMessage?
-        /// A server's: what it shares with the other sessions of the database; nil for one that is alone.
+        /// Only at a server: state shared with the other sessions of the database; nil for a single
+        /// session.
         public var sharing: Sharing?
-        /// A peer's: the proof that goes with the hello.
+        /// Only at a peer: the proof sent with the hello.
         public let proof: [UInt8]?
-        /// A server's: whether the proof in a hello, if there is one, is what lets the peer in. Nil asks for
+        /// Only at a server: checks the proof in a hello, nil if the hello has none. A nil closure requires
         /// none.
         public let isProven: (@Sendable ([UInt8]?) -> Bool)?
-        /// A peer's: which documents it may write now, as far as it knows; nil leaves that to the server.
+        /// Only at a peer: the documents it may write now, as far as it knows; nil leaves the check to the
+        /// server.
         public let writeRules: (@Sendable () -> WriteRules?)?
 
         /// A configuration of these parts.
@@ -79,7 +81,7 @@ public struct Session: Sendable {
         }
     }
 
-    /// Whether a document may be written.
+    /// Returns whether a document may be written.
     public typealias WriteRules = @Sendable (DocumentKey) -> Bool
 
     enum Phase: Sendable, Equatable {
@@ -130,12 +132,12 @@ public struct Session: Sendable {
         }
     }
 
-    /// Whether the session has ended; later events do nothing.
+    /// True if the session has ended; later events are no-ops.
     public var isClosed: Bool { phase == .closed }
-    /// Whether the handshake is done.
+    /// True if the handshake is complete.
     public var isOpen: Bool { phase == .open }
 
-    /// Takes one event and returns what is to be done, in order.
+    /// Handles one event and returns the resulting actions, in order.
     public mutating func receive(_ event: Event) -> [Action] {
         guard phase != .closed else { return [] }
         do throws(SyncError) {
@@ -263,18 +265,18 @@ public struct Session: Sendable {
         SyncError(.unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
     }
 
-    /// What whoever drives a session looks at behind each event.
+    /// The session's state that its driver needs after each event.
     public struct Standing: Sendable {
         /// Bytes of frames that wait for the other side's credit.
         public let waitingBytes: Int
-        /// How many of the other side's subscriptions are not live: what they match is still on its way.
+        /// The number of the other side's subscriptions that are still catching up.
         public let catchingUp: Int
         /// See `isClosed`.
         public let isClosed: Bool
     }
 
-    /// How the session stands. It changes nothing, but is looked at in place: what does not change a session
-    /// gets a copy of it, which costs more than a short event.
+    /// The present state. Mutating only to be read in place: a non-mutating call would copy the session,
+    /// which costs more than a short event.
     public mutating func standing() -> Standing {
         var catchingUp = 0
         for place in publisher.subscriptions.indices where publisher.subscriptions[place].liveFrom == nil {

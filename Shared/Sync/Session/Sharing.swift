@@ -1,26 +1,27 @@
 import CRDT
 import DQL
 
-/// A query that a session follows, as whoever serves many sessions knows it: equal queries have one number.
-/// It is followed for as long as the object lives.
+/// A query followed by sessions, as registered by a server: equal queries have one number. It is followed
+/// as long as the object lives.
 public protocol FollowedQuery: AnyObject, Sendable {
     /// The query's number.
     var number: UInt64 { get }
 }
 
-/// What the sessions of one database share, so that a write costs what it matches and not who listens: each
-/// distinct query is evaluated once for a change, and what several receivers are sent is encoded once.
+/// State shared by the sessions of one database, so that a write costs by its matches and not by its
+/// listeners: each distinct query is evaluated once for a change, and frames for several receivers are
+/// encoded once.
 ///
-/// `follow` is called before the first page of a subscription is asked for. Whatever is folded before that is
-/// in the page; of whatever is folded later `LiveOperation.Change.matches` knows the query.
+/// `follow` is called before the first page of a subscription is read. Operations folded before are in the
+/// page; for later ones `LiveOperation.Change.matches` includes the query.
 public struct Sharing: Sendable {
     let follow: @Sendable (SubscriptionQuery) -> any FollowedQuery
     let encode: @Sendable (_ selection: [UInt64], _ make: () -> [UInt8]) -> [UInt8]
 
     /// - Parameters:
-    ///   - follow: makes a query known, and gives it its number.
-    ///   - encode: the bytes of a frame: those that `make` gave for an equal selection, or gives now. A
-    ///     selection names the frame's position, its operations, and of each the changes and their forms.
+    ///   - follow: registers a query and returns its number.
+    ///   - encode: the bytes of a frame, made by `make` now or earlier for an equal selection. A selection
+    ///     names the frame's position, its operations, and the changes and forms of each.
     public init(
         follow: @escaping @Sendable (SubscriptionQuery) -> any FollowedQuery,
         encode: @escaping @Sendable (_ selection: [UInt64], _ make: () -> [UInt8]) -> [UInt8]
@@ -30,14 +31,14 @@ public struct Sharing: Sendable {
     }
 }
 
-/// Which followed queries a document matched before a change, and which after it: numbers, ascending.
+/// The followed queries that a document matched before and after a change: numbers, ascending.
 public struct QueryMatches: Sendable, Equatable {
-    /// Those it matched before.
+    /// The queries it matched before.
     public var before: [UInt64]
-    /// Those it matches now.
+    /// The queries it matches now.
     public var after: [UInt64]
-    /// Those that could not be evaluated: a session that follows one evaluates it itself, and fails as it
-    /// would alone.
+    /// The queries that could not be evaluated: a session that follows one evaluates it itself, and fails
+    /// as it would alone.
     public var undecided: [UInt64]
 
     /// Matches of these queries.
@@ -47,7 +48,7 @@ public struct QueryMatches: Sendable, Equatable {
         self.undecided = undecided
     }
 
-    /// How many numbers it holds.
+    /// The number of entries.
     public var count: Int { before.count + after.count + undecided.count }
 
     /// Whether a query matched before and matches after; nil where it has to be asked itself.

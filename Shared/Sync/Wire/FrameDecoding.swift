@@ -17,9 +17,9 @@ extension Frame {
         }
     }
 
-    /// Whether a frame is of a kind that a session deals with in some microseconds if it is small: operations
-    /// and documents that have come, and how far they are. Everything else may mean work, whatever its size:
-    /// a pattern to compile, pages to cut, a proof to check. Told by its first bytes: a map, 0, its type.
+    /// Returns whether a frame, if small, is handled within some microseconds: received operations and
+    /// documents, and progress. Any other kind may cause work, whatever its size: a pattern to compile,
+    /// pages to cut, a proof to check. Decided by its first bytes: a map, 0, its type.
     public static func isPrompt(_ bytes: [UInt8]) -> Bool {
         guard bytes.count > 2, bytes[0] >> 5 == 5, bytes[1] == 0 else { return false }
         return switch FrameType(rawValue: UInt64(bytes[2])) {

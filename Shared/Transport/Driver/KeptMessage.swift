@@ -1,15 +1,15 @@
 import Sync
 import Synchronization
 
-/// What a broken connection has brought of a message in chunks, for the next session of the same peer. In
-/// memory: a process that starts anew begins such a message anew.
+/// The received part of a chunked message on a broken connection, for the next session of the same peer. In
+/// memory: after a restart of the process such a message starts again.
 package final class KeptMessage: Sendable {
     private let state = Mutex<PartialMessage?>(nil)
 
-    /// Nothing kept.
+    /// An empty store.
     package init() {}
 
-    /// What there is.
+    /// The kept part.
     package var message: PartialMessage? {
         get { state.withLock { $0 } }
         set { state.withLock { $0 = newValue } }

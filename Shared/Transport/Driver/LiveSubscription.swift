@@ -3,7 +3,7 @@ import DQL
 import Replica
 import Sync
 
-/// A subscription that a peer holds, and how it asks its server for it.
+/// A peer's subscription, and its request to the server.
 package struct LiveSubscription: Sendable {
     /// The query with its arguments.
     package let query: SubscriptionQuery
@@ -20,7 +20,7 @@ package struct LiveSubscription: Sendable {
     /// The canonical key, under which the store keeps the cursor.
     package var key: [UInt8] { query.canonicalKey }
 
-    /// The request with what the store remembers.
+    /// The request with the stored data of its key.
     package func request(from replica: Replica) throws -> SubscriptionRequest {
         SubscriptionRequest(
             key: key, statement: statement, arguments: .object(arguments),

@@ -4,7 +4,7 @@ import Replica
 import Sync
 import Synchronization
 
-/// A peer's replica as a session sees it.
+/// A peer's replica as the store of a session.
 package struct PeerStore: SessionStore {
     let replica: Replica
     let executor: BlockingExecutor
@@ -37,8 +37,8 @@ package struct PeerStore: SessionStore {
         return .ownOperations(actor: actor, [(sequence: operation.sequence, bytes: operation.bytes)])
     }
 
-    /// See `SessionStore`. Where bytes do not decode that the server sent the session ends with that reason,
-    /// and nothing of them is stored.
+    /// See `SessionStore`. If bytes from the server do not decode, the session ends with that reason, and
+    /// nothing of them is stored.
     package func perform(_ action: Action) async throws -> Event? {
         do {
             return try await answer(to: action)

@@ -9,11 +9,10 @@ import Synchronization
 
 /// Keeps a peer's replica in sync with a server: connects, runs the session, connects again.
 ///
-/// Between `start` and `stop` there is one task; it holds one connection at most. `state` guards the
-/// subscriptions, the task, the pump of the session under way and the status; it is never held across a
-/// wait.
+/// Between `start` and `stop` there is one task, with one connection at most. `state` guards the
+/// subscriptions, the task, the pump of the present session and the status; it is never held across a wait.
 public final class PeerSync: Sendable {
-    /// Where to connect and as whom.
+    /// The server and the identity to connect with.
     public struct Configuration: Sendable {
         /// `ws://` or `wss://` address of the sync endpoint.
         public var address: WebSocketAddress
@@ -21,19 +20,20 @@ public final class PeerSync: Sendable {
         public var databaseID: String
         /// The peer's public key text; empty when it has none.
         public var peerKey: String
-        /// The access token for the next connection; a throw postpones it.
+        /// The access token for the next connection; a thrown error postpones the connection.
         public var token: @Sendable () async throws -> String
-        /// The newest access token there is, nil for none: what a session goes on under (`renewToken`).
+        /// The newest access token, nil for none: a running session continues under it (`renewToken`).
         public var newestToken: @Sendable () -> String? = { nil }
-        /// Proves to hold `peerKey`: the answer to the challenge of a connection, which is untrusted text,
-        /// for the token that the connection was made with (`Mimeo-Challenge`, `wire.cddl`). Nil proves
+        /// Proves possession of `peerKey`: answers a connection's challenge, which is untrusted text, for
+        /// the token that the connection was made with (`Mimeo-Challenge`, `wire.cddl`). Nil proves
         /// nothing.
         public var proof: @Sendable (_ challenge: String, _ token: String) -> [UInt8]? = { _, _ in nil }
-        /// Which documents a token lets this peer write, as far as it says; nil leaves that to the server.
+        /// The documents that a token lets this peer write, as far as it says; nil leaves the check to the
+        /// server.
         public var writeRules: @Sendable (_ token: String) -> Session.WriteRules? = { _ in nil }
         /// TLS for `wss`.
         public var tls: TLSConfiguration
-        /// When the next connection sends pings, and how long it bears silence; asked for each.
+        /// The ping interval and the patience of the next connection; read for each connection.
         public var keepAlive: @Sendable () -> KeepAlive = { KeepAlive() }
 
         /// A configuration with the system's trusted authorities.
@@ -49,14 +49,14 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// How a connection finds out that the other side is gone.
+    /// Detects that the other side is gone.
     public struct KeepAlive: Sendable {
-        /// Between two pings.
+        /// The time between two pings.
         public var interval: Duration
-        /// After so long without a frame the connection is given up.
+        /// The time without a frame after which the connection is given up.
         public var patience: Duration
 
-        /// Those of a WebSocket, unless said otherwise.
+        /// The values of a WebSocket, unless others are given.
         public init(
             interval: Duration = WebSocketConfiguration().keepAliveInterval,
             patience: Duration = WebSocketConfiguration().keepAliveInterval * 3
@@ -66,20 +66,20 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// The field of the answer to an upgrade by which a server asks for a proof.
+    /// The header field by which a server's answer to an upgrade asks for a proof.
     public static let challengeHeader = "Mimeo-Challenge"
 
-    /// How the connection stands.
+    /// The state of the connection.
     public enum Status: Sendable, Equatable {
         /// Not started, or stopped.
         case stopped
-        /// Trying; the reason the last attempt or connection ended, if there was one.
+        /// Connecting; with the reason why the last attempt or connection ended, if there was one.
         case connecting(lastError: String?)
         /// The session is open.
         case connected
     }
 
-    /// What the application may want to know.
+    /// Information for the application.
     public enum Notice: Sendable, Equatable {
         /// The status changed.
         case status(Status)
@@ -87,8 +87,8 @@ public final class PeerSync: Sendable {
         case acknowledged
         /// A subscription is up to date, or was refused; a write was refused; a history forked.
         case report(Report)
-        /// The server does not take this token (HTTP 401 or 403 at the upgrade, or it expired, or was sent in
-        /// the midst of a session).
+        /// The server refuses this token (HTTP 401 or 403 at the upgrade, or it expired, or it was sent
+        /// during a session).
         case unauthorized(token: String, reason: String)
     }
 
@@ -132,10 +132,10 @@ public final class PeerSync: Sendable {
         self.notify = notify
     }
 
-    /// How the connection stands.
+    /// The state of the connection.
     public var status: Status { state.withLock { $0.status } }
 
-    /// Begins to connect, and goes on until `stop`.
+    /// Starts connecting, and continues until `stop`.
     public func start() {
         state.withLock { state in
             let previous = state.task
@@ -151,7 +151,7 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// Ends the connection and waits until nothing more is stored.
+    /// Ends the connection and waits until all storing has ended.
     public func stop() async {
         let (task, starts) = state.withLock { state in
             state.isStopping = state.task != nil
@@ -170,7 +170,7 @@ public final class PeerSync: Sendable {
         if hasChanged { notify(.status(.stopped)) }
     }
 
-    /// Adds a subscription; an equal one is held together. Returns its key.
+    /// Adds a subscription; equal ones are counted together. Returns its key.
     @discardableResult
     public func subscribe(statement: String, arguments: ObjectValue) throws -> [UInt8] {
         let live = try LiveSubscription(statement: statement, arguments: arguments)
@@ -188,7 +188,7 @@ public final class PeerSync: Sendable {
         return key
     }
 
-    /// Ends what one `subscribe` began. What the subscription brought stays.
+    /// Cancels one `subscribe`. The subscription's documents stay.
     public func unsubscribe(_ key: [UInt8]) {
         let pump = state.withLock { state -> SessionPump? in
             guard var entry = state.subscriptions[key] else { return nil }
@@ -200,8 +200,8 @@ public final class PeerSync: Sendable {
         pump?.deliver(.unsubscribe(key: key))
     }
 
-    /// There is a newer token (`Configuration.newestToken`): the session under way, if there is one, goes on
-    /// under it.
+    /// Announces a newer token (`Configuration.newestToken`): the running session, if any, continues under
+    /// it.
     public func renewToken() {
         // Within the lock, so that of two at once the newer one is sent last.
         state.withLock { state in

@@ -1,38 +1,39 @@
 import Synchronization
 
-/// A pipe of whole frames to the other side that needs no task of its own, as a session's pump likes it
-/// best: it hands over what arrives, and takes what is to leave.
+/// A duplex channel of whole frames that needs no task of its own, the form preferred by a session's pump:
+/// it delivers arriving frames by a callback, and accepts frames to send.
 public protocol SessionLine: Sendable {
-    /// Begins to hand over what arrives: one message at a time, the next one after `taken` was called.
+    /// Starts delivering arriving messages: one at a time, the next one after `taken` was called.
     func begin(_ arrived: @escaping @Sendable (SessionArrival) -> Void)
 
-    /// Sends one frame behind those before, without waiting; says whether it has left, when that is known.
+    /// Sends one frame after the earlier ones, without waiting; reports whether it was sent, once that is
+    /// known.
     func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void)
 
-    /// Does a short piece of work where posting costs least: here and now, or soon on the thread that sends.
+    /// Runs a short piece of work where posting is cheapest: at once, or soon on the sending thread.
     func nearby(_ work: @escaping @Sendable () -> Void)
 
-    /// Lets what was posted leave, but no longer than a stuck receiver deserves, and closes with a code of
-    /// RFC 6455 section 7.4 and a reason. Nothing arrives any more.
+    /// Sends the posted frames, waiting a bounded time for a stuck receiver, and closes with a code of RFC
+    /// 6455 section 7.4 and a reason. Nothing arrives any more.
     func end(code: UInt16, reason: String) async
 }
 
 extension SessionLine {
-    /// Here and now.
+    /// Runs the work at once.
     public func nearby(_ work: @escaping @Sendable () -> Void) { work() }
 }
 
-/// What arrives on a line.
+/// An arrival on a line.
 public enum SessionArrival: Sendable {
-    /// A frame; `taken` is called once, when the next one may come.
+    /// A frame; call `taken` once, when the next one may come.
     case frame([UInt8], taken: @Sendable () -> Void)
-    /// The other side has closed, or the connection is lost. Nothing comes behind it.
+    /// The other side has closed, or the connection is lost. Nothing follows.
     case ended
 }
 
-/// A pipe of whole frames to the other side that is read and written by tasks.
+/// A duplex channel of whole frames that is read and written by tasks.
 public protocol SessionConnection: Sendable {
-    /// Sends one frame; waits while the other side does not take more.
+    /// Sends one frame; waits while the other side does not accept more.
     func send(_ frame: [UInt8]) async throws
 
     /// The next frame; nil when the other side has closed.

@@ -2,15 +2,16 @@ import Logging
 import Sync
 import Synchronization
 
-/// A session in a place of its own: it is large, and would lie in the frame of everything that waits for it.
+/// Holds a session on the heap: it is large, and would otherwise lie in the frame of every function that
+/// waits for it.
 ///
-/// Safe although unchecked: only whoever runs it, for the pump, touches it, one event at a time.
+/// Safe although unchecked: only the code that runs it for the pump touches it, one event at a time.
 public final class LiveSession: @unchecked Sendable {
     fileprivate var session: Session
     /// So much of a message under way is kept at the store.
     fileprivate var kept: Int
 
-    /// A place for this session, which has not begun.
+    /// Holds this session, which has not begun.
     public init(_ session: Session) {
         self.session = session
         kept = session.partial?.count ?? 0
@@ -21,17 +22,17 @@ public final class LiveSession: @unchecked Sendable {
 
 /// Binds a session to a connection and a store, until either ends.
 ///
-/// It has no task while nothing happens: who brings the first event that waits has a task begun that hands
-/// the session one event after the other until none is left. So an idle session costs what it knows, and
-/// an event of the live stream is handled where it is told (`SessionStore.follow`), or where frames are
-/// written, if that is short (decision 0036), and a short frame where it comes in (0040).
+/// It has no task while idle: the first waiting event starts a task, which hands the session one event
+/// after the other until none is left. So an idle session costs only its state. An event of the live stream
+/// is handled where it is announced (`SessionStore.follow`), or where frames are written, if that is short
+/// (decision 0036), and a short frame where it arrives (0040).
 ///
-/// Invariants: events reach the session one at a time, in the order in which they were delivered; frames
-/// leave in the order the session gave them; the next frame is taken only after the one before was
-/// handled. Frames waiting to leave are bounded by the session's credit, and `Limits.unsentBytes` ends a
-/// session whose other side asks and does not read: reading never waits for writing, so two full sockets
-/// cannot hold each other up. When the end is told no action is under way any more. `state` guards who
-/// runs and what waits; it is held across nothing.
+/// Invariants: events reach the session one at a time, in order of delivery; frames are sent in the
+/// session's order; the next frame is taken only after the previous one was handled. The session's credit
+/// bounds the waiting frames, and `Limits.unsentBytes` ends a session whose other side asks and does not
+/// read: reading never waits for writing, so two full sockets cannot block each other. When the end is
+/// reported, no action is under way. `state` guards the running flag and the queue; it is never held across
+/// another lock or a wait.
 public final class SessionPump: Sendable {
     private struct Course {
         let session: LiveSession
@@ -63,18 +64,18 @@ public final class SessionPump: Sendable {
     /// Why a session ended that neither side has ended.
     static let lost = SyncError(.unavailable, "the connection was lost")
 
-    /// Bytes of frames that were handed to the line and wait to leave.
+    /// Bytes of frames that were handed to the line and are not sent yet.
     public var unsentBytes: Int { unsent.load(ordering: .relaxed) }
 
-    /// What waits here, for whoever looks after it.
+    /// The session's backlog, for its supervisor.
     public struct Load: Sendable {
-        /// Bytes of frames that wait to leave, for the line or for the other side's credit.
+        /// Bytes of frames that wait for the line or for the other side's credit.
         public let bytes: Int
         /// Subscriptions of the other side that are catching up.
         public let catchingUp: Int
     }
 
-    /// As of the last event.
+    /// The load as of the last event.
     public var load: Load {
         Load(
             bytes: unsentBytes + unpermitted.load(ordering: .relaxed),
@@ -87,16 +88,16 @@ public final class SessionPump: Sendable {
         self.logger = logger
     }
 
-    /// Hands an event to the session from outside: a new subscription, an own commit, the wish to end. Only
-    /// notes it, so it may be called under a lock.
+    /// Delivers an event from outside to the session: a new subscription, an own commit, a request to end.
+    /// Only queues it, so it may be called under a lock.
     public func deliver(_ event: Event) { enqueue { $0.put(event) } }
 
-    /// Runs the session over an open connection to its end, and says why it ended.
+    /// Runs the session over an open connection to its end, and returns the reason.
     public func run(_ session: Session, over connection: some SessionConnection) async -> SyncError {
         await run(session, over: TaskedLine(connection))
     }
 
-    /// The same over a line. A cancelled session says that it goes away.
+    /// The same over a line. A cancelled session says that it is going away.
     public func run(_ session: Session, over line: some SessionLine) async -> SyncError {
         await withTaskCancellationHandler {
             await withCheckedContinuation { ended in
@@ -107,8 +108,7 @@ public final class SessionPump: Sendable {
         }
     }
 
-    /// Begins to run the session over an open line; says why it ended when it has, and nothing of it is
-    /// under way any more.
+    /// Starts the session over an open line; reports the reason of its end once all its actions have ended.
     public func begin(
         _ session: LiveSession, over line: some SessionLine,
         whenEnded: @escaping @Sendable (SyncError) -> Void

@@ -2,8 +2,8 @@ import Foundation
 import NIOSSL
 
 extension TLSConfiguration {
-    /// A client's: trusts the system's authorities, and those in the PEM file that the environment names as
-    /// `SSL_CERT_FILE`, as OpenSSL's and others' programs do.
+    /// A client's TLS configuration: trusts the system's authorities, and those in the PEM file named by
+    /// the environment variable `SSL_CERT_FILE`, like OpenSSL's and other programs.
     public static func trusting(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> TLSConfiguration {

@@ -1,15 +1,15 @@
 import Foundation
 import NIOCore
 
-/// Where a WebSocket client dials: `ws`, `wss`, `http` or `https` with a host, and a path.
+/// The address of a WebSocket server: `ws`, `wss`, `http` or `https` with a host, and a path.
 public struct WebSocketAddress: Sendable, Equatable {
     /// Host name or address, without brackets.
     public let host: String
-    /// The URL's, or 80 or 443.
+    /// The URL's port, or 80 or 443.
     public let port: Int
     /// Path and query, at least `/`.
     public let path: String
-    /// Whether TLS is spoken.
+    /// True for TLS.
     public let isSecure: Bool
 
     /// Reads an address.

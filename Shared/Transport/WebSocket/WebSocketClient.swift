@@ -33,15 +33,15 @@ public struct WebSocketClient: Sendable {
         self.group = group
     }
 
-    /// Connects, upgrades, runs `body` and closes, as `WebSocketConnection.run` does.
-    /// - Throws: `WS-0102`, `WS-0103`, `WS-0104`, or what `body` throws.
+    /// Connects, upgrades, runs `body` and closes, like `WebSocketConnection.run`.
+    /// - Throws: `WS-0102`, `WS-0103`, `WS-0104`, or the error of `body`.
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection) async throws -> Result
     ) async throws -> Result {
         try await run { connection, _ in try await body(connection) }
     }
 
-    /// The same, where `body` looks at what the server's answer to the upgrade says besides.
+    /// The same, with the server's answer to the upgrade for `body`.
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection, Answer) async throws -> Result
     ) async throws -> Result {
@@ -49,13 +49,13 @@ public struct WebSocketClient: Sendable {
         return try await connection.run { try await body($0, answer) }
     }
 
-    /// The server's answer to an upgrade that it took.
+    /// The server's answer to an accepted upgrade.
     public struct Answer: Sendable {
         private let fields: HTTPHeaders
 
         fileprivate init(_ fields: HTTPHeaders) { self.fields = fields }
 
-        /// The value of a header field; nil where it is missing, or there are several.
+        /// The value of a header field; nil if it is missing or repeated.
         public subscript(_ name: String) -> String? {
             let values = fields[name]
             return values.count == 1 ? values[0] : nil

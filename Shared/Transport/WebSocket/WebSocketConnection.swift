@@ -2,15 +2,16 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 
-/// A WebSocket as a pipe of binary messages, for either side.
+/// A WebSocket as a channel of binary messages, for either side.
 ///
-/// Invariants: messages arrive whole and in order; one at most reads (`receive`, `inbound`, or whom `begin`
-/// names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer in both
-/// directions: `send` waits while the socket does not take more, and the socket is not read while much
-/// waits to be taken. Once a close frame has gone out nothing else does. An open one has no task of its
-/// own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is held across nothing.
+/// Invariants: messages arrive whole and in order, with at most one reader (`receive`, `inbound`, or the
+/// callback of `begin`). Any number of tasks send, each message in one frame. Back-pressure reaches the
+/// peer in both directions: `send` waits while the socket does not accept more, and the socket is not read
+/// while much waits for the reader. Nothing is sent after a close frame. An open connection has no task of
+/// its own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is never held across
+/// another lock or a wait.
 public final class WebSocketConnection: Sendable {
-    /// Which side of the connection this is: clients mask what they send.
+    /// The side of the connection: clients mask their frames.
     public enum Role: Sendable {
         /// The side that dialled.
         case client
@@ -39,11 +40,12 @@ public final class WebSocketConnection: Sendable {
         closeTimeout = TimeAmount(configuration.closeTimeout)
     }
 
-    /// The name of a handler that holds back what arrives between the upgrade and `open`, and lets it go
+    /// The name of a handler that holds bytes arriving between the upgrade and `open`, and releases them
     /// when it is removed.
     public static let holderName = "mimeo.held-bytes"
 
-    /// Takes over an upgraded channel, which must not be used elsewhere. Whoever opens it closes it.
+    /// Takes over an upgraded channel, which must not be used elsewhere. The caller must close the
+    /// connection.
     public static func open(
         over channel: any Channel, role: Role,
         configuration: WebSocketConfiguration = WebSocketConfiguration()
@@ -76,7 +78,7 @@ public final class WebSocketConnection: Sendable {
     }
 
     /// Runs `body` with the connection and closes it afterwards: with 1000 when `body` returns, with 1011
-    /// when it throws, unless it is closed already. The peer's answer is waited for, at most `closeTimeout`.
+    /// when it throws, unless it is closed already. Waits for the peer's answer, at most `closeTimeout`.
     /// - Parameter channel: an upgraded channel, which must not be used elsewhere.
     public static func run<Result: Sendable>(
         over channel: any Channel, role: Role,
@@ -99,11 +101,11 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// The messages of the peer until it closes. One loop at a time; it must go on taking messages, or the
-    /// peer is held back.
+    /// The messages of the peer until it closes. One loop at a time; it must keep taking messages, or the
+    /// peer is blocked.
     public var inbound: Messages { Messages(connection: self) }
 
-    /// Why the peer closed, once it has.
+    /// The peer's close reason, once it has closed.
     public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
 
     /// Whether it ended because the link broke: neither side has closed, or only because it was too long
@@ -130,7 +132,7 @@ public final class WebSocketConnection: Sendable {
 
     /// The next message, or nil when the peer, or this side, has closed.
     /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
-    ///   when the peer broke the rules, after it has been told so.
+    ///   when the peer broke the rules, after telling it so.
     public func receive() async throws -> [UInt8]? {
         let isFirst = incoming.withLock { incoming in
             defer { incoming.isReading = true }
@@ -301,7 +303,7 @@ public final class WebSocketConnection: Sendable {
 
     // MARK: Sending
 
-    /// Sends one binary message; waits while the socket does not take more.
+    /// Sends one binary message; waits while the socket does not accept more.
     /// - Throws: `WS-0203` for a message over the limit, `WS-0201` when the connection is closed,
     ///   `CancellationError`.
     public func send(_ message: [UInt8]) async throws {
@@ -347,7 +349,7 @@ public final class WebSocketConnection: Sendable {
 
     // MARK: Closing
 
-    /// Says goodbye. Does not wait; the first call counts, later ones change nothing.
+    /// Sends a close frame. Does not wait; the first call counts, later ones are no-ops.
     public func close(_ close: WebSocketClose) {
         let isFirst = incoming.withLock { incoming in
             guard incoming.sentClose == nil else { return false }
@@ -366,8 +368,8 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// Says goodbye and takes nothing any more; the channel is closed when the other side has answered, or
-    /// after a time.
+    /// Sends a close frame and accepts nothing any more; the channel is closed when the other side has
+    /// answered, or after `closeTimeout`.
     public func finish(_ reason: WebSocketClose) { finish(reason, within: closeTimeout) }
 
     private func finish(_ reason: WebSocketClose, within time: TimeAmount) {
@@ -446,8 +448,8 @@ extension WebSocketConnection: SessionLine {
         return promise.futureResult
     }
 
-    /// On the event loop: what is posted there is written without another hop, and the loops share the work
-    /// for many sessions that are told of one thing.
+    /// Runs the work on the event loop: frames posted there are written without another hop, and the loops
+    /// share the work for many sessions that are told of one change.
     public func nearby(_ work: @escaping @Sendable () -> Void) { channel.eventLoop.execute(work) }
 
     /// See `SessionLine`.

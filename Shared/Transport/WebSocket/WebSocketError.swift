@@ -1,6 +1,6 @@
-/// Every code the WebSocket pipe raises.
+/// Every code of the WebSocket connection.
 public enum WebSocketErrorCode: String, Sendable, CaseIterable {
-    /// The address is no ws, wss, http or https URL with a host.
+    /// The address is not a ws, wss, http or https URL with a host.
     case addressInvalid = "WS-0101"
     /// No connection could be made: refused, no route, name unknown, TLS failed.
     case connectFailed = "WS-0102"
@@ -10,29 +10,29 @@ public enum WebSocketErrorCode: String, Sendable, CaseIterable {
     case upgradeRefused = "WS-0104"
     /// The connection is closed, by either side; nothing more can be sent.
     case closed = "WS-0201"
-    /// The connection ended without a close frame, or the peer stopped answering (closed with
-    /// 1002, in case that it still listens).
+    /// The connection ended without a close frame, or the peer stopped answering (closed with 1002, in case
+    /// it still listens).
     case connectionLost = "WS-0202"
-    /// A message is larger than the limit, to be sent (nothing was sent) or received (closed with 1009).
+    /// A message exceeds the limit: one to send (nothing was sent) or a received one (closed with 1009).
     case messageTooLarge = "WS-0203"
-    /// The peer sent text where only binary messages are spoken (closed with 1003).
+    /// The peer sent text, but only binary messages are accepted (closed with 1003).
     case textMessage = "WS-0204"
     /// The peer broke RFC 6455 (closed with 1002).
     case protocolViolation = "WS-0205"
 }
 
-/// What the WebSocket pipe throws. Holds no header and no token.
+/// An error of the WebSocket connection. Has no header and no token.
 public struct WebSocketError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The stable code.
     public let code: WebSocketErrorCode
-    /// For a person.
+    /// A text for a person.
     public let message: String
     /// The HTTP status of a refused upgrade.
     public let status: Int?
     /// The server's own stable code (`AUTH-0105`) when its refusal carried one.
     public let serverCode: String?
 
-    /// An error of the given parts.
+    /// An error with the given parts.
     public init(_ code: WebSocketErrorCode, _ message: String, status: Int? = nil, serverCode: String? = nil)
     {
         self.code = code

@@ -1,5 +1,5 @@
-"""Mimeo's executables from the outside: what the demo and the system tests share. Standard library only, but for
-`use_packages`.
+"""Runs Mimeo's executables from the outside, for the demo and the system tests. It needs the standard library only,
+except `use_packages`.
 
     with Workspace() as workspace:
         server = OneProcess(workspace).start()
@@ -8,9 +8,9 @@
         peer.wait_for_commit(commit)
         server.query("SELECT * FROM cars")
 
-Every process a workspace starts is ended by its own id, and every file it writes is in one temporary directory, when
-the workspace closes. MIMEO_BIN names the directory of the executables (default `.build/debug`); MIMEO_KEEP=1 keeps the
-directory and says where it is.
+All files of a workspace are in one temporary directory. When it closes, it ends each process it started by its id, and
+removes the directory. MIMEO_BIN names the directory of the executables (default `.build/debug`); MIMEO_KEEP=1 keeps
+the temporary directory and prints its path.
 """
 
 from .client import Client, Response

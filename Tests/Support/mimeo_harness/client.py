@@ -1,4 +1,4 @@
-"""The HTTP side of a server."""
+"""An HTTP client of a server."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ class Response:
 
     @property
     def error(self):
-        """The error object of a refusal, `{}` where the body holds none."""
+        """The error object of a refusal; `{}` if the body has none."""
         try:
             found = self.json.get("error")
         except (ValueError, AttributeError):
@@ -29,9 +29,9 @@ class Response:
 
 
 class Client:
-    """Speaks HTTP to one origin; `database` and `token` are what the development provider logs in with.
+    """Sends requests to one origin. `database` and `token` are for logins with the development provider.
 
-    `issuer` is the origin that logs in, where it is another one: a service behind its front door knows no logins.
+    `issuer` is the origin for logins if it is another one: a service reached without nginx has no logins.
     """
 
     def __init__(self, origin, database=None, token=None, issuer=None):
@@ -48,7 +48,7 @@ class Client:
         return parts.hostname, parts.port
 
     def request(self, method, path, body=None, headers=None, seconds=60):
-        """One request on a connection of its own. A dict as body is sent as JSON."""
+        """Sends one request on a new connection. A dict as body is sent as JSON."""
         headers = dict(headers or {})
         if isinstance(body, dict):
             body = json.dumps(body)
@@ -73,7 +73,7 @@ class Client:
     # Logging in
 
     def login(self, database=None, token=None, provider="development"):
-        """The answer of a login, whatever it is."""
+        """The answer to a login, success or not."""
         body = {"databaseID": database or self.database, "provider": provider, "token": token or self.token}
         speaker = Client(self._issuer) if self._issuer else self
         return speaker.request("POST", "/_ditto/auth/login", body)
@@ -93,7 +93,7 @@ class Client:
     # DQL
 
     def post_statement(self, statement, arguments=None, headers=None, version="v5", seconds=60):
-        """The answer of an execute, whatever it is."""
+        """The answer to a statement, success or not."""
         body = {"statement": statement}
         if arguments is not None:
             body["args"] = arguments
@@ -117,7 +117,7 @@ class Client:
     # Attachments
 
     def upload(self, content, name="file"):
-        """Uploads bytes as a form, as the original's API takes them."""
+        """Uploads bytes as a form, as the original's API expects."""
         boundary = uuid.uuid4().hex
         head = (f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
                 "Content-Type: application/octet-stream\r\n\r\n")

@@ -15,12 +15,12 @@ ISO_TABLES = {
 
 
 def canonical(document):
-    """One document as one line that is equal exactly where the documents are."""
+    """A document as one line of text; lines are equal exactly if the documents are."""
     return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(items):
-    """SHA-256, hexadecimal, of the sorted canonical lines: equal exactly for equal sets of documents."""
+    """SHA-256 in hexadecimal of the sorted canonical lines: equal exactly for equal sets of documents."""
     lines = sorted(canonical(item) for item in items)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -30,6 +30,6 @@ def iso_codes(collection):
     name, field = ISO_TABLES[collection]
     path = ISO_FOLDER / name
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing: scripts/setup system")
+        raise FileNotFoundError(f"{path} is missing: run scripts/setup system")
     (rows,) = json.loads(path.read_text(encoding="utf-8")).values()
     return rows, path, field

@@ -1,11 +1,11 @@
-"""A TCP proxy on loopback that does what bad networks do: delay, throttle, drop, reset, half-open, corrupt.
+"""A TCP proxy on loopback with the faults of bad networks: delay, throttle, drop, reset, half-open, corrupt.
 
     proxy = FaultProxy(workspace, server.address)
     proxy.rate = 20_000                   # bytes a second, each way
-    proxy.life = 10                       # each connection is reset after so many seconds
+    proxy.life = 10                       # seconds after which each connection is reset
     peer = Peer(workspace, "a", Through(server, proxy))
 
-It runs in a thread with an event loop of its own. Settings may change at any time and hold for open connections too.
+It runs in its own thread with its own event loop. Settings may change at any time and apply to open connections too.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import threading
 
 CHUNK_BYTES = 16_384
 BUFFER_BYTES = 16_384
-"""What may be in flight here, and in the sockets below: what a slow link has taken is soon at the other end."""
+"""Most bytes in flight here and in each socket: so small that bytes which a slow link has accepted soon arrive."""
 
 UP, DOWN = "up", "down"
 """From the client to the server, and back."""
@@ -30,15 +30,15 @@ class FaultProxy:
         self.delay = 0.0
         """Seconds between the arrival of bytes and their delivery."""
         self.rate = None
-        """Bytes a second for each connection and direction; None for no bound."""
+        """Bytes a second for each connection and direction; None for no limit."""
         self.life = None
         """Seconds after which a connection is reset; None for never."""
         self.refusing = False
-        """Whether new connections are reset at once."""
+        """True if new connections are reset at once."""
         self.corrupt = {UP: 0.0, DOWN: 0.0}
-        """The chance that a run of bytes has one bit turned over."""
+        """The probability that a chunk of bytes gets one bit flipped."""
         self.spare_bytes = 0
-        """So many bytes of each direction of a connection are never corrupted: what an upgrade takes."""
+        """Bytes at the start of each direction that are never corrupted, such as those of an upgrade."""
         self.sent = {UP: 0, DOWN: 0}
         self.accepted = 0
         self._dice = random.Random(seed)
@@ -61,7 +61,7 @@ class FaultProxy:
 
     @property
     def connections(self):
-        """How many are open now."""
+        """Number of open connections."""
         return len(self._links)
 
     def reset(self):
@@ -69,18 +69,18 @@ class FaultProxy:
         self._call(lambda: [link.reset() for link in list(self._links)])
 
     def drop(self):
-        """Ends every connection with a FIN to both ends, in the middle of whatever they say."""
+        """Ends every connection with a FIN to both ends, in the middle of a transfer."""
         self._call(lambda: [link.close() for link in list(self._links)])
 
     def freeze(self, *directions):
-        """Half-open: nothing is delivered any more in these directions (both by default), and nobody is told.
+        """Half-open: silently stops delivery in these directions (both by default).
 
-        Connections that are made later are frozen too.
+        Later connections are frozen too.
         """
         self._call(lambda: self._frozen.update(directions or (UP, DOWN)))
 
     def thaw(self):
-        """Delivers again, what was held up first."""
+        """Delivers again, beginning with the bytes held back."""
         self._call(self._frozen.clear)
 
     def close(self):
@@ -134,7 +134,7 @@ class FaultProxy:
 
 
 class _Link:
-    """One connection, with its other half towards the target."""
+    """One client connection and its connection to the target."""
 
     def __init__(self, proxy, client):
         self._proxy = proxy
@@ -196,7 +196,7 @@ class _Link:
             try:
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             except OSError:
-                # It is closed already, and asyncio has let go of it.
+                # The socket is closed already, and asyncio has released it.
                 continue
             writer.transport.abort()
 
@@ -206,7 +206,7 @@ class _Link:
 
 
 class Through:
-    """A server as somebody sees it who reaches it through a proxy."""
+    """A server with the address of a proxy in front of it."""
 
     def __init__(self, server, proxy):
         self._server = server

@@ -1,7 +1,7 @@
-"""Python packages of others that a few tests speak to us with: `use_packages()` makes them importable.
+"""Third-party Python packages that a few tests use as clients; `use_packages()` makes them importable.
 
-They come from PyPI, pinned, into a folder of their own that is made once and kept: ~/.cache/mimeo/python
-(MIMEO_CACHE names another place for `mimeo`'s caches).
+They are installed from PyPI, pinned, into a folder that is made once and kept: ~/.cache/mimeo/python (MIMEO_CACHE names
+another place for the caches).
 """
 
 import hashlib
@@ -17,7 +17,7 @@ PINS = ("cbor2==6.2.1", "websockets==17.4", "wsproto==1.3.2")
 
 
 def use_packages():
-    """Installs what is missing, and puts it behind everything else on the path."""
+    """Installs missing packages, and appends their folder to the path."""
     folder = str(_folder())
     if folder not in sys.path:
         sys.path.append(folder)
@@ -34,7 +34,7 @@ def _folder():
 
 
 def _install(folder):
-    """Beside its place, then moved there: an installation that was broken off is none."""
+    """Installs into a temporary folder, then renames it, so that an interrupted installation leaves nothing."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         venv.create(f"{work}/venv", with_pip=True)

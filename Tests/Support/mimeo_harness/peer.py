@@ -6,7 +6,7 @@ import threading
 from .processes import binary
 
 ANSWER_SECONDS = 120
-"""How long one statement may take. Generous: it only has to end a test that hangs."""
+"""Timeout of one statement. Generous: it only has to end a test that hangs."""
 
 
 class StatementError(RuntimeError):
@@ -18,7 +18,7 @@ class StatementError(RuntimeError):
 
 
 def peer_command(store, server, subscribe=(), offline=False):
-    """The words that start a peer."""
+    """The command line that starts a peer."""
     arguments = [binary("mimeo"), "peer", "--store", store, "--url", server.origin]
     arguments += ["--database", server.database, "--provider", "development", "--token", server.token]
     for select in subscribe:
@@ -31,7 +31,7 @@ class PeerGone(RuntimeError):
 
 
 class Peer:
-    """One store directory and the process that has it open. One statement at a time, from any thread."""
+    """A store directory and the process that has it open. Runs one statement at a time, from any thread."""
 
     def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None):
         self._workspace = workspace
@@ -45,9 +45,9 @@ class Peer:
         self.start(offline)
 
     def start(self, offline=False):
-        """Opens the store; also again, after `kill` or `stop`."""
+        """Opens the store; also after `kill` or `stop`."""
         arguments = peer_command(self.store, self._server, self._subscribe, offline)
-        with self._asking:  # whoever still waits for the former process learns first that it is gone
+        with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0
             self.events = []
             self.process = self._workspace.start(f"peer-{self.name}", arguments, self._environment)
@@ -57,12 +57,12 @@ class Peer:
         self.process.kill()
 
     def stop(self):
-        """Ends the peer as its user would, by the end of its input; the exit code."""
+        """Ends the peer by the end of its input, as its user would; returns the exit code."""
         self.process.close_input()
         return self.process.wait(60)
 
     def ask(self, line, seconds=ANSWER_SECONDS):
-        """One line in, one JSON object out. Events that came before the answer are kept in `events`."""
+        """Sends a line and returns the JSON object that answers it. Events before the answer go to `events`."""
         with self._asking:
             try:
                 self.process.write(line)
@@ -84,7 +84,7 @@ class Peer:
         return json.loads(text)
 
     def await_event(self, matches, seconds):
-        """The first event, old or new, for which `matches(event)` is true. Not while another thread asks."""
+        """The first event, old or new, with `matches(event)`. Must not be called while another thread asks."""
         for event in self.events:
             if matches(event):
                 return event

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster of a test's own, which may be killed."""
+"""A temporary PostgreSQL cluster for one test, which may kill it."""
 
 import contextlib
 import os
@@ -12,21 +12,21 @@ import time
 from .until import until
 
 START_SECONDS = 60
-"""How long a cluster may take until it answers, recovery after a kill included."""
+"""Timeout until a cluster answers, including recovery after a kill."""
 
 
 def binaries():
-    """The folder of the newest PostgreSQL server here."""
+    """The folder of the newest PostgreSQL server on this machine."""
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
     if not found:
-        raise FileNotFoundError("no PostgreSQL server is installed: scripts/setup postgres")
+        raise FileNotFoundError("no PostgreSQL server is installed: run scripts/setup postgres")
     return found[-1].parent
 
 
 class Postgres:
-    """One cluster in the workspace, reachable through a socket in its folder only, syncing to disk as a real one does.
+    """A cluster in the workspace, reachable only through a socket in its folder. It syncs to disk like a real one.
 
-    PostgreSQL refuses to run as root; it runs as `postgres` then. A standby follows its primary without making that wait.
+    PostgreSQL refuses to run as root, so it runs as `postgres` then. A standby follows its primary asynchronously.
     """
 
     def __init__(self, workspace, name="postgres", standby_of=None):
@@ -53,29 +53,29 @@ class Postgres:
 
     @property
     def url(self):
-        """What a service takes as `--log`."""
+        """The URL for `--log` of a service."""
         return f"postgresql://postgres@/postgres?host={self._folder}"
 
     def url_with(self, standby):
-        """The same, of whichever of the two takes writes."""
+        """The URL of this cluster and a standby: connections go to the one that accepts writes."""
         return f"{self.url},{standby._folder}&target_session_attrs=read-write"
 
     def promote(self):
-        """Makes a standby take writes."""
+        """Makes a standby accept writes."""
         self._run("pg_ctl", "promote", "-w", "-D", self._data)
 
     def start(self):
-        """Starts the postmaster and waits until it answers; also after a kill, whose recovery it does then."""
+        """Starts the postmaster and waits until it answers; after a kill this includes recovery."""
         deadline = time.monotonic() + START_SECONDS
         while not self._try_to_start():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"PostgreSQL does not start\n{self.log_tail()}")
+                raise TimeoutError(f"PostgreSQL did not start within {START_SECONDS} s\n{self.log_tail()}")
             time.sleep(0.05)
         until(lambda: self._popen.poll() is not None or self._answers(), START_SECONDS, self.log_tail)
         return self
 
     def _try_to_start(self):
-        """A killed postmaster's children live for a moment, and keep its shared memory: then it ends at once."""
+        """Starts once. While children of a killed postmaster still hold its shared memory, it ends at once."""
         with open(self._log_path, "ab") as log:
             self._popen = subprocess.Popen(
                 [self._binaries / "postgres", "-D", self._data, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
@@ -100,14 +100,14 @@ class Postgres:
 
     def freeze(self):
         """Stops all processes of the server, which keep their connections and their locks."""
-        # The first one first, so that no further ones come.
+        # The postmaster first, so that it starts no further processes.
         self._popen.send_signal(signal.SIGSTOP)
         self._frozen = [self._popen.pid, *self._children()]
         for process in self._frozen[1:]:
             os.kill(process, signal.SIGSTOP)
 
     def thaw(self):
-        """Lets them go on."""
+        """Resumes the processes that `freeze` stopped."""
         for process in self._frozen:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
@@ -118,7 +118,7 @@ class Postgres:
         return [int(process) for process in listed.split()]
 
     def query(self, statement):
-        """The rows of a statement, as lists of texts; without a driver, through psql."""
+        """The rows of a statement, as lists of strings, read with psql."""
         arguments = ["-X", "-q", "-A", "-t", "-F", "\x1f", "-h", self._folder, "-U", "postgres", "-c", statement]
         lines = self._run("psql", *arguments).splitlines()
         return [line.split("\x1f") for line in lines if line]
@@ -135,7 +135,7 @@ class Postgres:
         return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
 
     def close(self):
-        """Ends the cluster at once; its folder goes with the workspace's."""
+        """Ends the cluster at once, and removes its folder unless MIMEO_KEEP is set."""
         self.thaw()
         if self._popen is not None and self._popen.poll() is None:
             self._popen.send_signal(signal.SIGQUIT)

@@ -1,4 +1,4 @@
-"""Processes and the directory they work in."""
+"""Processes and their working directory."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 STOP_SECONDS = 60
-"""How long a process may take to end after an interrupt."""
+"""Timeout for a process to end after an interrupt."""
 
 
 def binary(name):
@@ -29,10 +29,10 @@ _given_ports = set()
 
 
 def free_port():
-    """A loopback port nobody listens on now. Kept across restarts of a server, so that its address stays.
+    """A loopback port that nobody listens on now; a server keeps it across restarts.
 
-    Below what the system gives to those who ask for any port, and none twice: between a server's end and its next
-    start nobody else may take it.
+    It is below the system's range of ephemeral ports, and none is returned twice, so nobody else takes it between the
+    end of a server and its next start.
     """
     while True:
         port = random.randrange(15_000, 32_000)
@@ -49,7 +49,7 @@ def free_port():
 
 
 class Process:
-    """One running executable: its lines of output as they come, its log in a file of the workspace."""
+    """A running executable: its lines of output as they arrive, its log in a file of the workspace."""
 
     def __init__(self, name, arguments, directory, environment=None):
         self.name = name
@@ -75,7 +75,7 @@ class Process:
             self._changed.notify_all()
 
     def line(self, index, seconds):
-        """Line `index` of standard output, from 0; None if the process ends or the time is over before it."""
+        """Line `index` of standard output, from 0; None if the process ends first, or after the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._lines) > index or self._at_end, timeout=seconds)
             return self._lines[index] if len(self._lines) > index else None
@@ -90,7 +90,7 @@ class Process:
         return self._popen.poll() is None
 
     def stop(self, with_signal=signal.SIGINT):
-        """Asks the process to end and returns its exit code. One that does not end in time is killed: TimeoutError."""
+        """Asks the process to end; returns its exit code. Kills it and raises TimeoutError after STOP_SECONDS."""
         if self.is_running:
             self._popen.send_signal(with_signal)
         try:
@@ -108,7 +108,7 @@ class Process:
         self._close()
 
     def wait(self, seconds):
-        """The exit code, once the process ends by itself."""
+        """Waits until the process ends by itself; returns its exit code."""
         return self._popen.wait(seconds)
 
     def close_input(self):
@@ -122,7 +122,7 @@ class Process:
         self._log.close()
 
     def log_tail(self, lines=15):
-        """The end of what it logged, for a message to a person."""
+        """The last lines of its log, for a message to a person."""
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
 
     def processor_seconds(self):
@@ -132,11 +132,11 @@ class Process:
 
 
 class Workspace:
-    """A temporary directory and what works in it: processes, and whatever else wants to be closed."""
+    """A temporary directory with its processes and other resources, which it closes at its end."""
 
     def __init__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="mimeo-system."))
-        # nginx's workers are of another user when the tests run as root; nothing here is readable without a name.
+        # When the tests run as root, nginx's workers are another user: they may enter the folder, but not list it.
         self.directory.chmod(0o711)
         self._processes = []
         self._closers = []
@@ -158,7 +158,7 @@ class Workspace:
         return process
 
     def close(self):
-        """Ends what still runs and removes the directory."""
+        """Ends processes that still run and removes the directory."""
         for process in reversed(self._processes):
             if process.is_running:
                 process.kill()

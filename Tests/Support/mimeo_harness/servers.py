@@ -1,4 +1,4 @@
-"""The server suite, in its two shapes: all in one process, and four processes behind nginx."""
+"""The server in its two forms: one process, and four processes behind nginx."""
 
 import os
 import pathlib
@@ -11,11 +11,11 @@ from .processes import ROOT, binary, free_port
 from .until import until
 
 START_SECONDS = 90
-"""How long a server may take from its start to a good health."""
+"""Timeout from the start of a server until it is healthy."""
 
 
 class ServerFailed(RuntimeError):
-    """A server that did not come up, with the end of its log."""
+    """A server did not start; the text has the end of its log."""
 
 
 def announcement(process):
@@ -75,17 +75,17 @@ class OneProcess(Client):
         self.process.kill()
 
     def own_origins(self):
-        """What answers `/health` and `/metrics`: name -> client."""
+        """The clients of the processes that serve `/health` and `/metrics`, by name."""
         return {"mimeo": self}
 
 
 class FourProcesses(Client):
-    """The four executables on one data folder and one log, behind nginx with the configuration of `compose/`."""
+    """The four executables on one data folder and one log, behind nginx with the configuration in `compose/`."""
 
     services = ("auth-gateway", "replicator", "query-service", "attachment-store")
 
     def __init__(self, workspace, name="cluster", log=None):
-        """`log` is the URL of the operation log; none means a file in the data folder."""
+        """`log` is the URL of the operation log; the default is a file in the data folder."""
         self._workspace = workspace
         self._name = name
         self.data = workspace.directory / name
@@ -93,7 +93,7 @@ class FourProcesses(Client):
         self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
         self.extra_arguments = {}
         self.fronts = {}
-        """Lists of addresses that nginx is given instead of a service's own: a proxy of a test, or several instances."""
+        """Addresses for nginx instead of a service's own, by service: a proxy of a test, or several instances."""
         self._ports = {service: free_port() for service in self.services}
         self._public_port = free_port()
         self.processes = {}
@@ -112,9 +112,9 @@ class FourProcesses(Client):
         return self
 
     def start_service(self, service, label=None):
-        """Starts an executable; with a label, a second copy of it on a port of its own.
+        """Starts an executable; with a label, a second copy of it on its own port.
 
-        `extra_arguments` holds, by label, what it is given besides.
+        `extra_arguments` holds further arguments by label.
         """
         label = label or service
         port = self._ports.setdefault(label, free_port())
@@ -132,7 +132,7 @@ class FourProcesses(Client):
         return f"http://127.0.0.1:{self._ports[label]}"
 
     def client_of(self, label):
-        """Speaks to one service directly, past nginx."""
+        """A client that reaches one service directly, without nginx."""
         return Client(self.origin_of(label), self.database, self.token, issuer=self.origin_of("auth-gateway"))
 
     def own_origins(self):
@@ -141,12 +141,12 @@ class FourProcesses(Client):
     def _start_nginx(self):
         executable = shutil.which("nginx") or "/usr/sbin/nginx"
         if not os.path.exists(executable):
-            raise FileNotFoundError("nginx is not installed: scripts/setup system")
+            raise FileNotFoundError("nginx is not installed: run scripts/setup system")
         directory = self._workspace.directory / f"{self._name}-nginx"
         directory.mkdir()
         names = {}
         for service in self.services:
-            # One line of the template for each: what stands between them ends one and begins the next.
+            # The template has one `server` line per service; `between` ends one and begins the next.
             addresses = [f"{host}:{port}" for host, port in self.fronts.get(service, [self.address_of(service)])]
             between = " max_fails=0; server " if service == "replicator" else "; server "
             names[service.upper().replace("-", "_")] = between.join(addresses)
@@ -154,12 +154,12 @@ class FourProcesses(Client):
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"
         configuration.write_text(template.safe_substitute(names))
-        # "-e" as well: nginx opens its compiled-in error log before it has read the configuration.
+        # "-e" too: nginx opens its compiled-in error log before it reads the configuration.
         arguments = [executable, "-c", configuration, "-p", directory, "-e", directory / "error.log"]
         process = self._workspace.start(f"{self._name}-nginx-process", arguments + ["-g", "daemon off;"])
         self.processes["nginx"] = process
         await_health(process, self)
 
     def stop(self, with_signal=signal.SIGINT):
-        """Stops all of them; name -> exit code. nginx ends cleanly on an interrupt too."""
+        """Stops all processes; returns their exit codes by name. nginx ends cleanly on an interrupt too."""
         return {name: process.stop(with_signal) for name, process in reversed(list(self.processes.items()))}

@@ -1,12 +1,12 @@
-"""Waiting for something that will be so soon."""
+"""Waiting for a condition."""
 
 import time
 
 
 def until(condition, seconds, what, pause=0.05):
-    """Calls `condition` until it returns something true, and returns that. TimeoutError names `what` otherwise.
+    """Calls `condition` until its result is true, and returns that. After `seconds` raises TimeoutError with `what`.
 
-    `what` is text, or a function that tells how things stood at the end.
+    `what` is a string, or a function that describes the state at the end.
     """
     deadline = time.monotonic() + seconds
     while True:

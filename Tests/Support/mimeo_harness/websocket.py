@@ -1,4 +1,4 @@
-"""A WebSocket client (RFC 6455) that can also do what a good one never would."""
+"""A WebSocket client (RFC 6455) that can also break the protocol."""
 
 import base64
 import os
@@ -9,7 +9,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 
 
 class WebSocket:
-    """A connection after its upgrade. `status` is the HTTP status of the answer, 101 if the upgrade worked."""
+    """A connection after its upgrade. `status` is the HTTP status of the answer, 101 if the upgrade succeeded."""
 
     def __init__(self, address, path, headers=None, seconds=60):
         self._socket = socket.create_connection(address, timeout=seconds)
@@ -41,7 +41,7 @@ class WebSocket:
         return head
 
     def send(self, payload, opcode=BINARY, masked=True, declared_bytes=None):
-        """Sends one frame; `declared_bytes` lies about its length."""
+        """Sends one frame; `declared_bytes` declares a false length."""
         length = len(payload) if declared_bytes is None else declared_bytes
         flag = 0x80 if masked else 0
         if length < 126:
@@ -82,7 +82,7 @@ class WebSocket:
         return first & 0x0F, self._exactly(length)
 
     def await_close(self):
-        """Reads until the server ends the session; its close code, or None for a bare end of the connection."""
+        """Reads until the server ends the session; returns its close code, or None if it sent no close frame."""
         try:
             while True:
                 opcode, payload = self.receive()

@@ -1,4 +1,4 @@
-/// What calendar and clock show: the proleptic Gregorian calendar, no leap seconds.
+/// A date and time as a calendar and clock show it: the proleptic Gregorian calendar, no leap seconds.
 struct CivilTime: Equatable, Sendable {
     /// -9999 to 9999; 0 is the year before 1.
     var year = 1970
@@ -29,7 +29,7 @@ struct CivilTime: Equatable, Sendable {
         hour = rest / 60
     }
 
-    /// Whether there is such a time.
+    /// True if the calendar has this date and time.
     var isValid: Bool {
         Self.years.contains(year) && 1...12 ~= month && 1...Self.days(in: month, of: year) ~= day
             && 0...23 ~= hour && 0...59 ~= minute && 0...59 ~= second && 0...999 ~= millisecond
@@ -53,8 +53,8 @@ struct CivilTime: Equatable, Sendable {
         }
     }
 
-    /// Days since 1970-01-01. Years are counted from March, so that the leap day is a year's last; 400 of
-    /// them are an era of 146,097 days (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    /// Days since 1970-01-01. Years are counted from March, so that the leap day is the last of a year; 400
+    /// years are an era of 146,097 days (Howard Hinnant, "chrono-compatible low-level date algorithms").
     var days: Int {
         let year = month <= 2 ? year - 1 : year
         let era = year.flooringDivided(by: 400)

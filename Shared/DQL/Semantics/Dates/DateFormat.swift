@@ -1,21 +1,21 @@
-/// A format of dates, prepared. Two spellings: `YYYY-MM-DD hh:mm:ss.sss TZD`, and `%Y-%m-%d` wherever a `%`
+/// A prepared format of dates. Two spellings: `YYYY-MM-DD hh:mm:ss.sss TZD`, and `%Y-%m-%d` wherever a `%`
 /// occurs. The empty format is ISO 8601.
 struct DateFormat: Equatable, Sendable {
     enum Item: Equatable, Sendable {
         case literal(UInt8)
         case year
-        /// The last two digits; 69 to 99 are of the last century.
+        /// The last two digits; 69 to 99 belong to the last century.
         case shortYear
         case month
         case day
-        /// Without a leading zero: a blank stands there.
+        /// A blank replaces a leading zero.
         case paddedDay
         case hour
         /// 1 to 12.
         case hourOfHalf
         case minute
         case second
-        /// So many digits of a second's fraction, 1 to 9.
+        /// This many digits of a second's fraction, 1 to 9.
         case fraction(Int)
         case half(isUpper: Bool)
         /// `+02:00`, or `+0200` without the colon.
@@ -27,15 +27,15 @@ struct DateFormat: Equatable, Sendable {
         case dayOfYear
         /// Monday 1 to Sunday 7, or Sunday 0 to Saturday 6.
         case weekday(fromSunday: Bool)
-        /// Since 1970.
+        /// Seconds since 1970.
         case seconds
-        /// The whole in ISO 8601.
+        /// The complete time in ISO 8601.
         case iso
     }
 
     let items: [Item]
 
-    /// Nil for a `%` that begins nothing known.
+    /// Nil for a `%` that begins no known directive.
     init?(_ text: String) {
         if text.isEmpty {
             items = [.iso]
@@ -56,7 +56,7 @@ struct DateFormat: Equatable, Sendable {
 
     // MARK: Printing
 
-    /// `zoneName`: what the clocks' zone is called, where a name is known.
+    /// - Parameter zoneName: the name of the clocks' zone, if it is known.
     func print(_ moment: Moment, zoneName: String?) -> String {
         let civil = moment.civil
         var text: [UInt8] = []

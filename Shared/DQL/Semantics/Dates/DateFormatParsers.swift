@@ -1,4 +1,4 @@
-/// Reads `YYYY-MM-DD hh:mm:ss.sss TZD`: runs of letters that mean something, all else being literal.
+/// Reads `YYYY-MM-DD hh:mm:ss.sss TZD`: known runs of letters; everything else is literal.
 enum LetterFormatParser {
     private static let words: [(letters: [UInt8], item: DateFormat.Item)] = [
         (Array("YYYY".utf8), .year), (Array("YY".utf8), .shortYear), (Array("MM".utf8), .month),
@@ -37,7 +37,7 @@ enum LetterFormatParser {
     }
 }
 
-/// Reads `%Y-%m-%d %H:%M:%S`: what `strftime` and its relatives have in common.
+/// Reads `%Y-%m-%d %H:%M:%S`: the common part of `strftime` and its relatives.
 struct PercentFormatParser {
     let scalars: [Unicode.Scalar]
     private var place = 0
@@ -59,7 +59,7 @@ struct PercentFormatParser {
         "R": [.hour, .literal(0x3A), .minute],
     ]
 
-    /// Nil for a `%` that begins nothing known.
+    /// Nil for a `%` that begins no known directive.
     mutating func items() -> [DateFormat.Item]? {
         var items: [DateFormat.Item] = []
         while let scalar = next() {
@@ -90,7 +90,7 @@ struct PercentFormatParser {
         }
     }
 
-    /// `3f`: so many digits of the fraction.
+    /// `3f`: this many digits of the fraction.
     private mutating func digits(_ scalar: Unicode.Scalar?) -> [DateFormat.Item]? {
         guard let scalar, 0x31...0x39 ~= scalar.value, next() == "f" else { return nil }
         return [.fraction(Int(scalar.value - 0x30))]
@@ -99,8 +99,8 @@ struct PercentFormatParser {
 
 /// Reading dates by a format.
 extension DateFormat {
-    /// The moment that a text names: nil when it is not written so, or names no time that exists. What the
-    /// format leaves out is of 1970-01-01T00:00Z.
+    /// The moment that a text gives: nil if it is written differently, or the time does not exist. Parts
+    /// missing from the format come from 1970-01-01T00:00Z.
     func parse(_ text: String, _ rules: (any TimeZoneRules)?) -> Moment? {
         if items == [.iso] { return Moment(iso: text) }
         var parser = FormattedDateParser(reader: DateReader(text))

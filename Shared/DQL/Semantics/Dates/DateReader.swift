@@ -1,4 +1,4 @@
-/// Reads the parts of written dates. Every method reads nothing when it gives nil.
+/// Reads the parts of written dates. A method that returns nil reads nothing.
 struct DateReader {
     private let bytes: [UInt8]
     private(set) var place = 0
@@ -16,7 +16,7 @@ struct DateReader {
 
     mutating func take(_ character: Unicode.Scalar) -> Bool { take(UInt8(ascii: character)) }
 
-    /// A run of digits of which as many are read as there are, within bounds.
+    /// A run of digits, as many as there are within bounds.
     mutating func number(_ digits: ClosedRange<Int>) -> Int? {
         var end = place
         while end < bytes.count, end - place < digits.upperBound, Lexer.isDigit(bytes[end]) { end += 1 }
@@ -25,7 +25,7 @@ struct DateReader {
         return bytes[place..<end].reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// Digits after a decimal point, as milliseconds; any more are dropped.
+    /// Digits after a decimal point, as milliseconds; further digits are dropped.
     mutating func fraction() -> Int? {
         let start = place
         guard let tenths = number(1...1) else { return nil }
@@ -36,7 +36,7 @@ struct DateReader {
         return tenths * 100 + (hundredths ?? 0) * 10 + (thousandths ?? 0)
     }
 
-    /// One of some words, in any case; its place among them.
+    /// One of the words, in any case; returns its index.
     mutating func word(_ words: [String]) -> Int? {
         for (index, word) in words.enumerated() {
             let end = place + word.utf8.count

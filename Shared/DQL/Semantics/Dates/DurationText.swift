@@ -1,6 +1,6 @@
 /// Durations as text: `1h30m0s`, as Go and DQL write them.
 enum DurationText {
-    /// Nanoseconds of each unit, with the names it may have in a text or as an argument.
+    /// Nanoseconds of a unit, by any of its names in a text or argument.
     static func nanoseconds(ofUnit name: String) -> Int64? {
         switch name.lowercased() {
         case "d", "day": 86_400_000_000_000
@@ -14,8 +14,8 @@ enum DurationText {
         }
     }
 
-    /// `-1h30m`, `1.5s`, `100ms`: numbers, each with its unit. In nanoseconds; nil when it is none or does
-    /// not fit 64 bits (292 years).
+    /// `-1h30m`, `1.5s`, `100ms`: numbers, each with its unit. In nanoseconds; nil if the text is not a
+    /// duration or does not fit 64 bits (292 years).
     static func parse(_ text: String) -> Int64? {
         var rest = Substring(text)
         let isNegative = rest.hasPrefix("-")
@@ -50,7 +50,7 @@ enum DurationText {
             var scale = unit
             for digit in parts[1].utf8 {
                 guard Lexer.isDigit(digit) else { return nil }
-                // What is below a nanosecond is dropped.
+                // Fractions of a nanosecond are dropped.
                 let (product, tooLarge) = scale.multipliedReportingOverflow(by: Int64(digit - 0x30))
                 if tooLarge { return nil }
                 let (sum, overflowToo) = total.addingReportingOverflow(product / 10)
@@ -61,7 +61,7 @@ enum DurationText {
         return overflow ? nil : total
     }
 
-    /// `1h30m0s`, `1.5s`, `100ms`, `0s`: from hours down, below a second in the unit that leaves a whole
+    /// `1h30m0s`, `1.5s`, `100ms`, `0s`: from hours down; below a second, in the unit that leaves a whole
     /// number before the point.
     static func print(nanoseconds: Int64) -> String {
         let sign = nanoseconds < 0 ? "-" : ""

@@ -1,11 +1,11 @@
-/// An instant, and the clocks it is read on.
+/// An instant, and the offset of the clocks that show it.
 struct Moment: Equatable, Sendable {
     /// Since 1970-01-01T00:00Z.
     let milliseconds: Int64
     /// Seconds that the clocks are ahead of UTC.
     let offset: Int
 
-    /// Of the first instant of the year -9999 and the last of 9999, in UTC.
+    /// From the first instant of the year -9999 to the last of 9999, in UTC.
     static let range: ClosedRange<Int64> = -377_705_116_800_000...253_402_300_799_999
 
     /// Nil beyond the range.
@@ -16,13 +16,13 @@ struct Moment: Equatable, Sendable {
         self.offset = offset
     }
 
-    /// From what clocks show; nil when there is no such time.
+    /// The moment at which clocks show a time; nil if that time does not exist.
     init?(_ civil: CivilTime, offset: Int) {
         guard civil.isValid else { return nil }
         self.init(civil.milliseconds - Int64(offset) * 1_000, offset: offset)
     }
 
-    /// What the clocks show.
+    /// The date and time that the clocks show.
     var civil: CivilTime { CivilTime(milliseconds + Int64(offset) * 1_000) }
 
     // MARK: Text
@@ -35,7 +35,7 @@ struct Moment: Equatable, Sendable {
         self.init(civil, offset: offset)
     }
 
-    /// `2024-02-29T12:30:00.250+01:00`; without a fraction where there is none.
+    /// `2024-02-29T12:30:00.250+01:00`; without a fraction if it is zero.
     var iso: String { DateFormat.iso(self) }
 
     // MARK: Calculation
@@ -52,21 +52,21 @@ struct Moment: Equatable, Sendable {
         return overflow || overflowToo ? nil : Moment(sum, offset: offset)
     }
 
-    /// How many whole parts lie between, negative when `other` is later. Months and years are counted on this
-    /// moment's clocks.
+    /// The number of whole parts between two moments, negative if `other` is later. Months and years are
+    /// counted on this moment's clocks.
     func difference(from other: Moment, in part: DatePart) -> Int64 {
         guard let months = part.months else { return (milliseconds - other.milliseconds) / part.milliseconds }
         let here = civil
         let there = CivilTime(other.milliseconds + Int64(offset) * 1_000)
         var count = Int64((here.year - there.year) * 12 + here.month - there.month)
-        // The last month counts only when it is complete.
+        // The last month counts only if it is complete.
         let reached = there.adding(months: count)?.milliseconds ?? there.milliseconds
         if count > 0, reached > here.milliseconds { count -= 1 }
         if count < 0, reached < here.milliseconds { count += 1 }
         return count / months
     }
 
-    /// The beginning of the part that this moment lies in.
+    /// The beginning of the part that contains this moment.
     func truncated(to part: DatePart) -> Moment? {
         var civil = civil
         if part >= .second { civil.millisecond = 0 }
@@ -79,11 +79,11 @@ struct Moment: Equatable, Sendable {
     }
 }
 
-/// What dates are counted in, ascending.
+/// The units in which dates are counted, ascending.
 enum DatePart: Int, Comparable, Sendable {
     case millisecond, second, minute, hour, day, month, year
 
-    /// In any case. Week, quarter and day of the year are no parts.
+    /// Accepts any case. Week, quarter and day of the year are not supported.
     init?(_ name: String) {
         switch name.lowercased() {
         case "year": self = .year
@@ -99,7 +99,7 @@ enum DatePart: Int, Comparable, Sendable {
 
     static func < (left: DatePart, right: DatePart) -> Bool { left.rawValue < right.rawValue }
 
-    /// Of parts that have no fixed length.
+    /// The length in months of parts without a fixed length.
     var months: Int64? {
         switch self {
         case .year: 12
@@ -108,7 +108,7 @@ enum DatePart: Int, Comparable, Sendable {
         }
     }
 
-    /// The length of the others.
+    /// The length of the other parts.
     var milliseconds: Int64 {
         switch self {
         case .millisecond: 1

@@ -1,8 +1,8 @@
-/// What knows the time zones of the world by their IANA names. Injected, for their rules change and are the
-/// platform's.
+/// The time zones of the world by their IANA names. Injected, because their rules change and belong to the
+/// platform.
 public protocol TimeZoneRules: Sendable {
-    /// How many seconds the clocks of a zone (`Europe/Berlin`) are ahead of UTC at an instant, given in
-    /// milliseconds since 1970; nil for a zone that is not known.
+    /// The seconds that the clocks of a zone (`Europe/Berlin`) are ahead of UTC at an instant, given in
+    /// milliseconds since 1970; nil for an unknown zone.
     func offsetSeconds(of zone: String, at milliseconds: Int64) -> Int?
 }
 
@@ -12,7 +12,7 @@ enum Zone: Equatable, Sendable {
     case fixed(Int)
     case named(String)
 
-    /// `UTC`, `GMT`, `Z`, `+02:00`, `-0530`, or the name of a zone that the rules are asked for.
+    /// `UTC`, `GMT`, `Z`, `+02:00`, `-0530`, or the name of a zone for the rules to look up.
     init(_ name: String) {
         var reader = DateReader(name)
         if let offset = reader.offset(), reader.isAtEnd {
@@ -32,9 +32,9 @@ enum Zone: Equatable, Sendable {
         }
     }
 
-    /// The instant at which the clocks of the zone show a time, given in milliseconds as if it were UTC. A
-    /// time that comes twice is the earlier one where the rules say so; one that never comes is moved by what
-    /// is left out.
+    /// The instant at which the clocks of the zone show a time, given in milliseconds as if it were UTC. For
+    /// a time that occurs twice it is the earlier instant if the rules say so; a time that never occurs is
+    /// moved by the length of the gap.
     func instant(of local: Int64, _ rules: (any TimeZoneRules)?) -> Int64? {
         guard let guess = offset(at: local, rules) else { return nil }
         guard let better = offset(at: local - Int64(guess) * 1_000, rules) else { return nil }

@@ -1,9 +1,9 @@
-/// Why a pattern (or its flags) is none.
+/// The reason why a pattern (or its flags) is invalid.
 ///
-/// A pattern written out in a statement is reported with this; one that is computed makes MISSING.
+/// A pattern written out in a statement is reported with it; a computed one gives MISSING.
 struct RegexError: Error, Equatable, Sendable {
-    /// Where in the pattern, in characters (Unicode scalars) from 0.
+    /// The place in the pattern, in characters (Unicode scalars) from 0.
     let position: Int
-    /// What is wrong there, for a person.
+    /// The error there, for a person.
     let message: String
 }

@@ -1,12 +1,12 @@
-/// Walks texts through a program with a deterministic automaton that is built while it is needed.
+/// Walks texts through a program with a deterministic automaton that is built on demand.
 ///
-/// A state is the set of instructions a match can be at, and what has to be known of the character before. A
-/// character costs one look into a table; where the table has no entry yet, at most one visit of each
-/// instruction. The table is bounded: when it is full it is thrown away. So a text takes time linear in its
-/// length whatever the pattern, and a matcher takes bounded memory. A value: copying it copies what it has
-/// built so far, and copies do not share what they build later.
+/// A state is the set of instructions where a match can be, plus the needed facts about the character
+/// before. A character costs one table lookup; if the table has no entry yet, at most one visit of each
+/// instruction. The table is bounded and thrown away when it is full. So a text takes time linear in its
+/// length whatever the pattern, and a matcher takes bounded memory. A value: copying it copies the states
+/// built so far, and copies do not share later ones.
 struct RegexMatcher: Sendable {
-    /// What is remembered of the character before a place.
+    /// The facts kept about the character before a place.
     enum Context {
         static let textStart: UInt64 = 1
         static let word: UInt64 = 2
@@ -14,7 +14,7 @@ struct RegexMatcher: Sendable {
     }
 
     let program: RegexProgram
-    /// How much has been done: characters read and instructions visited. Tests hold linearity against it.
+    /// The work done so far: characters read and instructions visited. Tests check linearity with it.
     private(set) var steps = 0
     /// The next state by state and class (one column more: the text's end), or one of the marks below.
     private var table: [Int32] = []
@@ -39,8 +39,8 @@ struct RegexMatcher: Sendable {
 
     // MARK: Running
 
-    /// Whether the program matches a text of valid UTF-8. Starts from the state that `init` made, so the
-    /// matcher is a copy of a prepared one or new.
+    /// Returns whether the program matches a text of valid UTF-8. Starts from the state that `init` made, so
+    /// the matcher has to be new or a copy of a prepared one.
     mutating func run(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         steps += text.count + 1
         var state = 0
@@ -54,8 +54,8 @@ struct RegexMatcher: Sendable {
         }
     }
 
-    /// Goes on while the table knows the next state. Gives the column at which it stopped, the entry found
-    /// there, and how many bytes the character has.
+    /// Goes on while the table knows the next state. Returns the column at which it stopped, the entry found
+    /// there, and the width of the character in bytes.
     private func walk(
         _ text: UnsafeBufferPointer<UInt8>, _ place: inout Int, _ state: inout Int
     ) -> (column: Int, next: Int32, length: Int) {
@@ -95,8 +95,8 @@ struct RegexMatcher: Sendable {
 
     // MARK: Building
 
-    /// Builds what the states reachable from the start need, as far as the budget goes: what a constant
-    /// pattern does once, so that texts find it done.
+    /// Builds the states reachable from the start, within the budget. A constant pattern does this once, so
+    /// that texts find the table filled.
     mutating func warm() {
         var state = 0
         while state < states.count {
@@ -119,16 +119,16 @@ struct RegexMatcher: Sendable {
         } else {
             result = isMatched ? Self.matched : Self.dead
         }
-        // A table made meanwhile has another state in this row.
+        // A new table made meanwhile has another state in this row.
         if tablesThrownAway == tableBefore { table[state * width + column] = result }
         return result
     }
 
-    /// Whether the last `advance` met a match.
+    /// True if the last `advance` met a match.
     private var isMatched = false
 
-    /// Follows everything that takes no character from a state's instructions, then what takes this one. Nil
-    /// when a match is met, or nothing can match any more.
+    /// Follows everything that takes no character from a state's instructions, then everything that takes
+    /// this one. Nil if a match is met, or nothing can match any more.
     private mutating func advance(_ state: [UInt64], _ column: Int) -> [UInt64]? {
         let isEnd = column == width - 1
         let before = state[state.count - 1]
@@ -173,7 +173,7 @@ struct RegexMatcher: Sendable {
         return next
     }
 
-    /// `after`: the class of the character after the place; nil at the text's end.
+    /// - Parameter after: the class of the character after the place; nil at the text's end.
     private func holds(_ assertion: RegexAssertion, _ before: UInt64, _ after: Int?) -> Bool {
         let isWordAfter = after.map { program.classes.isWord[$0] } ?? false
         let isEdge = (before & Context.word != 0) != isWordAfter
@@ -187,7 +187,7 @@ struct RegexMatcher: Sendable {
         }
     }
 
-    /// The row of a state; made where there is none, in an empty table when the old one is full.
+    /// The row of a state. A new state gets a row, in an empty table if the old one is full.
     private mutating func place(of state: [UInt64]) -> Int {
         if let known = places[state] { return known }
         if table.count + width > DQLLimits.patternTableEntries, !table.isEmpty {

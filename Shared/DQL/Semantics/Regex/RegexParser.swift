@@ -1,8 +1,9 @@
-/// Reads the syntax of `regexp_like`: what RE2 and most others have in common.
+/// Reads the syntax of `regexp_like`: the part that RE2 and most others have in common.
 ///
 /// Literals, `.`, classes, `\d \w \s \b` and their opposites, `\A \z`, groups of every spelling (all of them
-/// only group), `|`, `* + ? {n} {n,} {n,m}` and their lazy variants (which match the same texts), flags in
-/// the pattern. What cannot be matched in linear time (look around, back references) is refused.
+/// only group), `
+/// `, `* + ? {n} {n,} {n,m}` and their lazy variants (which match the same texts), flags in the pattern.
+/// Constructs without a linear-time match (lookaround, back references) are refused.
 struct RegexParser {
     var input: ScalarCursor
     private var flags: RegexFlags
@@ -120,13 +121,13 @@ struct RegexParser {
         return tree
     }
 
-    /// What follows `(?`. False when that was all: `(?i)` sets flags for what follows it.
+    /// Reads the part after `(?`. False if the group ends there: `(?i)` sets flags for the rest.
     private mutating func openGroup(_ place: Int) throws(RegexError) -> Bool {
         if input.take(":") { return true }
         let isNamed = input.take("P")
         if input.take("<") {
             if let next = input.peek, next == "=" || next == "!" {
-                throw RegexError(position: place, message: "looking behind is not supported")
+                throw RegexError(position: place, message: "lookbehind is not supported")
             }
             repeat {
                 let letter = try input.next("a group's name")
@@ -137,7 +138,7 @@ struct RegexParser {
         }
         if isNamed { throw RegexError(position: place, message: "(?P is followed by <name>") }
         if let next = input.peek, next == "=" || next == "!" {
-            throw RegexError(position: place, message: "looking ahead is not supported")
+            throw RegexError(position: place, message: "lookahead is not supported")
         }
         var value = true
         while true {

@@ -4,7 +4,7 @@ struct RegexPattern: Equatable, Sendable {
     private let flags: RegexFlags
     private let matcher: RegexMatcher
 
-    /// `isConstant`: the pattern will meet many texts, so what they need is built at once.
+    /// - Parameter isConstant: the pattern will meet many texts, so their states are built at once.
     init(_ pattern: String, flags: RegexFlags = RegexFlags(), isConstant: Bool = true) throws(RegexError) {
         self.pattern = pattern
         self.flags = flags
@@ -14,7 +14,7 @@ struct RegexPattern: Equatable, Sendable {
         self.matcher = matcher
     }
 
-    /// Whether a part of the text matches.
+    /// Returns whether a part of the text matches.
     func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
 
     static func == (left: RegexPattern, right: RegexPattern) -> Bool {
@@ -34,8 +34,9 @@ struct SimilarPattern: Equatable, Sendable {
     private let escape: Unicode.Scalar?
     private let matcher: RegexMatcher
 
-    /// `escape`: the character that makes the next one literal; nil for none. `isConstant`: the pattern will
-    /// meet many texts, so what they need is built at once.
+    /// - Parameters:
+    ///   - escape: the character that makes the next one literal; nil for none.
+    ///   - isConstant: the pattern will meet many texts, so their states are built at once.
     init(
         _ pattern: String, escape: Unicode.Scalar? = LikePattern.defaultEscape, isConstant: Bool = true
     ) throws(RegexError) {
@@ -47,11 +48,11 @@ struct SimilarPattern: Equatable, Sendable {
         self.matcher = matcher
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
 
-    /// How many bytes of text a match may look at, for a text of so many: at each of them it may be at every
-    /// instruction of the pattern.
+    /// How many bytes of text a match may read, for a text of `textBytes`: at each of them it may be at
+    /// every instruction of the pattern.
     func work(textBytes: Int) -> Int {
         let (work, isTooMuch) = textBytes.multipliedReportingOverflow(by: matcher.program.instructions.count)
         return isTooMuch ? .max : work

@@ -1,10 +1,10 @@
-/// A pattern as a nondeterministic automaton (Thompson's construction): what the matcher walks.
+/// A pattern as a nondeterministic automaton (Thompson's construction), which the matcher walks.
 ///
 /// Immutable and shared. Its size is bounded by `DQLLimits.patternInstructions`, which bounds the cost of one
 /// character of a text.
 final class RegexProgram: Sendable {
     enum Instruction: Equatable, Sendable {
-        /// Takes one character of a set (by its place in the program's sets).
+        /// Takes one character of a set (by its index among the program's sets).
         case take(set: Int, next: Int)
         case fork(Int, Int)
         case jump(Int)
@@ -12,15 +12,15 @@ final class RegexProgram: Sendable {
         case match
     }
 
-    /// Starts at 0.
+    /// The instructions; matching starts at 0.
     let instructions: [Instruction]
     let classes: ScalarClasses
-    /// Whether a match has to begin where the text does.
+    /// True if a match has to begin where the text does.
     let isAnchored: Bool
-    /// What has to be remembered of the character before a place: a mask of `RegexMatcher.Context` bits.
+    /// The facts to keep about the character before a place: a mask of `RegexMatcher.Context` bits.
     let contextMask: UInt64
 
-    /// `isWhole`: the pattern has to match the whole text, not a part of it.
+    /// - Parameter isWhole: the pattern has to match the whole text, not a part of it.
     init(_ tree: RegexTree, isWhole: Bool) throws(RegexError) {
         var builder = RegexBuilder()
         try builder.emit(tree)
@@ -35,7 +35,7 @@ final class RegexProgram: Sendable {
 }
 
 extension RegexTree {
-    /// Whether nothing can match but at the text's start.
+    /// True if nothing can match except at the text's start.
     fileprivate var startsAtTextStart: Bool {
         switch self {
         case .assertion(.textStart): true
@@ -54,7 +54,7 @@ private struct RegexBuilder {
     private(set) var usesLines = false
     private(set) var contextMask: UInt64 = 0
     private var places: [ScalarSet: Int] = [:]
-    /// Parts visited: repetitions of nothing write nothing, and still have to end.
+    /// Counts visited parts: repetitions of nothing write nothing, and still have to end.
     private var visited = 0
 
     mutating func append(_ instruction: RegexProgram.Instruction) throws(RegexError) {

@@ -1,4 +1,4 @@
-/// What a pattern says, whichever of the two syntaxes it was written in.
+/// The meaning of a pattern, in whichever of the two syntaxes it was written.
 indirect enum RegexTree: Equatable, Sendable {
     /// Matches without taking a character.
     case empty
@@ -6,7 +6,7 @@ indirect enum RegexTree: Equatable, Sendable {
     case one(ScalarSet)
     case sequence([RegexTree])
     case choice([RegexTree])
-    /// `maximum` nil: any number of times.
+    /// - Parameter maximum: nil means any number of times.
     case repetition(RegexTree, minimum: Int, maximum: Int?)
     case assertion(RegexAssertion)
 }
@@ -19,14 +19,14 @@ enum RegexAssertion: Equatable, Sendable {
     case lineStart
     /// The text's end, or before a line feed.
     case lineEnd
-    /// Between a word character and none.
+    /// Between a word character and one that is not.
     case wordEdge
     case noWordEdge
 }
 
-/// What the letters of a flags argument (or of `(?…)`) ask for.
+/// The flags set by the letters of a flags argument (or of `(?…)`).
 struct RegexFlags: Equatable, Sendable {
-    /// `i`; `c` takes it back.
+    /// `i`; `c` clears it.
     var ignoresCase = false
     /// `m`: `^` and `$` match at lines too.
     var isMultiline = false
@@ -37,17 +37,17 @@ struct RegexFlags: Equatable, Sendable {
 
     init() {}
 
-    /// From a flags argument. Of `i` and `c` the later one counts.
+    /// Reads a flags argument. The later of `i` and `c` counts.
     init(_ letters: String) throws(RegexError) {
         for (place, letter) in letters.unicodeScalars.enumerated() {
             guard set(letter, to: true) else {
                 throw RegexError(
-                    position: place, message: "\(letter) is no flag; the flags are i, c, m, s and x")
+                    position: place, message: "\(letter) is not a flag; the flags are i, c, m, s and x")
             }
         }
     }
 
-    /// Turns one flag on or off; false when there is no such flag.
+    /// Turns one flag on or off; false if there is no such flag.
     mutating func set(_ letter: Unicode.Scalar, to value: Bool) -> Bool {
         switch letter {
         case "i": ignoresCase = value

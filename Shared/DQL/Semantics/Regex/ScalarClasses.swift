@@ -1,22 +1,22 @@
-/// The characters that a program tells apart: two are of one class when every set of the program has both or
+/// The characters that a program tells apart: two are in one class if every set of the program has both or
 /// neither. The matcher's tables have one column per class.
 struct ScalarClasses: Sendable {
-    /// How many classes there are.
+    /// The number of classes.
     let count: Int
     /// The class of each ASCII character.
     let ascii: [UInt16]
-    /// Whether a class lies in the set of word characters; only filled where a program asks for words.
+    /// Per class, true if it lies in the set of word characters; only filled if the program tests for words.
     let isWord: [Bool]
-    /// Whether a class is the line feed; only filled where a program asks for lines.
+    /// Per class, true if it is the line feed; only filled if the program tests for lines.
     let isLineFeed: [Bool]
-    /// Where the runs of characters of one class begin, ascending from 0, and their classes.
+    /// The beginnings of the runs of characters of one class, ascending from 0, and their classes.
     private let starts: [UInt32]
     private let classes: [UInt16]
-    /// One row of bits per set: which classes are its members.
+    /// One row of bits per set: its member classes.
     private let members: [UInt64]
     private let rowWords: Int
 
-    /// `extra`: the word characters and the line feed, where assertions ask for them.
+    /// - Parameter extra: the word characters and the line feed, if assertions need them.
     init(_ sets: [ScalarSet], extra: [ScalarSet?]) {
         let all = sets + extra.compactMap { $0 }
         let bounds = all.flatMap(\.ranges).flatMap { [$0.lowerBound, $0.upperBound + 1] }
@@ -56,7 +56,7 @@ struct ScalarClasses: Sendable {
         Int(classes[place(of: scalar, starts)])
     }
 
-    /// The last start that is not after the character.
+    /// The index of the last start that is not after the character.
     private static func place(of scalar: UInt32, _ starts: [UInt32]) -> Int {
         var low = 0
         var high = starts.count
@@ -67,7 +67,7 @@ struct ScalarClasses: Sendable {
         return low
     }
 
-    /// The places in `starts` of the runs that make up a set.
+    /// The indices in `starts` of the runs that make up a set.
     private static func runs(of set: ScalarSet, _ starts: [UInt32]) -> [Int] {
         set.ranges.flatMap { range in
             Array(place(of: range.lowerBound, starts)...place(of: range.upperBound, starts))

@@ -1,10 +1,10 @@
-/// How often a part is repeated; `maximum` nil: any number of times.
+/// The number of times a part is repeated; `maximum` nil: any number.
 struct RepetitionBounds: Equatable {
     let minimum: Int
     let maximum: Int?
 }
 
-/// A pattern's characters and a place among them, with what both pattern syntaxes share.
+/// A pattern's characters and a place among them, with the parts that both pattern syntaxes share.
 struct ScalarCursor {
     private let scalars: [Unicode.Scalar]
     var place = 0
@@ -36,12 +36,12 @@ struct ScalarCursor {
         return true
     }
 
-    /// Goes on; `scalar` is what `peek` gave.
+    /// Moves past `scalar`, the result of `peek`.
     mutating func advance(past scalar: Unicode.Scalar) { place += 1 }
 
     // MARK: Repetitions
 
-    /// `{n}`, `{n,}` or `{n,m}`; nil, and nothing read, when a brace begins anything else.
+    /// `{n}`, `{n,}` or `{n,m}`; nil, with nothing read, if a brace begins anything else.
     mutating func counts() throws(RegexError) -> RepetitionBounds? {
         let start = place
         guard take("{"), let minimum = try number() else {
@@ -94,7 +94,7 @@ struct ScalarCursor {
     ]
 
     /// One item between brackets: a character, a range, or a named set such as `[:alpha:]`. `element` reads
-    /// a character or what an escape stands for.
+    /// a character or an escape.
     mutating func bracketItem(
         _ element: (inout ScalarCursor) throws(RegexError) -> ScalarSet
     ) throws(RegexError) -> [ClosedRange<UInt32>] {
@@ -127,7 +127,7 @@ struct ScalarCursor {
             return nil
         }
         guard let set = Self.namedSets[name] else {
-            throw RegexError(position: start, message: "[:\(name):] is no set of characters")
+            throw RegexError(position: start, message: "[:\(name):] is not a set of characters")
         }
         return isInverted ? set.inverted : set
     }
@@ -142,7 +142,7 @@ struct ScalarCursor {
         "n": "\n", "r": "\r", "t": "\t", "f": "\u{C}", "v": "\u{B}", "a": "\u{7}", "0": "\0",
     ]
 
-    /// What an escape stands for; its backslash, at `start`, has been read.
+    /// The set that an escape stands for; its backslash, at `start`, has been read.
     mutating func escapedSet(_ start: Int) throws(RegexError) -> ScalarSet {
         let scalar = try next("an escaped character")
         if let set = Self.sets[scalar] { return set }
@@ -154,7 +154,7 @@ struct ScalarCursor {
         case "_": return ScalarSet(scalar)
         case "1"..."9":
             throw RegexError(position: start, message: "references to groups are not supported")
-        default: throw RegexError(position: start, message: "\\\(scalar) is no escape")
+        default: throw RegexError(position: start, message: "\\\(scalar) is not an escape")
         }
     }
 
@@ -177,7 +177,7 @@ struct ScalarCursor {
 }
 
 extension ScalarSet {
-    /// The only member, if there is just one.
+    /// The only member, if there is exactly one.
     var single: UInt32? {
         guard ranges.count == 1, ranges[0].lowerBound == ranges[0].upperBound else { return nil }
         return ranges[0].lowerBound

@@ -48,11 +48,11 @@ struct ScalarSet: Equatable, Hashable, Sendable {
         return low < ranges.count && ranges[low].lowerBound <= scalar
     }
 
-    /// With the upper and lower case forms of every member.
+    /// The set with the upper and lower case forms of every member.
     var ignoringCase: ScalarSet { ScalarSet(ranges + CaseFolding.partners(of: self)) }
 }
 
-/// Which characters are one character but for their case: those of one simple lower case form.
+/// The characters that differ only in case: those with the same simple lower case form.
 enum CaseFolding {
     private static let asciiEnd: UInt32 = 0x7F
     private static let kelvinSign: UInt32 = 0x212A
@@ -64,7 +64,7 @@ enum CaseFolding {
             if set.contains(letter) { found.append(letter + 32...letter + 32) }
             if set.contains(letter + 32) { found.append(letter...letter) }
         }
-        // The only letter beyond ASCII whose lower case form is in it.
+        // The Kelvin sign is the only letter beyond ASCII whose lower case form is in ASCII.
         if set.contains(0x4B) || set.contains(0x6B) { found.append(kelvinSign...kelvinSign) }
         if let end = set.ranges.last?.upperBound, end > asciiEnd {
             let lowered = pairs.filter { set.contains($0.upper) || set.contains($0.lower) }
@@ -75,8 +75,8 @@ enum CaseFolding {
         return found
     }
 
-    /// Every character with a lower case form of one character, and that form. Where cased scripts lie is
-    /// known, so not all of Unicode is asked.
+    /// Every character with a lower case form of one character, and that form. The places of cased scripts
+    /// are known, so not all of Unicode is searched.
     private static let pairs: [(upper: UInt32, lower: UInt32)] = {
         let scripts: [ClosedRange<UInt32>] = [
             0x41...0x24FF, 0x2C00...0x2DFF, 0xA640...0xABFF, 0xFF00...0xFFFF, 0x10400...0x10FFF,

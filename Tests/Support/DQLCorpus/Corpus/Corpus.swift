@@ -2,16 +2,16 @@ import CRDT
 import Foundation
 import TestSupport
 
-/// All cases. The files stay where the suite that owns them is; every suite of an executor reads them there.
+/// All cases. The files stay with the suite that owns them; the suites of all executors read them there.
 public enum Corpus {
-    /// Where the `.dqltest` files are.
+    /// The folder of the `.dqltest` files.
     public static let folder: URL = {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
         return root.appendingPathComponent("DQLTests/Corpus")
     }()
 
-    /// In the order of the files' names.
+    /// The cases in the order of the files' names.
     public static let cases: [CorpusCase] = load()
 
     /// The cases of this run on an engine that takes long to make: one in four, which four runs in a row with

@@ -1,13 +1,13 @@
 import CRDT
 
-/// One case of the corpus: a run of statements on an empty store, with what they have to give. See
-/// Corpus/README.md in DQLTests for the format. Every executor has to pass all of it.
+/// One case of the corpus: statements run one after the other on an empty store, with their expected
+/// results. See Corpus/README.md in DQLTests for the format. Every executor has to pass all cases.
 public struct CorpusCase: Sendable, CustomStringConvertible {
     /// The file's name.
     public let file: String
-    /// The case's name; of a `=` line the line.
+    /// The case's name; for a `=` line, the line itself.
     public let name: String
-    /// Whether the case is about `DQL_STRICT_MODE`.
+    /// True if the case is about `DQL_STRICT_MODE`.
     public var isStrict = false
     /// The statements, in order.
     public var steps: [Step] = []
@@ -21,13 +21,13 @@ public struct CorpusCase: Sendable, CustomStringConvertible {
         public var statement: String
         /// Its arguments.
         public var arguments = ObjectValue()
-        /// What it has to give.
+        /// Its expected result.
         public var expectation: Expectation = .success
         /// The codes of its warnings, in order; nil for none.
         public var warnings: [String]?
     }
 
-    /// What a step has to give.
+    /// The expected result of a step.
     public enum Expectation: Sendable {
         /// Anything but an error.
         case success

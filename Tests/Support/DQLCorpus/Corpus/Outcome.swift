@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 
-/// What a step gave, to be compared with what it should have given, or with what another engine gave.
+/// The result of a step, for comparison with its expectation or with another engine's result.
 public struct Outcome {
     private let result: Result<StatementResult, DQLError>
 
@@ -14,7 +14,7 @@ public struct Outcome {
         }
     }
 
-    /// Everything a caller can see, as text: rows and ids sorted, since no order is promised here.
+    /// Everything that a caller can see, as text: rows and ids sorted, since no order is promised here.
     public var summary: [String] {
         switch result {
         case .failure(let error): ["\(error)"]
@@ -25,7 +25,7 @@ public struct Outcome {
         }
     }
 
-    /// What differs from the step's expectation; empty when nothing does.
+    /// The differences from the step's expectation; empty if there are none.
     public func differences(from step: CorpusCase.Step) -> [String] {
         switch (result, step.expectation) {
         case (.failure(let error), .error(let code, let position, let text)):

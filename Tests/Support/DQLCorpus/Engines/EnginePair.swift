@@ -1,19 +1,19 @@
 import CRDT
 import DQL
 
-/// Two engines that have to give the same for every statement: rows in their order, mutated ids, warnings,
-/// errors. Both scan in the order in which documents arrived.
+/// Two engines that have to give the same result for every statement: rows in their order, mutated ids,
+/// warnings, errors. Both scan in the order in which documents arrived.
 public final class EnginePair: StatementEngine {
     private let judge: any StatementEngine
     private let other: any StatementEngine
 
-    /// A pair of engines of which neither has documents.
+    /// A pair of engines; neither may have documents.
     public init(_ judge: any StatementEngine, _ other: any StatementEngine) {
         self.judge = judge
         self.other = other
     }
 
-    /// What the judge gives, after the other one gave the same.
+    /// The judge's result, after the other engine gave the same.
     public func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult
     {
         let wanted = Result { try judge.execute(statement, arguments, strict: strict) }
@@ -30,7 +30,7 @@ public final class EnginePair: StatementEngine {
         try judge.scan(collection, visit)
     }
 
-    /// Undoes it on both.
+    /// Undoes the writes on both.
     public func undoing<Result>(_ body: () throws -> Result) throws -> Result {
         try judge.undoing { try other.undoing(body) }
     }

@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// Indexes of the naive store: worked out anew for each scan, by the meaning of scans. What the planner makes
-/// of indexes is tested on them without a store on disk.
+/// Indexes of the naive store: computed for each scan, by the meaning of scans. They test the planner's use
+/// of indexes without a store on disk.
 extension MemoryStore: IndexedSource {
     /// See `IndexedSource`.
     public func catalog(of collection: String) throws -> IndexCatalog {
@@ -82,7 +82,7 @@ extension MemoryStore: IndexedSource {
         }
         found.sort { left, right in
             let order = scan.index.compare(left.values, right.values)
-            // Entries of equal keys ascend also when the index is read against its order.
+            // Entries of equal keys ascend even if the index is read in reverse.
             return order == 0 ? left.number < right.number : (order < 0) != scan.isReversed
         }
         return found

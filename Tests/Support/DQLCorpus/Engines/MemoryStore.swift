@@ -3,8 +3,8 @@ import DQL
 
 /// The naive store: real documents in memory, every read over their encoded bytes. The judge of the corpus.
 ///
-/// It scans in the order of the ids unless told otherwise, unlike a store on disk, so that a test that counts
-/// on an order that is not promised fails on one of the two.
+/// It scans in the order of the ids by default, unlike a store on disk. So a test that relies on an
+/// unpromised order fails on one of the two.
 public final class MemoryStore: DocumentWriter, StatementEngine {
     /// The documents of one collection.
     private struct Shelf {
@@ -29,12 +29,12 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     private var generated = 0
     private let isSorted: Bool
     private let usesIndexes: Bool
-    /// Those that CREATE INDEX made, by name.
+    /// The indexes that CREATE INDEX made, by name.
     var indexes: [IndexDescription] = []
     var indexVersion = 0
 
-    /// A store without documents, scanned in the order of the ids or in that of their arrival, as a store on
-    /// disk is. As a judge it has indexes and does not use them.
+    /// A store without documents, scanned in the order of the ids, or in the order of their arrival, as a
+    /// store on disk is. As a judge it has indexes and does not use them.
     public init(isSorted: Bool = true, usesIndexes: Bool = false) {
         self.isSorted = isSorted
         self.usesIndexes = usesIndexes
@@ -87,7 +87,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
         for id in ids { collections[collection]?.remove(id) }
     }
 
-    /// See `StatementEngine`; without arguments and outside strict mode unless said otherwise.
+    /// See `StatementEngine`; by default without arguments and outside strict mode.
     public func execute(
         _ statement: String, _ arguments: ObjectValue = ObjectValue(), strict: Bool = false
     ) throws -> StatementResult {
@@ -119,13 +119,13 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
 }
 
 extension ObjectValue: ExpressibleByDictionaryLiteral {
-    /// From pairs; a later duplicate wins.
+    /// An object from pairs; a later duplicate wins.
     public init(dictionaryLiteral elements: (String, Value)...) {
         self.init(elements.map { (key: $0.0, value: $0.1) })
     }
 }
 
-/// The error a statement gives when it is executed on an empty store; nil when it gives none.
+/// The error of a statement when it is executed on an empty store; nil if it succeeds.
 public func failure(of statement: String, _ arguments: ObjectValue = ObjectValue()) -> DQLError? {
     do {
         _ = try MemoryStore().execute(statement, arguments)

@@ -1,14 +1,14 @@
 import TestSupport
 
-/// Where a generator's decisions come from: fresh randomness that is written down, or a tape of earlier
-/// decisions that is played again.
+/// The source of a generator's decisions: fresh randomness that is recorded, or a tape of earlier decisions
+/// that is replayed.
 ///
-/// Shrinking works on the tape (`Shrinker`), so no generator has to know how to shrink: a shorter tape with
+/// Shrinking works on the tape (`Shrinker`), so no generator has to know how to shrink. A shorter tape with
 /// smaller numbers is a simpler case, provided that each generator puts its simplest alternative first and
 /// asks "one more?" before each element. Past its end a tape answers 0. A copy draws the same as its
 /// original.
 public struct Choices: Sendable {
-    /// What was decided so far.
+    /// The decisions so far.
     public private(set) var tape: [Int] = []
     private let replayed: [Int]?
     private var random: SplitMix64
@@ -25,7 +25,7 @@ public struct Choices: Sendable {
         replayed = tape
     }
 
-    /// A number from 0 up to and without `bound`, which must be positive.
+    /// A number from 0 up to, but excluding, `bound`, which must be positive.
     public mutating func below(_ bound: Int) -> Int {
         let choice: Int =
             if let replayed { tape.count < replayed.count ? replayed[tape.count] % bound : 0 } else {
@@ -38,10 +38,10 @@ public struct Choices: Sendable {
     /// True in about `percent` of a hundred draws; false is the simpler answer.
     public mutating func chance(_ percent: Int) -> Bool { below(100) >= 100 - percent }
 
-    /// One of some alternatives, the simplest of which comes first.
+    /// One of several alternatives; the simplest comes first.
     public mutating func pick<Item>(_ items: [Item]) -> Item { items[below(items.count)] }
 
-    /// The items in some order; their own is the simplest.
+    /// The items in some order; the given order is the simplest.
     public mutating func shuffled<Item>(_ items: [Item]) -> [Item] {
         var rest = items
         var result: [Item] = []
@@ -50,9 +50,9 @@ public struct Choices: Sendable {
     }
 }
 
-/// Makes a failing tape shorter and its numbers smaller while it goes on failing.
+/// Makes a failing tape shorter and its numbers smaller while it keeps failing.
 public struct Shrinker {
-    /// How often a case is tried at most: enough for tapes of some hundred numbers, and seconds at most.
+    /// The most attempts per case: enough for tapes of some hundred numbers, and seconds at most.
     private static let attempts = 1_000
 
     private let fails: ([Int]) -> Bool

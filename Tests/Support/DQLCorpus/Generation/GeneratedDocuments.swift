@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// Documents for the relations: collection `c` holds any of them, collection `r` those of their fields that
-/// are no objects, so that nothing in it is a MAP.
+/// Documents for the relations: collection `c` holds any of them; collection `r` holds their fields that are
+/// not objects, so that nothing in it is a MAP.
 public struct GeneratedDocuments: Sendable {
     private(set) var documents: [ObjectValue] = []
     private var edits: [(statement: String, arguments: ObjectValue)] = []
@@ -19,7 +19,7 @@ public struct GeneratedDocuments: Sendable {
         }
     }
 
-    /// A field is mostly there; `n`, `s` and `l` mostly hold one type, the others any.
+    /// A field is mostly present; `n`, `s` and `l` mostly hold one type, the others any.
     private static func document(id: Value, _ choices: inout Choices) -> ObjectValue {
         var entries: [ObjectValue.Entry] = [(key: "_id", value: id)]
         for key in ["a", "b", "c"] where choices.chance(80) {
@@ -64,7 +64,7 @@ public struct GeneratedDocuments: Sendable {
         return (statement, ["id": id, "v": choices.value()])
     }
 
-    /// Writes them.
+    /// Writes the documents.
     public func insert(into engine: any StatementEngine) throws {
         _ = try engine.execute(
             "INSERT INTO c DOCUMENTS (:d)", ["d": .array(documents.map { .object($0) })], strict: false)
@@ -79,7 +79,7 @@ public struct GeneratedDocuments: Sendable {
 }
 
 extension GeneratedDocuments: CustomStringConvertible {
-    /// The documents and edits, one a line.
+    /// The documents and edits, one per line.
     public var description: String {
         (documents.map(\.words) + edits.map { "\($0.statement) with \($0.arguments.words)" })
             .joined(separator: "\n")

@@ -1,33 +1,32 @@
 import CRDT
 import DQL
 
-/// Writes random expressions. A copy writes the same ones, which is how a relation gets one statement in two
-/// styles.
+/// Writes random expressions. A copy writes the same ones: so a relation gets one statement in two styles.
 struct Grammar {
-    /// How the same expression is written.
+    /// The style in which an expression is written.
     struct Style {
         /// Literals become parameters.
         var bindsLiterals = false
-        /// What qualifies paths, with its dot.
+        /// The prefix of paths, with its dot.
         var qualifier = ""
     }
 
     var choices: Choices
     var style = Style()
-    /// The arguments of what was written so far.
+    /// The arguments of the expressions written so far.
     private(set) var arguments = ObjectValue()
 
     init(_ choices: Choices) { self.choices = choices }
 
     // MARK: Leaves
 
-    /// A value as literal, or as parameter where the style says so or there is no literal for it.
+    /// A value as a literal, or as a parameter if the style says so or no literal exists for it.
     mutating func literal(_ value: Value) -> String {
         if style.bindsLiterals { return bind(value) }
         switch value {
         case .null: return "NULL"
         case .bool(let flag): return flag ? "TRUE" : "false"
-        // Parentheses: two minus signs would begin a comment.
+        // Parentheses, because two minus signs would begin a comment.
         case .int(let number): return number < 0 ? "(\(number))" : "\(number)"
         case .double(let number):
             guard number.isFinite else { return bind(value) }
@@ -114,7 +113,7 @@ struct Grammar {
 
     // MARK: Predicates
 
-    /// A condition; mostly true, false or unknown, now and then something that is no truth value.
+    /// A condition; mostly true, false or unknown, and sometimes not a truth value.
     mutating func predicate(depth: Int = 3) -> String {
         guard depth > 0, choices.below(3) > 0 else { return simplePredicate() }
         let left = predicate(depth: depth - 1)
@@ -155,7 +154,7 @@ struct Grammar {
 
     mutating func pattern() -> String { literal(.string(choices.pick(ValuePool.patterns))) }
 
-    /// Elements of an IN list: values, and now and then a path.
+    /// Elements of an IN list: values, and sometimes a path.
     mutating func list() -> [String] {
         var elements = [scalar()]
         while elements.count < 12, choices.chance(70) {

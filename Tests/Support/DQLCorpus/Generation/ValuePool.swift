@@ -1,7 +1,7 @@
 import CRDT
 
-/// The values that generated documents and statements hold: few, so that they meet often, and each one there
-/// because something could go wrong with it.
+/// The values in generated documents and statements: few, so that they meet often, and each a value with
+/// which something could go wrong.
 enum ValuePool {
     static let integers: [Value] = [
         1, 0, 2, -1, 3, 7, 9_007_199_254_740_993, .int(.max), .int(.min), -9_007_199_254_740_993,
@@ -13,8 +13,8 @@ enum ValuePool {
         .double(.infinity), .double(-.infinity), .double(.leastNonzeroMagnitude),
     ]
 
-    /// Empty, letters of both cases, wildcards and escapes of LIKE, one character in two forms, one whose
-    /// lower case is longer, several scalars that look like one, a zero byte, the last scalar of all.
+    /// Empty, letters of both cases, wildcards and escapes of LIKE, one character in two forms, one with a
+    /// longer lower case, several scalars that look like one, a zero byte, the last scalar of all.
     static let strings: [String] = [
         "a", "", "b", "B", "aXb", "a%b", "%", "_", "\\", "it's", "\"", "\u{E9}", "e\u{301}", "ß", "SS", "İ",
         "👨‍👩‍👧", "a\u{0}b", "中", "\u{10FFFF}", "12", "true", "aab", "ba",
@@ -40,7 +40,7 @@ enum ValuePool {
         [.null, false, true] + binaries + [1, 1.0, "a", [1], ["x": 1]],
     ]
 
-    /// Ids, unique among themselves also to `=`.
+    /// Ids, unique also by `=`.
     static let ids: [Value] = [
         1, 2, 3, "a", true, 4, "\u{E9}", "e\u{301}", [1, "b"], ["k": 1], -5, "B", .int(.max), [], "", false,
     ]
@@ -53,7 +53,7 @@ enum ValuePool {
 }
 
 extension Choices {
-    /// A number or string: what fields mostly hold.
+    /// A number or string: the usual values of fields.
     mutating func scalar() -> Value {
         switch below(8) {
         case 0, 1: pick(ValuePool.integers)

@@ -1,7 +1,7 @@
 import CRDT
 
 extension Value {
-    /// The value for a report: like JSON, but with everything that tells two values apart.
+    /// The value for a report: like JSON, but showing everything that tells two values apart.
     var words: String {
         switch self {
         case .null: "null"
@@ -17,7 +17,7 @@ extension Value {
 }
 
 extension ObjectValue {
-    /// As `Value.words`.
+    /// The same as `Value.words`.
     var words: String {
         "{" + entries.map { "\($0.key): \($0.value.words)" }.joined(separator: ", ") + "}"
     }

@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 
-/// Joins, subqueries, and what is asked of documents in place.
+/// Joins, subqueries, and tests of documents in place.
 enum JoinRelations {
     static let all: [Relation] = [
         Relation("IN a subquery is IN its values") { trial in
@@ -47,7 +47,7 @@ enum JoinRelations {
             let condition = trial.grammar.predicate()
             let inPlace = try trial.ids(condition)
             let worked = try trial.ids("CASE WHEN \(condition) THEN TRUE ELSE FALSE END")
-            // In no order: `_id IN [2, 1]` gives the documents as the ids were given.
+            // In any order: `_id IN [2, 1]` gives the documents in the order of the ids.
             try trial.same(inPlace, worked, condition)
         },
         Relation("groups found in place are those found by value") { trial in

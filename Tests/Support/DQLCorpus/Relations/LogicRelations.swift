@@ -2,7 +2,7 @@ import CRDT
 import DQL
 
 /// AND, OR, NOT and XOR with four truth values. MISSING over NULL in AND and NULL over MISSING in OR make
-/// both commutative and associative; De Morgan holds only for what WHERE lets through.
+/// both commutative and associative; De Morgan holds only for the documents that WHERE lets through.
 enum LogicRelations {
     static let all: [Relation] = [
         Relation("the order of operands changes no AND and no OR") { trial in

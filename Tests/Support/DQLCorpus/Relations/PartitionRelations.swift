@@ -2,7 +2,7 @@ import CRDT
 import DQL
 
 /// Every document makes a condition true, or its negation, or neither: the three parts are the whole, for
-/// rows and for whatever is computed from them.
+/// rows and for everything computed from them.
 enum PartitionRelations {
     static let all: [Relation] = [
         Relation("a condition, its negation and what is unknown part the rows") { trial in

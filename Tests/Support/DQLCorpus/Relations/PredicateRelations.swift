@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 
-/// What one predicate says another one says too.
+/// Pairs of predicates that mean the same.
 enum PredicateRelations {
     static let all: [Relation] = [
         Relation("BETWEEN is two comparisons") { trial in
@@ -77,7 +77,7 @@ enum PredicateRelations {
             let x = trial.grammar.path()
             let pattern = trial.grammar.choices.pick(ValuePool.patterns)
             let plain = try trial.observe("\(x) LIKE \(trial.grammar.literal(.string(pattern)))")
-            // A backslash that escapes becomes the other character; one that is escaped is literal.
+            // A backslash that escapes becomes the other character; an escaped one is literal.
             var other = ""
             var isEscaped = false
             for scalar in pattern.unicodeScalars {

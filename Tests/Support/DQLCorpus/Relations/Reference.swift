@@ -1,7 +1,7 @@
 import CRDT
 
-/// The order of values and the arithmetic of integers once more, written from the specification by other
-/// means than the module's, so that a mistake would have to be made twice.
+/// A second implementation of the order of values and the arithmetic of integers, written from the
+/// specification by other means than the module's, so that a mistake would have to be made twice.
 enum Reference {
     /// Spec 2.3 and Decisions: negative, zero or positive; nil is MISSING.
     static func collate(_ left: Value?, _ right: Value?) -> Int {
@@ -45,8 +45,7 @@ enum Reference {
         }
     }
 
-    /// The whole part, which a double of that size holds exactly in 128 bits or is clamped, and the rest; nil
-    /// for NaN.
+    /// The whole part, exact in 128 bits or clamped for a larger double, and the fraction; nil for NaN.
     private static func exact(_ value: Value) -> (whole: Int128, rest: Double)? {
         switch value {
         case .int(let number): return (Int128(number), 0)
@@ -106,7 +105,7 @@ enum Reference {
 
     // MARK: Truth and arithmetic
 
-    /// What `=`, `<` and so on have to give: a boolean, null, or nil for MISSING.
+    /// The result that `=`, `<` and so on have to give: a boolean, null, or nil for MISSING.
     static func comparison(_ symbol: String, _ left: Value?, _ right: Value?) -> Value? {
         guard let left, let right else { return nil }
         if left == .null || right == .null { return .null }
@@ -122,7 +121,7 @@ enum Reference {
         }
     }
 
-    /// Arithmetic of two integers: exact in 128 bits, a float where 64 do not hold it.
+    /// Arithmetic of two integers: exact in 128 bits, a float if the result does not fit 64 bits.
     static func integers(_ symbol: String, _ left: Int64, _ right: Int64) -> Value {
         let (a, b) = (Int128(left), Int128(right))
         if b == 0, symbol == "/" || symbol == "%" { return .null }

@@ -104,8 +104,8 @@ enum ReferenceRelations {
         },
     ]
 
-    /// The sum of numbers: exact when all are integers and it fits, else a float that is near enough (floats
-    /// are added in the order of the rows).
+    /// Returns whether a value is the sum of the numbers: exact if all are integers and it fits; otherwise a
+    /// float that is close enough (floats are added in the order of the rows).
     private static func isSum(_ given: Value?, of numbers: [Value]) -> Bool {
         guard !numbers.isEmpty else { return given == nil }
         let integers = numbers.compactMap(\.intValue)
@@ -122,7 +122,7 @@ enum ReferenceRelations {
         return !near.isFinite || scale > 1e299 || (sum - near).magnitude <= scale * 1e-9
     }
 
-    /// The same integer, or floats that differ by rounding only.
+    /// Returns whether the values are the same integer, or floats that differ by rounding only.
     private static func isClose(_ given: Value?, _ wanted: Value) -> Bool {
         guard case .double(let number)? = given, case .double(let target) = wanted else {
             return given == wanted || (given.map { Reference.collate($0, wanted) == 0 } ?? false)

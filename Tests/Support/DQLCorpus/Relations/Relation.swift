@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// Something that holds whatever the documents and the statement are: it needs no expected result, only a
-/// second way to ask.
+/// A rule that holds for any documents and any statement: it needs no expected result, only a second way to
+/// get the same one.
 public struct Relation: Sendable {
     /// A sentence without its end.
     public let name: String
@@ -13,21 +13,21 @@ public struct Relation: Sendable {
         self.check = check
     }
 
-    /// All of them. The number of a case chooses its relation, so new ones are added at the end of their
-    /// group and change what the cases are.
+    /// All relations. The number of a case chooses its relation, so new ones are added at the end of their
+    /// group, and change the cases.
     public static let all: [Relation] =
         PartitionRelations.all + LogicRelations.all + PredicateRelations.all + OrderRelations.all
         + WordingRelations.all + StatementRelations.all + ReferenceRelations.all
         + CollectionRelations.all + JoinRelations.all
 }
 
-/// One relation on one store: asks, compares and remembers what was asked.
+/// One relation on one store: executes, compares and records the statements.
 struct Trial {
     let engine: any StatementEngine
     var grammar: Grammar
     private(set) var asked: [String] = []
 
-    /// What a relation throws when it does not hold.
+    /// The error of a relation that does not hold.
     struct Violation: Error {
         let message: String
     }
@@ -53,24 +53,24 @@ struct Trial {
         try execute(statement, arguments, strict: strict).rows
     }
 
-    /// The ids of the documents in `c` that a condition lets through.
+    /// The ids of the documents in `c` for which a condition is true.
     mutating func ids(_ condition: String) throws -> [Value] {
         try rows("SELECT RAW _id FROM c WHERE \(condition)")
     }
 
-    /// What an expression is on each document: id, type and value, so that null and missing differ.
+    /// The value of an expression on each document: id, type and value, so that null and missing differ.
     mutating func observe(_ expression: String) throws -> [Value] {
         try rows("SELECT RAW {'i': _id, 't': type(\(expression)), 'v': \(expression)} FROM c")
     }
 
     // MARK: Comparing
 
-    /// The same rows, each as often, in any order.
+    /// Checks for the same rows, each as often, in any order.
     func same(_ one: [Value], _ two: [Value], _ what: String) throws {
         try same(inOrder: Self.sorted(one), Self.sorted(two), what)
     }
 
-    /// The same rows in the same order.
+    /// Checks for the same rows in the same order.
     func same(inOrder one: [Value], _ two: [Value], _ what: String) throws {
         guard one != two else { return }
         throw Violation(message: "\(what): \(Self.text(one)) and \(Self.text(two))")

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Which cases a run checks.
+/// The cases that a run checks.
 public enum RelationCases {
     /// As many ranges as keep all cores busy: `fast` cases from this run's seed on, or in a deep run twenty
     /// times as many. An optimized build (`scripts/agree`) takes a million in a deep run.

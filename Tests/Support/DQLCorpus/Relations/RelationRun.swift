@@ -1,20 +1,20 @@
 import CRDT
 import DQL
 
-/// Runs relations on numbered cases. A case's number gives its documents (which it shares with its
-/// neighbours), its relation and its statement; nothing else does, so a number is all that a rerun needs.
+/// Runs relations on numbered cases. A case's number alone gives its documents (which it shares with its
+/// neighbours), its relation and its statement, so a rerun needs only the number.
 public struct RelationRun: Sendable {
-    /// How many cases share their documents: writing them costs more than asking.
+    /// How many cases share their documents: writing them costs more than reading.
     private static let casesPerStore = 20
 
-    /// How many documents a store has at most.
+    /// The most documents of a store.
     public let documents: Int
 
-    /// A run on stores of so many documents.
+    /// A run on stores of this many documents.
     public init(documents: Int) { self.documents = documents }
 
-    /// Checks the cases of a range on fresh engines; gives a report for each of the first few violations,
-    /// shrunk. `makeEngine` gets the number of the store that a case is asked on, whichever run asks it.
+    /// Checks the cases of a range on fresh engines; returns a report for each of the first few violations,
+    /// shrunk. `makeEngine` gets the number of the case's store, which is the same in every run.
     public func violations(
         of cases: Range<Int>, atMost: Int = 3,
         on makeEngine: @escaping (_ store: Int) throws -> any StatementEngine
@@ -52,7 +52,7 @@ public struct RelationRun: Sendable {
         return (engine, documents)
     }
 
-    /// What a relation says about a store; no message when it holds.
+    /// The verdict of a relation on a store; no message if it holds.
     private func failure(
         _ relation: Relation, on engine: any StatementEngine, _ choices: Choices
     ) -> (message: String?, tape: [Int]) {
@@ -70,7 +70,8 @@ public struct RelationRun: Sendable {
         }
     }
 
-    /// The case made as simple as it gets: first its statement, then its documents, then its statement again.
+    /// The case made as simple as possible: first its statement, then its documents, then its statement
+    /// again.
     private func report(
         _ number: Int, seen: String, _ makeEngine: @escaping () throws -> any StatementEngine
     ) throws -> String {

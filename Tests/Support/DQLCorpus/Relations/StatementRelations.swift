@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 
-/// What one statement does as seen by another one. Whatever they write is undone.
+/// The effect of one statement as seen by another. Their writes are undone.
 enum StatementRelations {
     static let all: [Relation] = [
         Relation("a subscription matches what WHERE finds") { trial in
