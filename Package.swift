@@ -51,27 +51,30 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+    module("Machine", []),
     module("WriteAhead", [grdb, sqlite]),
-    module("Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging]),
-    module("OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging]),
+    module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
+    module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
     module(
         "Transport",
         [
-            "CRDT", "DQL", "Sync", "Replica",
+            "CRDT", "DQL", "Machine", "Sync", "Replica",
             nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging,
         ]),
     module(
         "DittoSwift",
         [
-            "CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient, logging,
+            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient,
+            logging,
         ]),
     module(
         "ServiceKit",
         [
-            "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
+            "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica",
+            crypto, hummingbird, httpClient,
             nioCore, nioPosix, nioHTTP, nioSSL, nioWebSocket,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -90,29 +93,26 @@ let services: [Target] =
     service(
         "AuthGateway",
         [
-            "ServiceKit", "CRDT", "OperationLog", "Identity", hummingbird, httpClient, crypto, nioCore,
-            logging,
-            arguments,
+            "ServiceKit", "CRDT", "OperationLog", "Identity", "Machine", hummingbird, httpClient, crypto,
+            nioCore, logging, arguments,
         ])
     + service(
         "Replicator",
         [
-            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Sync", "Transport", "Identity",
-            hummingbird, nioCore, arguments,
+            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Sync", "Transport",
+            "Identity", hummingbird, nioCore, arguments,
         ])
     + service(
         "QueryService",
         [
-            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Postgres", "Identity", hummingbird,
-            httpTypes,
-            nioCore,
-            arguments,
+            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Postgres", "Identity",
+            hummingbird, httpTypes, nioCore, arguments,
         ])
     + service(
         "AttachmentStore",
         [
-            "ServiceKit", "Attachments", "CRDT", "OperationLog", "Identity", "Replica", hummingbird, nioCore,
-            logging, arguments,
+            "ServiceKit", "Attachments", "CRDT", "Machine", "OperationLog", "Identity", "Replica",
+            hummingbird, nioCore, logging, arguments,
         ])
     + service(
         "Mimeo",
@@ -151,7 +151,10 @@ let checks: [Target] = [
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus"], exclude: ["Corpus", "Samples"]),
     tests(
-        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging],
+        "ReplicaTests",
+        [
+            "Replica", "DQL", "CRDT", "Machine", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging,
+        ],
         exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
@@ -182,14 +185,14 @@ let checks: [Target] = [
     tests(
         "TransportTests",
         [
-            "Transport", "Sync", "Replica", "DQL", "CRDT", "TestSupport", logging, nioCore, nioEmbedded,
-            nioWebSocket,
+            "Transport", "Sync", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging, nioCore,
+            nioEmbedded, nioWebSocket,
         ]),
     tests(
         "ReplicatorTests",
         [
             "Replicator", "Transport", "ServiceKit", "OperationLog", "Postgres", "CLibPQ", "Identity",
-            "Replica", "Sync", "DQL", "CRDT", "LogDoubles", "TestSupport", logging, grdb,
+            "Replica", "Sync", "DQL", "CRDT", "Machine", "LogDoubles", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
@@ -214,9 +217,8 @@ let checks: [Target] = [
     .executableTarget(
         name: "Simulation",
         dependencies: [
-            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator",
-            "Sync",
-            "TestSupport", "Transport", logging,
+            "CRDT", "DQL", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
+            "Sync", "TestSupport", "Transport", logging,
         ],
         path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
         swiftSettings: strict),

@@ -83,7 +83,7 @@ public final class AttachmentStore: ServicePart {
     public func health() async -> HealthCheck {
         let folder = folder
         do {
-            return try await DiskThread.run {
+            return try await BlobStore.onDisk {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let isWritable = FileManager.default.isWritableFile(atPath: folder)
                 return isWritable ? .ok : .failing("the attachment folder cannot be written")

@@ -2,6 +2,7 @@ import CRDT
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import ServiceKit
 
 /// Turns logins into access tokens, publishes the keys that verify them, and keeps the list of databases.
@@ -55,7 +56,7 @@ public struct AuthGateway: ServicePart {
     /// - Throws: `AUTH-0501` to `AUTH-0504`.
     public init(
         folder: String, system: SystemDatabase, options: Options = Options(),
-        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds,
         attemptClock: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         logger: Logger = Logger(label: "auth-gateway"),
         registerDatabase: @escaping @Sendable (String) async throws -> Void

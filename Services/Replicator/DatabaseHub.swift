@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit

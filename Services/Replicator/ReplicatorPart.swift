@@ -1,6 +1,7 @@
 import CRDT
 import Identity
 import Logging
+import Machine
 import OperationLog
 import ServiceKit
 import Sync
@@ -281,7 +282,7 @@ public final class ReplicatorPart: ServicePart {
     private func hub(
         of database: String, for connection: WebSocketConnection
     ) async throws -> DatabaseHub? {
-        let deadline = deadlines.note(Authenticator.systemSeconds() + sessions.openingSeconds) {
+        let deadline = deadlines.note(SystemClock.seconds() + sessions.openingSeconds) {
             connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
         }
         do {
@@ -330,7 +331,7 @@ public final class ReplicatorPart: ServicePart {
             verify: { [self] token in try await verified(token, identity.databaseID) },
             greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
-        greeting.begin(Authenticator.systemSeconds() + sessions.greetingSeconds) {
+        greeting.begin(SystemClock.seconds() + sessions.greetingSeconds) {
             pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
         }
         expiry.begin(identity.expiresAtSeconds) {
@@ -366,7 +367,7 @@ public final class ReplicatorPart: ServicePart {
         let identity = guest.identity
         var configuration = Session.Configuration(
             role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
-            wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
+            wallMilliseconds: UInt64(max(0, SystemClock.seconds())) * 1_000,
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
         return LiveSession(Session(configuration))

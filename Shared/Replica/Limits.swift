@@ -65,13 +65,6 @@ public enum ReplicaLimits {
     /// The latest time a stamp from elsewhere may bear, in Unix milliseconds: half of what 48 bits hold (the
     /// year 6429). A clock that followed a stamp at their very end could never draw another.
     public static let stampMilliseconds: UInt64 = 1 << 47
-    /// Requests that `system:request_history` remembers unless `dql_request_history_size` says otherwise.
-    public static let rememberedRequests = 4_096
-    /// How many more it may hold before it drops those beyond: dropping one at a time would move all the
-    /// others.
-    static let requestSlack = 256
-    /// How much of a statement's text it remembers, in UTF-8 bytes.
-    static let rememberedStatementBytes = 1_024
     /// About how many bytes a chunk of a snapshot has: some milliseconds of writing. One document alone may
     /// have more.
     public static let snapshotChunkBytes = 262_144

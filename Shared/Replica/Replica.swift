@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import GRDB
 import Logging
+import Machine
 import Synchronization
 import WriteAhead
 

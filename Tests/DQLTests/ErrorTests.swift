@@ -108,7 +108,7 @@ struct ErrorTests {
             // In ExecutionLimitTests and the corpus.
             .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes, .severalRows,
             .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
-            // In RequestTurnsTests of the module Replica.
+            // In RequestTurnsTests of DittoSwift.
             .tooManyRequests,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))

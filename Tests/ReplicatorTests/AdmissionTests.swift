@@ -2,6 +2,7 @@ import CRDT
 import Foundation
 import Identity
 import LogDoubles
+import Machine
 import OperationLog
 import Replica
 import ServiceKit

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import LogDoubles
+import Machine
 import OperationLog
 import Replica
 import Replicator

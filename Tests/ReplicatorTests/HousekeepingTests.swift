@@ -3,6 +3,7 @@ import DQL
 import Foundation
 import LogDoubles
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit

@@ -1,8 +1,8 @@
 import CRDT
 import DQL
+import Machine
 import OperationLog
 import Postgres
-import Replica
 import ServiceKit
 
 /// A projection in PostgreSQL, shared with other processes.

@@ -1,6 +1,6 @@
 import Logging
+import Machine
 import OperationLog
-import Replica
 import ServiceKit
 
 /// The replicator's housekeeping of all databases, for as long as it runs.

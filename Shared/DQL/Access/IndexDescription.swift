@@ -29,7 +29,7 @@ public struct IndexDescription: Equatable, Sendable {
     /// The name, unique within its collection.
     public let name: String
     /// The collection.
-    public let collection: String
+    public let collection: CollectionName
     /// What is indexed, at least one key.
     public let keys: [Key]
     /// Whether every live document is in it. One that is still being built is listed and not used.
@@ -40,7 +40,7 @@ public struct IndexDescription: Equatable, Sendable {
 
     /// An index.
     public init(
-        name: String, collection: String, keys: [Key], isReady: Bool = true, isExact: Bool = true
+        name: String, collection: CollectionName, keys: [Key], isReady: Bool = true, isExact: Bool = true
     ) {
         precondition(!keys.isEmpty, "an index has a key")
         self.name = name
@@ -88,5 +88,5 @@ public enum IndexChange: Equatable, Sendable {
     /// CREATE INDEX. `isReady` and `isExact` of the description say nothing here.
     case create(IndexDescription, ifNotExists: Bool)
     /// DROP INDEX.
-    case drop(collection: String, name: String, ifExists: Bool)
+    case drop(collection: CollectionName, name: String, ifExists: Bool)
 }

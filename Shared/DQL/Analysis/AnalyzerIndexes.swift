@@ -82,7 +82,7 @@ extension PreparedStatement {
 
 extension DQLError {
     /// CREATE INDEX without IF NOT EXISTS of a name that the collection's indexes have.
-    public static func indexExists(_ name: String, _ collection: String) -> DQLError {
+    public static func indexExists(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .indexExists,
             "an index with the given name already exists on the given collection: \(name) on \(collection)",
@@ -90,20 +90,20 @@ extension DQLError {
     }
 
     /// DROP INDEX without IF EXISTS of an index that is not there.
-    public static func unknownIndex(_ name: String, _ collection: String) -> DQLError {
+    public static func unknownIndex(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .unknownIndex, "there is no index \(name) on \(collection)",
             position: SourcePosition(line: 1, column: 1))
     }
 
     /// CREATE INDEX of an index that somebody dropped before it was complete.
-    public static func indexGone(_ name: String, _ collection: String) -> DQLError {
+    public static func indexGone(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .cancelled, "Query failed: the index \(name) on \(collection) was dropped while it was built")
     }
 
     /// CREATE INDEX on a collection that has as many as it may.
-    public static func tooManyIndexes(_ collection: String) -> DQLError {
+    public static func tooManyIndexes(_ collection: CollectionName) -> DQLError {
         DQLError(
             .tooManyIndexes,
             "\(collection) has \(DQLLimits.indexesOfCollection) indexes, no more are possible")

@@ -171,7 +171,7 @@ struct Binder {
 
     // MARK: Subqueries
 
-    mutating func reads(_ collection: String) {
+    mutating func reads(_ collection: CollectionName) {
         if !collectionsRead.contains(where: { utf8Equal($0, collection) }) {
             collectionsRead.append(collection)
         }

@@ -52,7 +52,7 @@ final class DirectRead: Sendable {
     }
 
     private let plan: SelectPlan
-    private let collection: String
+    private let collection: CollectionName
     private let condition: BoundExpression
     private let access: Access
     /// Whether there is a LIMIT or OFFSET.

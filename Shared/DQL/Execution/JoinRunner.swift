@@ -50,7 +50,7 @@ extension RowRunner {
 
     /// A path of a store without indexes.
     private func reach(
-        _ path: AccessPath, _ collection: String, _ visit: (DocumentRecord) throws -> Bool
+        _ path: AccessPath, _ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         guard case .ids(let ids) = path else {
             if path != .nothing { try source.scan(collection, visit) }
@@ -65,7 +65,7 @@ extension RowRunner {
 
     /// How the right side is reached for one row.
     private func accessPath(
-        _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
+        _ join: JoinPlan, _ collection: CollectionName, _ condition: BoundExpression
     ) throws -> AccessPath {
         let probe = Self.probe(condition, join.source)
         if let probe, let scan = joinPaths.scan(join.source, probe) { return .index(scan) }
@@ -115,9 +115,9 @@ final class JoinPaths {
 /// The indexes of the collections that one execution joins: they do not change during it.
 final class KnownCatalogs {
     /// A few; by the bytes of their names, since Swift takes other spellings of a character for the same.
-    private var known: [(collection: String, catalog: IndexCatalog)] = []
+    private var known: [(collection: CollectionName, catalog: IndexCatalog)] = []
 
-    func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
+    func catalog(of collection: CollectionName, in source: (any IndexedSource)?) throws -> IndexCatalog {
         if let entry = known.first(where: { utf8Equal($0.collection, collection) }) { return entry.catalog }
         let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
         known.append((collection, catalog))
@@ -147,7 +147,7 @@ extension RowPlanner {
 
 extension RowPlanner {
     /// How the right side of a join is reached, as far as that is known before there is a row.
-    func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
+    func joinPath(_ join: JoinPlan, _ collection: CollectionName) throws -> AccessPath {
         let catalog =
             options.strictReads ? nil : try documents.indexed?.catalog(of: collection)
         let planner = AccessPlanner(

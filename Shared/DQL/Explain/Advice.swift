@@ -130,7 +130,7 @@ private struct Adviser {
     }
 
     private mutating func suggest(
-        _ collection: String, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
+        _ collection: CollectionName, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
     ) throws {
         let catalog = try documents.indexed?.catalog(of: collection)
         let known = catalog?.indexes ?? []
@@ -173,7 +173,7 @@ private struct Adviser {
     }
 
     private mutating func add(
-        _ keys: [Key], _ collection: String, _ known: [IndexDescription], _ who: String
+        _ keys: [Key], _ collection: CollectionName, _ known: [IndexDescription], _ who: String
     ) {
         guard !keys.isEmpty else { return }
         let wanted = keys.map { IndexDescription.Key(path: $0.path, isDescending: $0.isDescending) }

@@ -213,7 +213,7 @@ struct PlanDescription {
             ])
     }
 
-    private func access(_ path: AccessPath, _ collection: String, _ alias: Value?) -> [Value] {
+    private func access(_ path: AccessPath, _ collection: CollectionName, _ alias: Value?) -> [Value] {
         switch path {
         case .collection: return [scan(collection, alias)]
         case .nothing:
@@ -229,7 +229,7 @@ struct PlanDescription {
         }
     }
 
-    private func scan(of path: AccessPath, _ collection: String) -> Value {
+    private func scan(of path: AccessPath, _ collection: CollectionName) -> Value {
         switch path {
         case .index(let scan): indexScan(scan, covers: false)
         case .ids(let ids): idScan(collection, .list(ids.map { .constant($0.value) }), nil)
@@ -242,7 +242,7 @@ struct PlanDescription {
         }
     }
 
-    private func scan(_ collection: String, _ alias: Value?) -> Value {
+    private func scan(_ collection: CollectionName, _ alias: Value?) -> Value {
         Self.operator(
             "scan",
             [
@@ -251,7 +251,7 @@ struct PlanDescription {
             ])
     }
 
-    private func fetch(_ collection: String) -> Value {
+    private func fetch(_ collection: CollectionName) -> Value {
         Self.operator(
             "fetch",
             [
@@ -260,7 +260,7 @@ struct PlanDescription {
             ])
     }
 
-    private func idScan(_ collection: String, _ ids: IDList, _ alias: Value?) -> Value {
+    private func idScan(_ collection: CollectionName, _ ids: IDList, _ alias: Value?) -> Value {
         var shown: Value?
         switch ids {
         case .list(let values):

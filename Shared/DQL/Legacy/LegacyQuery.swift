@@ -29,7 +29,7 @@ public enum LegacyQuery {
 
     /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and what parsing
     /// throws.
-    public static func select(_ text: String, from collection: String) throws(DQLError) -> SelectStatement {
+    public static func select(_ text: String, from collection: CollectionName) throws(DQLError) -> SelectStatement {
         let condition = try parse(text)
         guard !collection.isEmpty, collection.utf8.count <= Limits.collectionNameBytes else {
             throw DQLError(
@@ -44,7 +44,7 @@ public enum LegacyQuery {
 
     /// The same as DQL text, to be compiled, executed or subscribed to. `$args.name` is the parameter
     /// `:name`.
-    public static func statement(_ text: String, from collection: String) throws(DQLError) -> String {
+    public static func statement(_ text: String, from collection: CollectionName) throws(DQLError) -> String {
         StatementPrinter.print(.select(try select(text, from: collection)))
     }
 }

@@ -8,7 +8,7 @@ import CRDT
 /// fulfil its condition (order, bounds, groups, projection), no other document has a say in it.
 public struct ObservedQuery: Sendable {
     /// The collection it reads.
-    public let collection: String
+    public let collection: CollectionName
     /// Whether each row of the result is one matching document with its `_id`, and none is left out.
     public let rowsAreDocuments: Bool
     /// `field = value` that every document fulfilling the condition satisfies, if there is one: who asks many

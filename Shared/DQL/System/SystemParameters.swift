@@ -173,7 +173,7 @@ extension SystemParameters {
     public var smallPeerInfoIsEnabled: Bool { flag("small_peer_info_is_enabled") }
 
     /// `user_collection_sync_scopes`: the collections that it names.
-    public var syncScopes: [(collection: String, scope: SyncScope)] {
+    public var syncScopes: [(collection: CollectionName, scope: SyncScope)] {
         (self["user_collection_sync_scopes"]?.objectValue?.entries ?? []).compactMap { entry in
             entry.value.stringValue.flatMap(SyncScope.init(rawValue:)).map {
                 (collection: entry.key, scope: $0)

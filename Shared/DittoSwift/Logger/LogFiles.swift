@@ -2,7 +2,7 @@ import CRDT
 import Dispatch
 import Foundation
 import Logging
-import Replica
+import Machine
 import Synchronization
 
 /// One instance's log on disk: files of JSON lines in `ditto_logs`, the newest of which grows until it is too

@@ -3,6 +3,7 @@ import Dispatch
 import GRDB
 import Glibc
 import Logging
+import Machine
 import Synchronization
 import WriteAhead
 
@@ -30,7 +31,9 @@ public final class SQLiteOperationLog: OperationLog {
         /// Between two looks for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
         /// Unix time in milliseconds: the clock of leases, which all processes of the machine share.
-        public var now: @Sendable () -> Int64 = SQLiteOperationLog.systemMilliseconds
+        public var now: @Sendable () -> Int64 = {
+            Int64(clamping: SystemClock.milliseconds())
+        }
 
         /// The defaults.
         public init() {}
@@ -181,13 +184,6 @@ public final class SQLiteOperationLog: OperationLog {
         }
         if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
         return try outcome.mapError(\.error).get()
-    }
-
-    /// The machine's clock.
-    public static func systemMilliseconds() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     func reading<Result: Sendable>(

@@ -1,5 +1,6 @@
 import CRDT
 import GRDB
+import Machine
 
 /// The store's one-row state: who it writes as, what time it has seen, how far it is.
 ///

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import GRDB
+import Machine
 
 /// What a store needs to get back in line with its server (rules 9, 20 and 21).
 public struct RepairRequest: Sendable {

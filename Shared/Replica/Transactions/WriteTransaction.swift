@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import GRDB
+import Machine
 
 /// A local write transaction: one stamp, one operation, one delta per document touched.
 ///

@@ -1,7 +1,7 @@
-import Foundation
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import NIOHTTP1
 import Synchronization
 
@@ -23,7 +23,7 @@ public final class Authenticator: Sendable {
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
     public init(
         source: any KeySource, system: SystemDatabase? = nil,
-        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds
     ) {
         self.source = source
         self.system = system
@@ -33,7 +33,7 @@ public final class Authenticator: Sendable {
 
     /// One that takes keys, API keys and revocations from the system database.
     public convenience init(
-        system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+        system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds
     ) {
         self.init(source: system, system: system, nowSeconds: nowSeconds)
     }
@@ -44,9 +44,6 @@ public final class Authenticator: Sendable {
         let issuer = configuration.issuer.map { JWKSKeySource(issuer: $0, logger: logger) as any KeySource }
         self.init(source: issuer ?? system, system: system)
     }
-
-    /// Seconds since 1970 by the system's clock.
-    public static let systemSeconds: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
 
     /// The identity behind an HTTP request.
     /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.

@@ -1,6 +1,6 @@
 import CRDT
-import Foundation
 import Logging
+import Machine
 import OperationLog
 import Replica
 import Synchronization
@@ -406,18 +406,4 @@ private final class FoldTurns: Sendable {
             if goesOn { continuation.resume() }
         }
     }
-}
-
-extension Environment {
-    /// The machine's clock and randomness.
-    public static let system = Environment(
-        wallMilliseconds: { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) },
-        random: {
-            var generator = SystemRandomNumberGenerator()
-            return generator.next()
-        },
-        pause: {
-            Thread.sleep(
-                forTimeInterval: Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18)
-        })
 }

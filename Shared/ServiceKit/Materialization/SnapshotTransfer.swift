@@ -1,5 +1,6 @@
 import CRDT
 import Logging
+import Machine
 import OperationLog
 import Replica
 

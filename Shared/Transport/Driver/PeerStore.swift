@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Machine
 import Replica
 import Sync
 import Synchronization

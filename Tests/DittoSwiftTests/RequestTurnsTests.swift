@@ -2,7 +2,7 @@ import DQL
 import Synchronization
 import Testing
 
-@testable import Replica
+@testable import DittoSwift
 
 @Suite("Turns of statements")
 struct RequestTurnsTests {

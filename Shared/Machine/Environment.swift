@@ -1,6 +1,4 @@
-import CRDT
-
-/// What a store needs from outside: time and randomness, injected so that a simulation can hand in its own.
+/// Time and randomness as a store sees them: injected, so that a simulation can hand in its own.
 public struct Environment: Sendable {
     /// Unix time in milliseconds; may jump either way.
     public let wallMilliseconds: @Sendable () -> UInt64
@@ -19,8 +17,8 @@ public struct Environment: Sendable {
         self.pause = pause
     }
 
-    /// A generated document id: UUID version 7 as text (RFC 9562: milliseconds, then randomness).
-    public func generateDocumentID() -> DocumentID {
+    /// UUID version 7 as text, in lower case (RFC 9562: milliseconds, then randomness).
+    public func generateUUID() -> String {
         let time = wallMilliseconds() & 0xFFFF_FFFF_FFFF
         let high = time << 16 | 0x7000 | random() & 0x0FFF
         let low = random() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
@@ -33,7 +31,6 @@ public struct Environment: Sendable {
             if [8, 12, 16, 20].contains(index) { text.append("-") }
             text.append(digit)
         }
-        guard let id = try? DocumentID(.string(text)) else { preconditionFailure("a UUID is a valid id") }
-        return id
+        return text
     }
 }

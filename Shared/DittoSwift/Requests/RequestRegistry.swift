@@ -6,11 +6,11 @@ import Synchronization
 /// show, and how a running one is cancelled. For any thread.
 ///
 /// Invariant: the history holds at most `historySize` requests, the latest; a request is in one of both.
-public final class RequestRegistry: Sendable {
+final class RequestRegistry: Sendable {
     /// One running statement.
-    public final class Request: Sendable {
+    final class Request: Sendable {
         /// Its id, unique in this registry.
-        public let id: Int64
+        let id: Int64
         fileprivate let text: String
         fileprivate let kind: StatementKind
         fileprivate let began: UInt64
@@ -26,14 +26,14 @@ public final class RequestRegistry: Sendable {
         }
 
         /// Ends the statement at its next question whether to go on.
-        public func cancel() { cancelled.store(true, ordering: .relaxed) }
+        func cancel() { cancelled.store(true, ordering: .relaxed) }
 
         /// Whether somebody cancelled it.
-        public var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
+        var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
     }
 
     /// How a statement ended.
-    public enum End: Sendable {
+    enum End: Sendable {
         /// It gave so many rows, or changed so many documents.
         case completed(Int)
         /// It failed with a code.
@@ -51,13 +51,13 @@ public final class RequestRegistry: Sendable {
     private let state: Mutex<State>
 
     /// A registry that remembers so many requests.
-    public init(historySize: Int = ReplicaLimits.rememberedRequests) {
+    init(historySize: Int = Limits.rememberedRequests) {
         state = Mutex(State(historySize: historySize))
     }
 
     /// A statement begins. `milliseconds` is the time since 1970, `nanoseconds` that of any clock that does
     /// not jump.
-    public func begin(
+    func begin(
         _ text: String, _ kind: StatementKind, milliseconds: UInt64, nanoseconds: UInt64
     ) -> Request {
         state.withLock { state in
@@ -71,14 +71,14 @@ public final class RequestRegistry: Sendable {
 
     /// A statement ended. Returns how long it took, in nanoseconds.
     @discardableResult
-    public func end(_ request: Request, _ end: End, nanoseconds: UInt64) -> UInt64 {
+    func end(_ request: Request, _ end: End, nanoseconds: UInt64) -> UInt64 {
         let elapsed = nanoseconds >= request.start ? nanoseconds - request.start : 0
         state.withLock { state in
             state.active[request.id] = nil
             guard state.historySize > 0 else { return }
             state.history.append((id: request.id, row: Self.row(request, end, elapsed)))
             // In one go, so that forgetting costs little each time.
-            if state.history.count >= state.historySize + ReplicaLimits.requestSlack {
+            if state.history.count >= state.historySize + Limits.requestSlack {
                 state.history.removeFirst(state.history.count - state.historySize)
             }
         }
@@ -87,17 +87,17 @@ public final class RequestRegistry: Sendable {
 
     /// Cancels a running statement; false when none has this id.
     @discardableResult
-    public func cancel(_ id: Int64) -> Bool {
+    func cancel(_ id: Int64) -> Bool {
         guard let request = state.withLock({ $0.active[id] }) else { return false }
         request.cancel()
         return true
     }
 
     /// Forgets requests that ended.
-    public func forget(_ ids: Set<Int64>) { state.withLock { $0.history.removeAll { ids.contains($0.id) } } }
+    func forget(_ ids: Set<Int64>) { state.withLock { $0.history.removeAll { ids.contains($0.id) } } }
 
     /// Changes how many requests are remembered.
-    public func resize(to size: Int) {
+    func resize(to size: Int) {
         state.withLock { state in
             state.historySize = max(0, size)
             if state.history.count > state.historySize {
@@ -107,7 +107,7 @@ public final class RequestRegistry: Sendable {
     }
 
     /// The rows of `system:active_requests`, the oldest first.
-    public func activeRows(nanoseconds: UInt64) -> [ObjectValue] {
+    func activeRows(nanoseconds: UInt64) -> [ObjectValue] {
         let active = state.withLock { $0.active.values.sorted { $0.id < $1.id } }
         return active.map { request in
             let elapsed = nanoseconds >= request.start ? nanoseconds - request.start : 0
@@ -116,12 +116,12 @@ public final class RequestRegistry: Sendable {
     }
 
     /// The rows of `system:request_history`, the oldest first.
-    public var historyRows: [ObjectValue] {
+    var historyRows: [ObjectValue] {
         state.withLock { state in state.history.suffix(state.historySize).map(\.row) }
     }
 
     private static func row(_ request: Request, _ end: End?, _ elapsed: UInt64) -> ObjectValue {
-        let text = request.text.utf8.prefix(ReplicaLimits.rememberedStatementBytes)
+        let text = request.text.utf8.prefix(Limits.rememberedStatementBytes)
         var row = ObjectValue([
             (key: "_id", value: .int(request.id)),
             (key: "statement", value: .string(String(decoding: text, as: UTF8.self))),

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Invariants: a statement that waits is let in or sent away once; `running` is how many were let in and have
 /// not left; nobody waits while there is room.
-public final class RequestTurns: Sendable {
+final class RequestTurns: Sendable {
     private typealias Waiting = (number: Int, continuation: CheckedContinuation<Void, any Error>)
 
     private struct State {
@@ -22,16 +22,16 @@ public final class RequestTurns: Sendable {
     private let state: Mutex<State>
 
     /// Turns for so many at a time; 0 is any number.
-    public init(limit: Int = 0) { state = Mutex(State(limit: limit)) }
+    init(limit: Int = 0) { state = Mutex(State(limit: limit)) }
 
     /// Changes how many may run at a time.
-    public func resize(to limit: Int) {
+    func resize(to limit: Int) {
         admit { $0.limit = limit }
     }
 
     /// Runs a statement when it is its turn. Throws `tooManyRequests` when that takes longer than `wait`, and
     /// `cancelled` when its task is cancelled before.
-    public func run<Result>(
+    func run<Result>(
         within wait: Duration, _ body: () async throws -> Result
     ) async throws -> Result {
         try await enter(within: wait)

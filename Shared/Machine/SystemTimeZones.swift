@@ -1,12 +1,12 @@
-import DQL
 import Foundation
 
 /// The time zones of this machine, for the date functions of statements.
-public struct SystemTimeZones: TimeZoneRules {
+public struct SystemTimeZones: Sendable {
     /// Knows nothing until it is asked.
     public init() {}
 
-    /// Looked up in the system's tables; the system caches them.
+    /// The offset from UTC, in seconds, at a Unix time in milliseconds; nil for a zone that is not in the system's
+    /// tables. The system caches them.
     public func offsetSeconds(of zone: String, at milliseconds: Int64) -> Int? {
         // Foundation also takes abbreviations, which mean different zones to different people.
         guard zone.contains("/"), let zone = TimeZone(identifier: zone) else { return nil }

@@ -1,5 +1,4 @@
 import CRDT
-import DQL
 import Synchronization
 
 /// The prepared statements of one owner, for any thread.
