@@ -8,12 +8,12 @@ public enum Fold {
     /// What a change did to a document's stored state.
     public enum Outcome: Sendable, Equatable {
         /// It is this now.
-        case changed(state: [UInt8], isLive: Bool)
+        case changed(state: EncodedState, isLive: Bool)
         /// Everything the change brings was there already: the state stays, but was confirmed here.
         case duplicate
         /// A tombstone has gone. What stays, not live, keeps seeds from coming back (rule 7); nil when
         /// nothing has to.
-        case reaped(rest: [UInt8]?)
+        case reaped(rest: EncodedState?)
         /// The change has no effect at all.
         case void(Reason)
     }
@@ -30,7 +30,7 @@ public enum Fold {
     ///
     /// - Parameter state: the document's encoded state; nil when the fold does not have it.
     /// - Throws: when the state does not decode: damage of the store that holds it.
-    public static func step(_ change: LoggedChange, on state: [UInt8]?) throws(CRDTError) -> Outcome {
+    public static func step(_ change: LoggedChange, on state: EncodedState?) throws(CRDTError) -> Outcome {
         if state == nil, case .insertion(let insertion) = change {
             return .changed(state: insertion.state, isLive: true)
         }
@@ -74,7 +74,7 @@ public struct LoggedOperation: Sendable {
         /// What it does.
         public let content: LoggedChange
         /// The change as the log has it.
-        public let bytes: [UInt8]
+        public let bytes: EncodedDelta
     }
 
     /// Who wrote it, as which operation, when.

@@ -28,12 +28,12 @@ public struct LogPosition: Hashable, Sendable {
     /// Which log.
     public let logID: LogID
     /// The offset of the last operation before this place; 0 at the start.
-    public let offset: UInt64
+    public let offset: Offset
     /// The chain hash at that offset.
     public let hash: UInt64
 
     /// A position as stored in a cursor. Whether the log has it, only the log knows.
-    public init(logID: LogID, offset: UInt64, hash: UInt64) {
+    public init(logID: LogID, offset: Offset, hash: UInt64) {
         self.logID = logID
         self.offset = offset
         self.hash = hash

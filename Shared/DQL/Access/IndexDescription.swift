@@ -61,7 +61,7 @@ public struct IndexDescription: Equatable, Sendable {
         }
         return ObjectValue([
             (key: "_id", value: .string("\(collection).\(name)")),
-            (key: "collection", value: .string(collection)),
+            (key: "collection", value: .string(collection.text)),
             (key: "fields", value: .array(fields)), (key: "name", value: .string(name)),
             (key: "state", value: .string(isReady ? "ready" : "building")),
         ])

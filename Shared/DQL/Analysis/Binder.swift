@@ -9,7 +9,7 @@ struct Binder {
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
     /// The collections whose documents are read, each once.
-    private(set) var collectionsRead: [String] = []
+    private(set) var collectionsRead: [CollectionName] = []
     /// The parameters that are right sides of IN, by their places.
     private(set) var collectionParameters: Set<Int> = []
     /// The subqueries, inner ones before those around them.
@@ -172,7 +172,7 @@ struct Binder {
     // MARK: Subqueries
 
     mutating func reads(_ collection: CollectionName) {
-        if !collectionsRead.contains(where: { utf8Equal($0, collection) }) {
+        if !collectionsRead.contains(collection) {
             collectionsRead.append(collection)
         }
     }

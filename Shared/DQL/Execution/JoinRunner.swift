@@ -118,7 +118,7 @@ final class KnownCatalogs {
     private var known: [(collection: CollectionName, catalog: IndexCatalog)] = []
 
     func catalog(of collection: CollectionName, in source: (any IndexedSource)?) throws -> IndexCatalog {
-        if let entry = known.first(where: { utf8Equal($0.collection, collection) }) { return entry.catalog }
+        if let entry = known.first(where: { $0.collection == collection }) { return entry.catalog }
         let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
         known.append((collection, catalog))
         return catalog

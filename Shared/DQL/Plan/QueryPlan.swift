@@ -40,7 +40,7 @@ struct JoinPlan: Sendable {
 
     /// What is joined.
     enum CollectionReference: Sendable {
-        case documents(String)
+        case documents(CollectionName)
         case system(NameSyntax)
     }
 }

@@ -176,13 +176,13 @@ extension SystemParameters {
     public var syncScopes: [(collection: CollectionName, scope: SyncScope)] {
         (self["user_collection_sync_scopes"]?.objectValue?.entries ?? []).compactMap { entry in
             entry.value.stringValue.flatMap(SyncScope.init(rawValue:)).map {
-                (collection: entry.key, scope: $0)
+                (collection: CollectionName(entry.key), scope: $0)
             }
         }
     }
 
     /// The collections of which nothing is sent to a server.
-    public var withheldFromServers: [String] {
+    public var withheldFromServers: [CollectionName] {
         syncScopes.filter { [.smallPeersOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
     }
 
