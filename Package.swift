@@ -58,24 +58,19 @@ let shared: [Target] = [
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
     module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
-    module(
-        "Transport",
-        [
-            "CRDT", "DQL", "Machine", "Sync", "Replica",
-            nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging,
-        ]),
+    module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
+    module("Transport", ["CRDT", "DQL", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
     module(
         "DittoSwift",
         [
-            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient,
-            logging,
+            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity", "Attachments",
+            httpClient, logging,
         ]),
     module(
         "ServiceKit",
         [
-            "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica",
-            crypto, hummingbird, httpClient,
-            nioCore, nioPosix, nioHTTP, nioSSL, nioWebSocket,
+            "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
+            crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -100,7 +95,7 @@ let services: [Target] =
         "Replicator",
         [
             "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Sync", "Transport",
-            "Identity", hummingbird, nioCore, arguments,
+            "Identity", "WebSocket", hummingbird, nioCore, arguments,
         ])
     + service(
         "QueryService",
@@ -125,7 +120,7 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     .target(
-        name: "LogDoubles", dependencies: ["OperationLog", "CRDT"], path: "Tests/Support/LogDoubles",
+        name: "LogFakes", dependencies: ["OperationLog", "CRDT"], path: "Tests/Support/LogFakes",
         swiftSettings: strict),
     .target(
         name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -145,7 +140,7 @@ let checks: [Target] = [
     tests(
         "PostgresTests",
         [
-            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogDoubles", "TestSupport",
+            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogFakes", "TestSupport",
             logging,
         ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
@@ -158,7 +153,7 @@ let checks: [Target] = [
         exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
-        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
+        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
@@ -166,14 +161,14 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "Transport", "Identity", "OperationLog", "CRDT", "LogDoubles", "TestSupport",
+            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "LogFakes", "TestSupport",
             hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(
         "AuthGatewayTests",
         [
-            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogDoubles", hummingbird,
+            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogFakes", hummingbird,
             httpClient, crypto, nioCore, logging,
         ]),
     tests(
@@ -182,23 +177,20 @@ let checks: [Target] = [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", "OperationLog", "CRDT", httpClient,
             nioCore, nioPosix, logging, crypto,
         ]),
+    tests("WebSocketTests", ["WebSocket", nioCore, nioEmbedded, nioWebSocket]),
     tests(
-        "TransportTests",
-        [
-            "Transport", "Sync", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging, nioCore,
-            nioEmbedded, nioWebSocket,
-        ]),
+        "TransportTests", ["Transport", "Sync", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging]),
     tests(
         "ReplicatorTests",
         [
-            "Replicator", "Transport", "ServiceKit", "OperationLog", "Postgres", "CLibPQ", "Identity",
-            "Replica", "Sync", "DQL", "CRDT", "Machine", "LogDoubles", "TestSupport", logging, grdb,
+            "Replicator", "Transport", "WebSocket", "ServiceKit", "OperationLog", "Postgres", "CLibPQ",
+            "Identity", "Replica", "Sync", "DQL", "CRDT", "Machine", "LogFakes", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
         [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogDoubles", httpClient, logging,
+            "LogFakes", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",

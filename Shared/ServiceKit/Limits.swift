@@ -8,10 +8,6 @@ public enum Limits {
     static let certificateLook: Duration = .seconds(1)
     /// The fewest characters of an admin credential: 32 bytes as base64url have 43.
     static let adminCredentialCharacters = 32
-    /// How long a WebSocket peer may take to answer "going away".
-    public static let webSocketGoodbye: Duration = .seconds(2)
-    /// Largest frame a WebSocket may carry: a sync frame of 1 MiB and a little for what wraps it.
-    public static let webSocketFrameBytes = 1024 * 1024 + 4096
     /// A body that is read whole when its route says nothing else: a large statement with its arguments.
     public static let requestBodyBytes = 2 * 1024 * 1024
     /// Least time between two fetches of the issuer's keys, so that forged key ids do not become its load.

@@ -1,10 +1,9 @@
-import Hummingbird
 import Logging
 import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// An upgraded connection: raw frames, for `WebSocketConnection.run(over:role:)` or `open` of Transport.
+/// An upgraded connection: raw frames, for `WebSocketConnection.run(over:role:)` or `open`.
 public typealias WebSocketChannel = any Channel
 
 /// The request that asks for an upgrade.
@@ -28,20 +27,39 @@ public struct WebSocketRequest: Sendable {
 }
 
 /// A path at which WebSockets are accepted.
-struct WebSocketRoute: Sendable {
-    typealias Handler = @Sendable (WebSocketChannel, Logger) async -> Void
+public struct WebSocketRoute: Sendable {
+    /// Runs an upgraded connection.
+    public typealias Handler = @Sendable (WebSocketChannel, Logger) async -> Void
 
-    let path: String
+    /// Without a query.
+    public let path: String
     /// Spoken subprotocols; the first one the client offers too is chosen.
     let subprotocols: [String]
     /// Decides before the upgrade: throws for a refusal, returns what runs the connection.
     let authorize: @Sendable (WebSocketRequest) async throws -> Accepted
 
     /// A connection that is let in.
-    struct Accepted: Sendable {
+    public struct Accepted: Sendable {
         let handler: Handler
         /// Header fields of the 101 answer that are this connection's.
         let headers: [(name: String, value: String)]
+
+        /// A connection run by `handler`, whose 101 answer has these header fields besides.
+        public init(handler: @escaping Handler, headers: [(name: String, value: String)]) {
+            self.handler = handler
+            self.headers = headers
+        }
+    }
+
+    /// A route. `authorize` decides before the upgrade: it throws for a refusal, and returns what runs the
+    /// connection.
+    public init(
+        path: String, subprotocols: [String],
+        authorize: @escaping @Sendable (WebSocketRequest) async throws -> Accepted
+    ) {
+        self.path = path
+        self.subprotocols = subprotocols
+        self.authorize = authorize
     }
 
     /// The header fields of the 101 answer.

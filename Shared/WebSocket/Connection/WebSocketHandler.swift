@@ -11,7 +11,7 @@ struct WebSocketIncoming {
         case none
         case once(CheckedContinuation<[UInt8]?, any Error>)
         /// One at a time; `isBusy` until it has said that it took one.
-        case line(@Sendable (SessionArrival) -> Void, isBusy: Bool)
+        case line(@Sendable (WebSocketArrival) -> Void, isBusy: Bool)
         /// Nothing is taken any more.
         case discarding
     }

@@ -30,7 +30,7 @@ struct FramedMessage {
         default: bytes.writeMultipleIntegers(UInt8(127), UInt64(message.count))
         }
         bytes.writeBytes(message)
-        if message.count <= Limits.shortBytes { last.currentValue = Kept(message, bytes) }
+        if message.count <= Limits.keptMessageBytes { last.currentValue = Kept(message, bytes) }
         return bytes
     }
 

@@ -15,12 +15,6 @@ public struct WebSocketConfiguration: Sendable {
 
     /// The defaults.
     public init() {}
-
-    /// Takes over what a connection's owner wants of its pings.
-    mutating func set(_ keepAlive: PeerSync.KeepAlive) {
-        keepAliveInterval = max(keepAlive.interval, .milliseconds(1))
-        missedBeforeDead = max(1, Int(clamping: Int64(keepAlive.patience / keepAliveInterval) - 1))
-    }
 }
 
 /// Why a side closed: RFC 6455 section 7.4.

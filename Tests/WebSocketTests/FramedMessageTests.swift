@@ -1,7 +1,7 @@
 import NIOCore
 import Testing
 
-@testable import Transport
+@testable import WebSocket
 
 @Suite("A server's frame")
 struct FramedMessageTests {

@@ -4,7 +4,7 @@ import NIOWebSocket
 import Synchronization
 import Testing
 
-@testable import Transport
+@testable import WebSocket
 
 @Suite("Messages that wait to be taken")
 struct WaitingMessagesTests {
@@ -19,8 +19,8 @@ struct WaitingMessagesTests {
             over: channel, role: .server, configuration: WebSocketConfiguration())
         let held = Mutex<(@Sendable () -> Void)?>(nil)
         let taken = Mutex<[[UInt8]]>([])
-        connection.begin { arrival in
-            guard case .frame(let message, let take) = arrival else { return }
+        connection.handOver { arrival in
+            guard case .message(let message, let take) = arrival else { return }
             let isFirst = taken.withLock { taken in
                 taken.append(message)
                 return taken.count == 1

@@ -17,13 +17,17 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
 
     private let paths: Set<String>
     private let patience: TimeAmount
+    private let notHTTP: [UInt8]
     private let onUpgrade: () -> Void
     private var phase = Phase.silent
     private var timer: Scheduled<Void>?
 
-    /// - Parameter onUpgrade: called on the event loop when the connection's first request asks for an
-    ///   upgrade.
-    init(paths: Set<String>, patience: Duration, onUpgrade: @escaping () -> Void) {
+    /// - Parameters:
+    ///   - patience: how long a connection may be silent before its first request.
+    ///   - notHTTP: the JSON body of the answer to a first request that is no HTTP/1.1.
+    ///   - onUpgrade: called on the event loop when the connection's first request asks for an upgrade.
+    init(paths: Set<String>, patience: Duration, notHTTP: [UInt8], onUpgrade: @escaping () -> Void) {
+        self.notHTTP = notHTTP
         self.onUpgrade = onUpgrade
         self.paths = paths
         self.patience = TimeAmount(patience)
@@ -65,16 +69,15 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // Later requests' errors are answered by Hummingbird; before the first one nobody else listens.
         guard phase != .plain else { return context.fireErrorCaught(error) }
-        let refusal = ServiceError(.badRequest, "the request is no HTTP/1.1")
-        let body = ErrorAnswer.json(code: refusal.publicCode, message: refusal.publicMessage)
         let head = HTTPResponseHead(
             version: .http1_1, status: .badRequest,
             headers: [
-                "Content-Type": "application/json", "Content-Length": "\(body.count)", "Connection": "close",
+                "Content-Type": "application/json", "Content-Length": "\(notHTTP.count)",
+                "Connection": "close",
             ])
         let channel = context.channel
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: notHTTP)))), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
     }
 
@@ -84,71 +87,5 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
         let protocols = head.headers[canonicalForm: "upgrade"]
         return head.method == .GET && paths.contains(String(path)) && protocols.count == 1
             && protocols[0].lowercased() == "websocket"
-    }
-}
-
-/// Says goodbye on a WebSocket when the server stops, unless that is said already, and does not wait for the
-/// answer for long. Behind a goodbye, whoever said it, no frame leaves (RFC 6455 section 5.5.1).
-final class WebSocketQuiesceHandler: ChannelDuplexHandler {
-    typealias InboundIn = Any
-    typealias OutboundIn = WebSocketGoodbye.Frame
-    typealias OutboundOut = WebSocketGoodbye.Frame
-
-    private var hasSaidGoodbye = false
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let frame = unwrapOutboundIn(data)
-        guard !hasSaidGoodbye else {
-            promise?.fail(ChannelError.outputClosed)
-            return
-        }
-        hasSaidGoodbye = frame.opcode == .connectionClose
-        context.write(wrapOutboundOut(frame), promise: promise)
-    }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
-        let channel = context.channel
-        if !hasSaidGoodbye {
-            hasSaidGoodbye = true
-            context.writeAndFlush(wrapOutboundOut(WebSocketGoodbye.goingAway), promise: nil)
-        }
-        context.eventLoop.scheduleTask(in: TimeAmount(Limits.webSocketGoodbye)) {
-            channel.close(promise: nil)
-        }
-    }
-}
-
-/// Holds back what arrives on a WebSocket, before it is decoded, until whoever runs it has put its handlers
-/// into the pipeline, and takes this one out.
-final class HeldBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
-    typealias InboundIn = Any
-    typealias OutboundIn = Any
-
-    /// What `WebSocketConnection` of Transport knows it by.
-    static let name = "mimeo.held-bytes"
-
-    private var held: [NIOAny] = []
-    private var isInputClosed = false
-
-    func read(context: ChannelHandlerContext) {}
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { held.append(data) }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event as? ChannelEvent == .inputClosed else {
-            return context.fireUserInboundEventTriggered(event)
-        }
-        isInputClosed = true
-    }
-
-    func removeHandler(context: ChannelHandlerContext, removalToken: ChannelHandlerContext.RemovalToken) {
-        for bytes in held { context.fireChannelRead(bytes) }
-        if !held.isEmpty { context.fireChannelReadComplete() }
-        held = []
-        // It comes once only.
-        if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
-        context.read()
-        context.leavePipeline(removalToken: removalToken)
     }
 }

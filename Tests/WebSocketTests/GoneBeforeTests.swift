@@ -4,7 +4,7 @@ import NIOWebSocket
 import Synchronization
 import Testing
 
-@testable import Transport
+@testable import WebSocket
 
 @Suite("A connection that is opened over a channel that has just gone")
 struct GoneBeforeTests {
@@ -20,7 +20,7 @@ struct GoneBeforeTests {
         let connection = try WebSocketConnection.openNow(
             over: channel, role: .server, configuration: WebSocketConfiguration())
         let isEnded = Mutex(false)
-        connection.begin { arrival in
+        connection.handOver { arrival in
             if case .ended = arrival { isEnded.withLock { $0 = true } }
         }
         channel.embeddedEventLoop.run()

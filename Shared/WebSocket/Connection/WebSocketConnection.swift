@@ -4,8 +4,8 @@ import Synchronization
 
 /// A WebSocket as a pipe of binary messages, for either side.
 ///
-/// Invariants: messages arrive whole and in order; one at most reads (`receive`, `inbound`, or whom `begin`
-/// names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer in both
+/// Invariants: messages arrive whole and in order; one at most reads (`receive`, `inbound`, or whom
+/// `handOver` names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer in both
 /// directions: `send` waits while the socket does not take more, and the socket is not read while much
 /// waits to be taken. Once a close frame has gone out nothing else does. An open one has no task of its
 /// own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is held across nothing.
@@ -39,10 +39,6 @@ public final class WebSocketConnection: Sendable {
         closeTimeout = TimeAmount(configuration.closeTimeout)
     }
 
-    /// The name of a handler that holds back what arrives between the upgrade and `open`, and lets it go
-    /// when it is removed.
-    public static let holderName = "mimeo.held-bytes"
-
     /// Takes over an upgraded channel, which must not be used elsewhere. Whoever opens it closes it.
     public static func open(
         over channel: any Channel, role: Role,
@@ -69,8 +65,8 @@ public final class WebSocketConnection: Sendable {
         let bytes = FrameLengthCheck()
         try pipeline.addHandler(bytes, position: .before(decoder))
         try pipeline.addHandler(WebSocketHandler(connection, configuration, behind: bytes))
-        if let holder = try? pipeline.context(name: holderName) {
-            pipeline.removeHandler(context: holder, promise: nil)
+        if let pending = try? pipeline.context(handlerType: PendingBytesHandler.self) {
+            pipeline.removeHandler(context: pending, promise: nil)
         }
         return connection
     }
@@ -108,7 +104,7 @@ public final class WebSocketConnection: Sendable {
 
     /// Whether it ended because the link broke: neither side has closed, or only because it was too long
     /// without an answer. Not so where this side has closed on a peer that breaks the rules.
-    var isLost: Bool {
+    public var isLost: Bool {
         incoming.withLock { incoming in
             if case .failed(let error) = incoming.end, error.code != .connectionLost { return false }
             return incoming.receivedClose.map { $0 == .unanswered } ?? true
@@ -117,7 +113,7 @@ public final class WebSocketConnection: Sendable {
 
     /// What ended it outside of the session, in words: the peer's close, or the rule that it has broken; nil
     /// where the link broke.
-    var farewell: String? {
+    public var farewell: String? {
         incoming.withLock { incoming in
             if case .failed(let error) = incoming.end, error.code != .connectionLost {
                 return error.description
@@ -204,7 +200,7 @@ public final class WebSocketConnection: Sendable {
         case .line(let arrived, isBusy: false):
             if let message = Self.next(&incoming) {
                 incoming.taker = .line(arrived, isBusy: true)
-                return { arrived(.frame(message) { self.taken() }) }
+                return { arrived(.message(message) { self.taken() }) }
             }
             guard incoming.end != nil else { return nil }
             incoming.taker = .discarding
@@ -421,14 +417,23 @@ public final class WebSocketConnection: Sendable {
     }
 }
 
-extension WebSocketConnection: SessionLine {
-    /// See `SessionLine`.
-    public func begin(_ arrived: @escaping @Sendable (SessionArrival) -> Void) {
+/// What arrives on a WebSocket that is read without a task.
+public enum WebSocketArrival: Sendable {
+    /// A message; `taken` is called once, when the next one may come.
+    case message([UInt8], taken: @Sendable () -> Void)
+    /// The peer has closed, or the connection is lost. Nothing arrives afterwards.
+    case ended
+}
+
+// A connection without a task of its own: it hands over what arrives, and takes what is to leave.
+extension WebSocketConnection {
+    /// Begins to hand over what arrives: one message at a time, the next one after `taken` was called.
+    public func handOver(to arrived: @escaping @Sendable (WebSocketArrival) -> Void) {
         incoming.withLock { $0.taker = .line(arrived, isBusy: false) }
         hand()
     }
 
-    /// See `SessionLine`.
+    /// Sends one message after those before, without waiting; says whether it has left, when that is known.
     public func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
         guard (try? check(frame)) != nil else { return whenSent(false) }
         written(frame).whenComplete { result in
@@ -450,10 +455,10 @@ extension WebSocketConnection: SessionLine {
     /// for many sessions that are told of one thing.
     public func nearby(_ work: @escaping @Sendable () -> Void) { channel.eventLoop.execute(work) }
 
-    /// See `SessionLine`.
-    public func end(code: UInt16, reason: String) async {
-        let patience = TimeAmount(Limits.lastFramesTimeout)
-        finish(WebSocketClose(code: code, reason: reason), within: closeTimeout + patience)
+    /// Lets what was posted leave, for at most `patience`, and closes. Nothing arrives any more.
+    public func end(_ reason: WebSocketClose, within patience: Duration) async {
+        let patience = TimeAmount(patience)
+        finish(reason, within: closeTimeout + patience)
         let limit = channel.eventLoop.scheduleTask(in: patience) { [channel] in channel.close(promise: nil) }
         try? await incoming.withLock { $0.closing }?.get()
         limit.cancel()
