@@ -13,6 +13,8 @@ public struct Offset: Hashable, Sendable {
     public var next: Offset { Offset(rawValue + 1) }
     /// The place one before this one. Traps at 0.
     public var previous: Offset { Offset(rawValue - 1) }
+    /// The place `count` entries before this one; 0 where there are fewer.
+    public func reduced(by count: UInt64) -> Offset { rawValue > count ? Offset(rawValue - count) : 0 }
 }
 
 extension Offset: Strideable {
