@@ -26,7 +26,7 @@ public enum LogLimits {
     static let indexedTouches = 65_536
     /// Operations that are read for a condition beyond what the index knows: some milliseconds under the
     /// write lock.
-    static let readForConditions: UInt64 = 8_192
+    static let readForConditions: Int = 8_192
     /// Their bytes, at most.
     static let readForConditionsBytes = 4 << 20
     /// Touches of all databases together: some tens of megabytes.
@@ -34,9 +34,9 @@ public enum LogLimits {
 
     /// Operations of a database after which the actors' rows in the SQLite log are brought up to date:
     /// whoever has not appended them reads them to know where an actor stands, a millisecond or two.
-    static let unsettledOperations: UInt64 = 1_024
+    static let unflushedOperations: Int = 1_024
     /// Their bytes.
-    static let unsettledBytes = 1 << 20
+    static let unflushedBytes = 1 << 20
     /// Actors of one database of whom a process remembers where they stand: some megabytes.
     static let knownActors = 16_384
     /// Actors of all databases together: some tens of megabytes.
@@ -88,9 +88,9 @@ public enum LogLimits {
     /// since writes that are admitted at the same moment may make it larger together.
     public static let chunkBytes = 4 * operationBytes + 65_536
     /// Entries that one step of a truncation removes: some milliseconds under the write lock.
-    static let truncationStep: UInt64 = 4_096
+    static let truncationStep: Int = 4_096
     /// The same for a server in the network.
-    package static let remoteTruncationStep: UInt64 = 16_384
+    package static let remoteTruncationStep: Int = 16_384
     /// Entries of the index of last offsets that one transaction of a truncation looks at.
     package static let forgottenTouches = 8_192
     /// Chain hashes of removed entries that stay for cursors, eight bytes each: 32 MB.

@@ -45,7 +45,7 @@ public struct SnapshotDraft: Hashable, Sendable {
 package enum SnapshotSum {
     /// Before the first chunk.
     package static func start(_ position: LogPosition) -> UInt64 {
-        ChainHash.next(after: position.hash, digest: position.offset)
+        ChainHash.next(after: position.hash, digest: position.offset.rawValue)
     }
 
     /// Behind another chunk, of which `hash` is `chunk(_:)`.
@@ -62,7 +62,7 @@ extension OperationLog {
     /// - Throws: `LOG-0106` when a newer snapshot has taken its place meanwhile, `LOG-0402` when it is
     ///   damaged, and what the closure throws.
     public func readSnapshot(
-        _ snapshot: LogSnapshot, of database: String, _ body: (_ chunk: [UInt8]) async throws -> Void
+        _ snapshot: LogSnapshot, of database: DatabaseID, _ body: (_ chunk: [UInt8]) async throws -> Void
     ) async throws {
         var sum = SnapshotSum.start(snapshot.position)
         for index in 0..<snapshot.chunks {
@@ -89,7 +89,7 @@ extension OperationLog {
     /// - Throws: `LOG-0402` for a damaged snapshot that entries were removed for, `LOG-0106` when newer ones
     ///   came at every attempt, and what the closures throw.
     public func beginWithSnapshot<Place>(
-        of database: String, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
+        of database: DatabaseID, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
         verifying: () async throws -> Void = {},
         load: (_ place: inout Place, _ chunk: [UInt8]) async throws -> Void,
         position: (Place) -> LogPosition?
@@ -122,7 +122,7 @@ extension OperationLog {
 
     /// The snapshot, read to its end once.
     private func verifiedSnapshot(
-        of database: String, _ logger: Logger, _ pulse: () async throws -> Void
+        of database: DatabaseID, _ logger: Logger, _ pulse: () async throws -> Void
     ) async throws -> LogSnapshot? {
         guard let snapshot = try await snapshot(of: database) else { return nil }
         do {
@@ -139,17 +139,17 @@ extension OperationLog {
 }
 
 extension OperationLogError {
-    package static func damagedSnapshot(_ database: String, _ offset: UInt64) -> OperationLogError {
+    package static func damagedSnapshot(_ database: DatabaseID, _ offset: Offset) -> OperationLogError {
         OperationLogError(
             .corruptSnapshot, "the snapshot at this offset is damaged", database: database, offset: offset)
     }
 
-    package static func noSnapshot(_ database: String, _ number: UInt64) -> OperationLogError {
+    package static func noSnapshot(_ database: DatabaseID, _ number: UInt64) -> OperationLogError {
         OperationLogError(
             .noSnapshot, "snapshot \(number) is not there, or not any more", database: database)
     }
 
-    package static func truncated(_ database: String, _ through: UInt64, snapshot: UInt64?)
+    package static func truncated(_ database: DatabaseID, _ through: Offset, snapshot: Offset?)
         -> OperationLogError
     {
         OperationLogError(

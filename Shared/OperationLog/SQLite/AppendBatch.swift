@@ -4,8 +4,8 @@ import GRDB
 
 /// Where a database's log ends after a commit.
 struct GrownHead: Sendable {
-    let database: String
-    let offset: UInt64
+    let database: DatabaseID
+    let offset: Offset
     /// What was appended, if it is little (`LogChange`).
     let entries: [LogEntry]
 }
@@ -21,7 +21,7 @@ struct AppendBatch {
     private struct Part {
         var head: LogHead
         /// Where the log ended before the group.
-        let start: UInt64
+        let start: Offset
         var frontier: KnownFrontier
         /// Actors that the group has registered.
         var newActors: Set<ActorID> = []
@@ -30,9 +30,9 @@ struct AppendBatch {
         /// Bytes that were appended.
         var bytes = 0
         /// What the group has touched.
-        var touches: [(touch: Touch, offset: UInt64)] = []
+        var touches: [(touch: Touch, offset: Offset)] = []
         /// The same by what it is, as far as a condition had to look: most groups have none.
-        var offsets: [Touch: UInt64] = [:]
+        var offsets: [Touch: Offset] = [:]
         var lookedAt = 0
         /// What was appended, unless it is too much to be brought along.
         var brought: [LogEntry] = []
@@ -48,9 +48,9 @@ struct AppendBatch {
     private let db: Database
     /// Unix time, for leases.
     private let nowMilliseconds: Int64
-    private var parts: [String: Part] = [:]
+    private var parts: [DatabaseID: Part] = [:]
     /// Why a database cannot be served in this group.
-    private var refusals: [String: OperationLogError] = [:]
+    private var refusals: [DatabaseID: OperationLogError] = [:]
     /// What was touched before the group.
     private let touches: TouchIndex
     /// Where actors stood before it.
@@ -139,7 +139,7 @@ struct AppendBatch {
 
     /// What is known of a database before the group, read where it is not: damage in there is the
     /// database's, and the rest of the group goes on.
-    private func begin(_ database: String) throws -> Part {
+    private func begin(_ database: DatabaseID) throws -> Part {
         let head = try LogReader.head(db, database: database)
         let frontier = try KnownFrontier.reading(
             db, database, head, since: frontiers.take(head.number))
@@ -159,7 +159,7 @@ struct AppendBatch {
         guard let row = rows.first else { return try statement.run() }
         statement.bind(parameter, row.position)
         statement.bind(parameter + 1, bits: row.record.actor.rawValue)
-        statement.bind(parameter + 2, bits: row.record.sequence)
+        statement.bind(parameter + 2, bits: row.record.sequence.rawValue)
         statement.bind(parameter + 3, bits: row.record.timestamp)
         statement.bind(parameter + 4, bits: row.hash)
         try statement.withBound(parameter + 5, row.record.bytes) {
@@ -183,12 +183,12 @@ struct AppendBatch {
         guard part.hasGrown else { return }
         part.keepLatest()
         part.frontier.appended(bytes: part.bytes, through: part.head.offset, hash: part.head.hash)
-        headUpdate.bind(1, bits: part.head.offset)
+        headUpdate.bind(1, bits: part.head.offset.rawValue)
         headUpdate.bind(2, bits: part.head.hash)
         headUpdate.bind(3, part.head.number)
         try headUpdate.run()
         try part.frontier.write(db, part.head, part.newActors)
-        if part.frontier.isFull(part.head) { try part.frontier.settle(db, &part.head) }
+        if part.frontier.isFull(part.head) { try part.frontier.flush(db, &part.head) }
     }
 
     /// Takes note of what the group has touched and where its actors stand, once it is durable, or was for
@@ -202,7 +202,7 @@ struct AppendBatch {
     }
 
     /// The last offset at which something a condition names was touched, if that was after it was read.
-    private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> UInt64? {
+    private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> Offset? {
         guard let condition, condition.readAt < part.head.offset else { return nil }
         guard condition.readAt >= part.head.truncated else { return part.head.truncated }
         for item in part.touches[part.lookedAt...] { part.offsets[item.touch] = item.offset }
@@ -229,7 +229,7 @@ struct AppendBatch {
         if let offset = try breach(of: operation.condition, &part) {
             return .conflict(.condition(offset: offset))
         }
-        part.head.offset += 1
+        part.head.offset = part.head.offset.next
         part.head.hash = ChainHash.next(after: part.head.hash, digest: operation.digest)
         part.bytes += record.bytes.count
         rows.append(
@@ -256,7 +256,7 @@ struct AppendBatch {
         }
         let sequence = operation.record.sequence
         let last = registration?.frontier.sequence ?? 0
-        if sequence > last + 1 { return .gap(expected: last + 1) }
+        if sequence > last.next { return .gap(expected: last.next) }
         guard let registration, sequence <= last else { return nil }
         if sequence == last && operation.contentHash != registration.frontier.hash {
             return .conflict(.differentContent(sequence: sequence))
@@ -264,8 +264,8 @@ struct AppendBatch {
         return .duplicate(through: last)
     }
 
-    private func nextSequence(of actor: ActorID, _ part: inout Part) throws -> UInt64 {
-        (try registration(of: actor, &part)?.frontier.sequence ?? 0) + 1
+    private func nextSequence(of actor: ActorID, _ part: inout Part) throws -> SequenceNumber {
+        (try registration(of: actor, &part)?.frontier.sequence ?? 0).next
     }
 
     private func registration(of actor: ActorID, _ part: inout Part) throws -> Registration? {

@@ -53,7 +53,7 @@ final class FrontierIndex: Sendable {
 
 /// Where the actors of one database stand, at one head of its log.
 ///
-/// Invariants, once it has been read: it knows of every actor with operations behind the head's `settled`, so
+/// Invariants, once it has been read: it knows of every actor with operations behind the head's `flushed`, so
 /// where it knows nothing of an actor, the table does; what it knows is never behind the table.
 struct KnownFrontier {
     /// What decides over an actor's next operation.
@@ -63,17 +63,17 @@ struct KnownFrontier {
     }
 
     /// The head that it knows of.
-    private(set) var offset: UInt64
+    private(set) var offset: Offset
     /// The chain hash there.
     private(set) var hash: UInt64
     private var actors: [ActorID: Registration] = [:]
     /// Those of whom the table is behind.
-    private var unsettled: Set<ActorID> = []
-    /// Bytes of operations behind `settled`.
-    private var unsettledBytes = 0
+    private var unflushed: Set<ActorID> = []
+    /// Bytes of operations behind `flushed`.
+    private var unflushedBytes = 0
 
-    /// Everything is settled up to this place.
-    private init(offset: UInt64, hash: UInt64) {
+    /// Everything is flushed up to this place.
+    private init(offset: Offset, hash: UInt64) {
         self.offset = offset
         self.hash = hash
     }
@@ -83,31 +83,31 @@ struct KnownFrontier {
     /// What is known at a head, by what was known before, and by reading what was appended since.
     /// - Throws: `LOG-0401` when an entry in between is missing, does not verify or cannot be read.
     static func reading(
-        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+        _ db: Database, _ database: DatabaseID, _ head: LogHead, since known: consuming KnownFrontier?
     ) throws -> KnownFrontier {
         do {
             return try readingPages(db, database, head, since: known)
         } catch let error as DatabaseError where isDamage(error) {
             let message = "a page behind the settled entries is damaged: \(describe(error))"
-            throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
+            throw OperationLogError(.corrupt, message, database: database, offset: head.flushed)
         }
     }
 
     private static func readingPages(
-        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+        _ db: Database, _ database: DatabaseID, _ head: LogHead, since known: consuming KnownFrontier?
     ) throws -> KnownFrontier {
         if let known, known.offset == head.offset, known.hash == head.hash { return known }
         var frontier: KnownFrontier
-        if let known, known.offset >= head.settled, known.offset < head.offset,
+        if let known, known.offset >= head.flushed, known.offset < head.offset,
             try LogReader.chainHash(db, at: known.offset, of: head) == known.hash
         {
             frontier = known
         } else {
-            guard try LogReader.chainHash(db, at: head.settled, of: head) == head.settledHash else {
+            guard try LogReader.chainHash(db, at: head.flushed, of: head) == head.flushedHash else {
                 let message = "the entry up to which actors are settled is missing or is another one"
-                throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
+                throw OperationLogError(.corrupt, message, database: database, offset: head.flushed)
             }
-            frontier = KnownFrontier(offset: head.settled, hash: head.settledHash)
+            frontier = KnownFrontier(offset: head.flushed, hash: head.flushedHash)
         }
         while frontier.offset < head.offset {
             let entries = try LogReader.entries(
@@ -118,7 +118,7 @@ struct KnownFrontier {
     }
 
     private mutating func take(
-        _ entry: LogEntry, _ db: Database, _ database: String, _ head: LogHead
+        _ entry: LogEntry, _ db: Database, _ database: DatabaseID, _ head: LogHead
     ) throws {
         guard let key = try registration(of: entry.actor, db, head)?.key else {
             throw OperationLogError(
@@ -146,14 +146,14 @@ struct KnownFrontier {
     /// Takes note of where an actor stands now.
     mutating func advance(_ actor: ActorID, to registration: Registration) {
         actors[actor] = registration
-        unsettled.insert(actor)
+        unflushed.insert(actor)
     }
 
     /// Takes note of where the log ends now, so many bytes later.
-    mutating func appended(bytes: Int, through offset: UInt64, hash: UInt64) {
+    mutating func appended(bytes: Int, through offset: Offset, hash: UInt64) {
         self.offset = offset
         self.hash = hash
-        unsettledBytes += bytes
+        unflushedBytes += bytes
     }
 
     /// Where the given actors stand, of those that are registered.
@@ -170,8 +170,8 @@ struct KnownFrontier {
 
     /// Whether what waits is to be written: whoever begins to read has to read the operations that it is in.
     func isFull(_ head: LogHead) -> Bool {
-        head.offset - head.settled >= LogLimits.unsettledOperations
-            || unsettledBytes >= LogLimits.unsettledBytes
+        head.flushed.distance(to: head.offset) >= LogLimits.unflushedOperations
+            || unflushedBytes >= LogLimits.unflushedBytes
     }
 
     /// Writes the actors of whom the table is behind, of them those that are asked for.
@@ -190,7 +190,7 @@ struct KnownFrontier {
             upsert.bind(1, head.number)
             upsert.bind(2, bits: actor.rawValue)
             upsert.bind(3, registration.key)
-            upsert.bind(4, bits: registration.frontier.sequence)
+            upsert.bind(4, bits: registration.frontier.sequence.rawValue)
             upsert.bind(5, bits: registration.frontier.timestamp)
             upsert.bind(6, bits: registration.frontier.hash)
             try upsert.run()
@@ -198,16 +198,16 @@ struct KnownFrontier {
     }
 
     /// Writes everything that waits.
-    mutating func settle(_ db: Database, _ head: inout LogHead) throws {
-        try write(db, head, unsettled)
+    mutating func flush(_ db: Database, _ head: inout LogHead) throws {
+        try write(db, head, unflushed)
         let update = try FastStatement(
             "UPDATE databases SET settled = ?1, settledHash = ?2 WHERE number = ?3", db)
-        update.bind(1, bits: offset)
+        update.bind(1, bits: offset.rawValue)
         update.bind(2, bits: hash)
         update.bind(3, head.number)
         try update.run()
-        (head.settled, head.settledHash) = (offset, hash)
-        unsettled = []
-        unsettledBytes = 0
+        (head.flushed, head.flushedHash) = (offset, hash)
+        unflushed = []
+        unflushedBytes = 0
     }
 }

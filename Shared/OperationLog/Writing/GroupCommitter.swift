@@ -17,7 +17,7 @@ import Synchronization
 /// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so that
 /// a blocking fsync never occupies a thread of the cooperative pool.
 ///
-/// A caller that finds the turn free takes it, where a commit can be waited for a short time only (`isShort`,
+/// A caller that finds the turn free takes it, where a commit can be waited for a short time only (`runsInline`,
 /// `Commit.isDecided`): its group is its one call, and neither is the committing thread woken for it nor the
 /// caller behind it, which costs more than all else that an append does beside its commit. What takes longer
 /// than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on on `queue`.
@@ -52,7 +52,7 @@ package final class GroupCommitter: Sendable {
 
     /// Whether a caller that has the turn may commit this call: to begin that, and to finish what is decided,
     /// waits for nothing.
-    package typealias IsShort = @Sendable (AppendCall) -> Bool
+    package typealias RunsInline = @Sendable (AppendCall) -> Bool
 
     /// A group that was begun. Unchecked: it belongs to whoever has the turn, and is handed on with it.
     private struct UnderWay: @unchecked Sendable {
@@ -82,7 +82,7 @@ package final class GroupCommitter: Sendable {
     /// The committing thread's.
     let queue: DispatchQueue
     private let groupsUnderWay: Int
-    private let isShort: IsShort?
+    private let runsInline: RunsInline?
     private let begin: Begin
     private let state = Mutex(State())
     /// The same for whoever looks without the lock, which those that enqueue need: how many calls are
@@ -96,14 +96,14 @@ package final class GroupCommitter: Sendable {
 
     /// A committer of this gate; `begin` is called with non-empty groups, and each is finished before another
     /// one is begun, or with two under way, before another two are.
-    /// - Parameter isShort: without it no caller commits by itself.
+    /// - Parameter runsInline: without it no caller commits by itself.
     package init(
-        gate: AdmissionGate, groupsUnderWay: Int = 1, isShort: IsShort? = nil, begin: @escaping Begin
+        gate: AdmissionGate, groupsUnderWay: Int = 1, runsInline: RunsInline? = nil, begin: @escaping Begin
     ) {
         precondition(1...2 ~= groupsUnderWay, "groups cannot be committed \(groupsUnderWay) at a time")
         self.gate = gate
         self.groupsUnderWay = groupsUnderWay
-        self.isShort = isShort
+        self.runsInline = runsInline
         self.begin = begin
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
@@ -183,7 +183,7 @@ package final class GroupCommitter: Sendable {
 
     /// Takes the turn to commit a call, if nobody has it and that is short.
     private func takeTurn(for call: AppendCall) -> Bool {
-        guard isShort != nil, isQuick.load(ordering: .relaxed) else { return false }
+        guard runsInline != nil, isQuick.load(ordering: .relaxed) else { return false }
         let isMine = state.withLock { state in
             guard !state.isTaken, state.refusal == nil else { return false }
             state.isTaken = true
@@ -199,7 +199,7 @@ package final class GroupCommitter: Sendable {
 
     /// Whether a caller commits this by itself, when it finds the turn free. Asked in the turn.
     private func commitsByItself(_ call: AppendCall) -> Bool {
-        isQuick.load(ordering: .relaxed) && isShort?(call) ?? false
+        isQuick.load(ordering: .relaxed) && runsInline?(call) ?? false
     }
 
     /// Commits the caller's own call in its turn, or has it finished where waiting harms nobody.

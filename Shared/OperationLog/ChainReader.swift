@@ -2,22 +2,22 @@ import CRDT
 
 /// Takes entries as a driver reads them, and lets none pass that does not follow its predecessor. Every
 /// driver reads through this.
-package struct ChainReading {
-    private let database: String
+package struct ChainReader {
+    private let database: DatabaseID
     private let limit: ReadLimit
     private var hash: UInt64
     private var bytes = 0
     private var isFull = false
     private var entries: [LogEntry] = []
     /// The offset of the entry that has to come next.
-    package private(set) var expected: UInt64
+    package private(set) var expected: Offset
 
     /// A reading that begins behind `offset`, where the chain hash is `hash`.
-    package init(database: String, after offset: UInt64, hash: UInt64, limit: ReadLimit) {
+    package init(database: DatabaseID, after offset: Offset, hash: UInt64, limit: ReadLimit) {
         self.database = database
         self.limit = limit
         self.hash = hash
-        expected = offset + 1
+        expected = offset.next
     }
 
     /// Takes the next entry.
@@ -37,13 +37,13 @@ package struct ChainReading {
         isFull = bytes >= limit.bytes
         guard bytes <= limit.bytes || entries.isEmpty else { return false }
         entries.append(entry)
-        expected += 1
+        expected = expected.next
         return !isFull
     }
 
     /// What was taken; it has to reach `through` unless the limit in bytes came first.
     /// - Throws: `LOG-0401` when an entry is missing at the end.
-    package func finish(through: UInt64) throws(OperationLogError) -> [LogEntry] {
+    package func finish(through: Offset) throws(OperationLogError) -> [LogEntry] {
         guard isFull || expected > through else { throw missing }
         return entries
     }
