@@ -45,9 +45,9 @@ public enum PostgresLimits {
     /// The least time between two notices of this process's appends to the others: each wakes three threads
     /// and two of the server's processes.
     static let noticeSpacing = Duration.milliseconds(5)
-    /// Plain appends whose index entries may wait, in operations and what they touched together: settling
+    /// Plain appends whose index entries may wait, in operations and what they touched together: flushing
     /// them takes some twenty milliseconds under the lock, and whoever asks for a frontier reads the rows.
-    static let unsettledEntries = 32_768
+    static let unflushedEntries = 32_768
     /// Actors of one database that a writer remembers, some 200 bytes each.
     static let knownActors = 65_536
 

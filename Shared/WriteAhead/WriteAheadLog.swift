@@ -75,7 +75,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// does not have; a later sync does not mend that. So what is found counts only once it was written
     /// again. Where the disk is full, reading must go on; where another process has the file open, as
     /// `isShared` allows, it has seen no failed commit as one.
-    package static func settle(_ database: Database, isShared: Bool) throws {
+    package static func checkpoint(_ database: Database, isShared: Bool) throws {
         do {
             _ = try database.checkpoint(.truncate)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {

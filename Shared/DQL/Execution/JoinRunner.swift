@@ -33,7 +33,7 @@ extension RowRunner {
                 }
                 break
             }
-            let known = try join.condition.settled(for: join.source) { expression, _ in
+            let known = try join.condition.substituted(for: join.source) { expression, _ in
                 try evaluator.evaluate(expression, left)
             }
             let path = try accessPath(join, collection, known)
@@ -164,32 +164,32 @@ extension JoinPlan {
     /// What the condition confines the right side to, with a text in place of what is not known yet.
     var probe: Confinement {
         Confinement(
-            condition.settled(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
+            condition.substituted(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
     }
 }
 
 extension BoundExpression {
     /// A condition with the operands replaced that do not depend on a source: by what `value` says of them,
     /// given whether they are the right side of IN.
-    func settled(
+    func substituted(
         for source: Int, _ value: (BoundExpression, _ isList: Bool) throws -> Value?
     ) rethrows -> BoundExpression {
-        func settle(_ operand: BoundExpression, isList: Bool = false) throws -> BoundExpression {
+        func substitute(_ operand: BoundExpression, isList: Bool = false) throws -> BoundExpression {
             if case .constant = operand { return operand }
             return operand.readsSource(source) ? operand : .constant(try value(operand, isList))
         }
         switch self {
-        case .and(let operands): return .and(try operands.map { try $0.settled(for: source, value) })
-        case .or(let operands): return .or(try operands.map { try $0.settled(for: source, value) })
-        case .not(let operand): return .not(try operand.settled(for: source, value))
+        case .and(let operands): return .and(try operands.map { try $0.substituted(for: source, value) })
+        case .or(let operands): return .or(try operands.map { try $0.substituted(for: source, value) })
+        case .not(let operand): return .not(try operand.substituted(for: source, value))
         case .comparison(let symbol, let first, let second):
-            return .comparison(symbol, try settle(first), try settle(second))
+            return .comparison(symbol, try substitute(first), try substitute(second))
         case .between(let value, let low, let high):
-            return .between(try settle(value), low: try settle(low), high: try settle(high))
+            return .between(try substitute(value), low: try substitute(low), high: try substitute(high))
         case .inCollection(let value, let list):
-            return .inCollection(try settle(value), try settle(list, isList: true)).prepared
+            return .inCollection(try substitute(value), try substitute(list, isList: true)).prepared
         case .inList(let value, let elements):
-            return .inList(try settle(value), try elements.map { try settle($0) }).prepared
+            return .inList(try substitute(value), try elements.map { try substitute($0) }).prepared
         default: return self
         }
     }

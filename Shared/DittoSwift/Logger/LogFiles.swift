@@ -84,7 +84,7 @@ final class LogFiles: Sendable {
     }
 
     /// The files, oldest first, with everything in them that was logged until now.
-    func settled() -> [URL] {
+    func flushed() -> [URL] {
         queue.sync {
             write()
             return files()
@@ -208,7 +208,7 @@ enum LogExport {
                 bytes += UInt64(part.count)
             }
             for files in LogSettings.shared.files {
-                for file in files.settled() {
+                for file in files.flushed() {
                     // A file may have made room for a newer one meanwhile.
                     guard let data = manager.contents(atPath: file.path) else { continue }
                     gzip.append([UInt8](data))

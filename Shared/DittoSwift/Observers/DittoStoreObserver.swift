@@ -144,7 +144,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             let matters = state.withLock { state in
                 state.delivered = print
                 // Something that was changed meanwhile was in this result, and may be there no longer.
-                return state.gate?.settle(found.documents) ?? false
+                return state.gate?.queryEnded(with: found.documents) ?? false
             }
             if matters { changed() }
             guard isNew else { return finished() }
@@ -154,7 +154,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             engine.logger.error(
                 "an observed query failed", metadata: ["query": "\(queryString)", "error": "\(error)"])
             // What it reads is not known: every change may mend it.
-            _ = state.withLock { $0.gate?.settle(nil) }
+            _ = state.withLock { $0.gate?.queryEnded(with: nil) }
             finished()
         }
     }

@@ -38,7 +38,7 @@ struct ObserverGate: Sendable {
 
     /// The query has run and read these documents, sorted (nil: too many). Whether one that has changed
     /// meanwhile is among them.
-    mutating func settle(_ found: [UInt64]?) -> Bool {
+    mutating func queryEnded(with found: [UInt64]?) -> Bool {
         let documents = found
         defer {
             self.documents = documents

@@ -11,8 +11,8 @@ struct LogHead {
     /// The place through which entries were removed.
     let truncated: Offset
     let truncatedHash: UInt64
-    /// The table of actors is complete up to here.
-    /// How far `actors` is complete, and the chain hash there: the columns `settled` and `settledHash`.
+    /// The table of actors is complete up to here, with the chain hash there: the columns `settled` and
+    /// `settledHash`.
     var flushed: Offset
     var flushedHash: UInt64
 }

@@ -66,10 +66,10 @@ struct PlainAppend {
         }
     }
 
-    /// For a writer that does not know the head: the server locks, compares, writes and settles. No row when
+    /// For a writer that does not know the head: the server locks, compares, writes and flushes. No row when
     /// `mimeo_log.append` has to decide after all; else the database's number, and head and chain hash
     /// before.
-    func lockingStep(_ database: String) -> Connection.Step {
+    func lockingStep(_ database: DatabaseID) -> Connection.Step {
         var touched: [Touch: Int64] = [:]
         for (number, operation) in operations.enumerated() {
             for touch in operation.touches { touched[touch] = Int64(number + 1) }
@@ -197,7 +197,7 @@ struct PlainAppend {
         ) AS o
         """)
 
-    /// The row of an actor's first operation has its key, for whoever settles it.
+    /// The row of an actor's first operation has its key, for whoever flushes it.
     private static let manyOfStrangers = Connection.Statement(
         "many strangers",
         """

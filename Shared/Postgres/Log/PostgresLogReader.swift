@@ -7,19 +7,19 @@ enum PostgresLogReader {
     struct Head {
         let number: Int64
         let logID: LogID
-        let offset: UInt64
+        let offset: Offset
         let hash: UInt64
         /// The place through which entries were removed.
         let truncated: UInt64
         let truncatedHash: UInt64
-        /// The place through which the tables of frontiers and touches are complete.
-        let settled: Int64
+        /// The place through which the tables of frontiers and touches are complete: the column `settled`.
+        let flushed: Int64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
 
     /// The head, checked against its last entry: one statement, so both are of one moment.
-    static func head(_ connection: Connection, _ database: String) throws -> Head {
+    static func head(_ connection: Connection, _ database: DatabaseID) throws -> Head {
         let rows = try connection.query(
             """
             SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash, d.settled
@@ -35,7 +35,7 @@ enum PostgresLogReader {
         }
         let head = Head(
             number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3),
-            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6), settled: rows.int8(0, 7))
+            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6), flushed: rows.int8(0, 7))
         let last: UInt64? =
             if head.offset == 0 {
                 ChainHash.start(logID)
@@ -56,7 +56,7 @@ enum PostgresLogReader {
     /// what the next one looks for: then the head is read again, and all begins anew. What is missing and was
     /// not removed is damage.
     private static func below<Result>(
-        _ first: Head, _ connection: Connection, _ database: String, _ body: (Head) throws -> Result
+        _ first: Head, _ connection: Connection, _ database: DatabaseID, _ body: (Head) throws -> Result
     ) throws -> Result {
         do {
             return try body(first)
@@ -69,7 +69,7 @@ enum PostgresLogReader {
 
     /// The position at an offset; nil beyond the head.
     static func position(
-        _ connection: Connection, _ database: String, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, at offset: Offset
     ) throws -> LogPosition? {
         try below(try head(connection, database), connection, database) { head in
             try position(connection, database, head, at: offset)
@@ -77,7 +77,7 @@ enum PostgresLogReader {
     }
 
     private static func position(
-        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, at offset: Offset
     ) throws -> LogPosition? {
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
@@ -95,7 +95,7 @@ enum PostgresLogReader {
 
     /// Entries after an offset, within the limit.
     static func entries(
-        _ connection: Connection, _ database: String, after offset: UInt64, limit: ReadLimit
+        _ connection: Connection, _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         let head = try head(connection, database)
         guard offset <= head.offset else {
@@ -110,10 +110,10 @@ enum PostgresLogReader {
 
     /// The frontiers of those of the actors that are registered.
     static func frontier(
-        _ connection: Connection, _ database: String, _ actors: [ActorID]
+        _ connection: Connection, _ database: DatabaseID, _ actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
         let head = try head(connection, database)
-        // What was settled meanwhile stands in both, and the greater one counts.
+        // What was flushed meanwhile stands in both, and the greater one counts.
         let rows = try connection.query(
             """
             SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
@@ -128,7 +128,7 @@ enum PostgresLogReader {
             """,
             [
                 .int8(head.number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) }),
-                .int8(head.settled), .int8(Int64(bitPattern: head.offset)),
+                .int8(head.flushed), .int8(Int64(bitPattern: head.offset)),
             ])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
@@ -155,14 +155,14 @@ enum PostgresLogReader {
         """
 
     private static func entries(
-        _ connection: Connection, _ database: String, _ head: Head, after offset: UInt64, limit: ReadLimit
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset >= head.truncated else {
             let snapshot = try PostgresSnapshots.finished(connection, head)?.position.offset
             throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
         }
         guard offset < head.offset else { return [] }
-        var chain = ChainReading(
+        var chain = ChainReader(
             database: database, after: offset, hash: try hash(connection, database, head, at: offset),
             limit: limit)
         let through = offset + min(UInt64(limit.operations), head.offset - offset)
@@ -183,7 +183,7 @@ enum PostgresLogReader {
     }
 
     private static func hash(
-        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, at offset: Offset
     ) throws -> UInt64 {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
@@ -197,7 +197,7 @@ enum PostgresLogReader {
     }
 
     /// The hash of a removed entry; nil when it is not kept.
-    private static func keptHash(_ connection: Connection, _ head: Head, at offset: UInt64) throws -> UInt64?
+    private static func keptHash(_ connection: Connection, _ head: Head, at offset: Offset) throws -> UInt64?
     {
         if offset == head.truncated { return head.truncatedHash }
         let rows = try connection.query(

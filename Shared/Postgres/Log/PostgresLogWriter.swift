@@ -71,7 +71,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 let plain = PlainAppend(part.operations),
                 let following = plain.following(knowledge, unsure: unsure)
             else { return group }
-            if knowledge.isFull { steps.append(knowledge.settling) }
+            if knowledge.isFull { steps.append(knowledge.flush) }
             steps.append(following.step)
             sent.append((plain, following, knowledge))
         }
@@ -81,8 +81,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         for (plain, following, knowledge) in sent {
             group.sent.append(following.before)
             group.strangers.formUnion(following.strangers)
-            // What was full was settled first.
-            if knowledge.isFull { knowledge.settle() }
+            // What was full was flushed first.
+            if knowledge.isFull { knowledge.noteFlushed() }
             knowledge.take(plain, hash: following.hash)
         }
         return group
@@ -156,7 +156,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         do throws(PostgresError) {
             var isAppended: [Bool] = []
             isAppended.reserveCapacity(group.parts.count)
-            // A step that settles writes no rows of its own; each part's other step does.
+            // A step that flushes writes no rows of its own; each part's other step does.
             for rows in try connection.receive() where rows.isChange {
                 isAppended.append(group.parts[isAppended.count].operations.count == rows.written)
             }
@@ -354,7 +354,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 logger.notice(
                     "the log was put back or moved: the actors that services have leased are retired")
             }
-            try connection.prepare(PlainAppend.kinds + [WriterKnowledge.settlingKind])
+            try connection.prepare(PlainAppend.kinds + [WriterKnowledge.flushKind])
             if hasLostAnswer {
                 regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
                 hasLostAnswer = false

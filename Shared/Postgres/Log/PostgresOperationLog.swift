@@ -71,7 +71,7 @@ public final class PostgresOperationLog: OperationLog {
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
-        committer = GroupCommitter(gate: gate, groupsUnderWay: 2, isShort: writer.isSentAtOnce) { calls in
+        committer = GroupCommitter(gate: gate, groupsUnderWay: 2, runsInline: writer.isSentAtOnce) { calls in
             let group = writer.begin(calls)
             return GroupCommitter.Commit(
                 isDecided: { writer.hasAppended(group, within: $0) },
@@ -107,7 +107,7 @@ public final class PostgresOperationLog: OperationLog {
 
     /// One function call; a fresh log id is drawn for it.
     @discardableResult
-    public func createDatabase(_ database: String) async throws -> Bool {
+    public func createDatabase(_ database: DatabaseID) async throws -> Bool {
         guard DatabaseID.isValid(database) else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
@@ -133,7 +133,7 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// One look-up.
-    public func databaseExists(_ database: String) async throws -> Bool {
+    public func databaseExists(_ database: DatabaseID) async throws -> Bool {
         guard DatabaseID.isValid(database) else { return false }
         return try await reading { connection in
             let sql = "SELECT EXISTS (SELECT 1 FROM mimeo_log.databases WHERE id = $1)"
@@ -142,35 +142,35 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// Joins the next group; returns after its commit.
-    public func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
         try await committer.append(AppendCall(requests, database: database))
     }
 
     /// One look-up for all actors.
-    public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
         try await reading { try PostgresLogReader.frontier($0, database, actors) }
     }
 
     /// The row and its last entry, which must agree.
-    public func head(of database: String) async throws -> LogPosition {
+    public func head(of database: DatabaseID) async throws -> LogPosition {
         try await reading { try PostgresLogReader.head($0, database).position }
     }
 
     /// Reads and verifies the entry at that offset.
-    public func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+    public func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
         try await reading { try PostgresLogReader.position($0, database, at: offset) }
     }
 
     /// One range scan.
     public func read(
-        _ database: String, after offset: UInt64, limit: ReadLimit
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) async throws -> [LogEntry] {
         try await reading { try PostgresLogReader.entries($0, database, after: offset, limit: limit) }
     }
 
     /// Woken by this process's writer directly, by others through `NOTIFY`, at the latest after
     /// `pollInterval`.
-    public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
+    public func changes(in database: DatabaseID) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// From one connection of the writer to the next.
     public var term: UInt64 { writer.term }

@@ -5,12 +5,12 @@ import OperationLog
 /// it left: appends move them, and nothing else changes where an actor stands.
 ///
 /// With it the server compares nothing and keeps no index up to date at each group: what a group changes in
-/// the tables `actors` and `touched` waits in its operations' rows, whoever needs the tables settles first,
+/// the tables `actors` and `touched` waits in its operations' rows, whoever needs the tables flushes first,
 /// and the writer itself does when much waits. The first group of a connection knows nothing and has
-/// everything settled, so what is unsettled below a known head is the writer's own.
+/// everything flushed, so what is unflushed below a known head is the writer's own.
 final class WriterKnowledge {
     private struct Standing {
-        let sequence: UInt64
+        let sequence: SequenceNumber
         let authorKey: String
         let timestamp: Timestamp
         let contentHash: UInt64
@@ -32,14 +32,14 @@ final class WriterKnowledge {
     /// Whether somebody else had appended before this writer's last group: then asking first costs less than
     /// being refused.
     private(set) var isShared = false
-    /// Operations, and what they touched, that wait to be settled.
-    private var unsettled = 0
+    /// Operations, and what they touched, that wait to be flushed.
+    private var unflushed = 0
     /// The same, folded: whose operations wait, and where what they touched was touched last.
-    private var unsettledActors: Set<ActorID> = []
-    private var unsettledTouches: [Touch: UInt64] = [:]
+    private var unflushedActors: Set<ActorID> = []
+    private var unflushedTouches: [Touch: UInt64] = [:]
     private var actors: [ActorID: Standing] = [:]
 
-    /// What is known after a group that the server settled.
+    /// What is known after a group that the server flushed.
     init(after plain: PlainAppend, from before: UInt64, hash: UInt64, number: Int64, former: UInt64?) {
         self.number = number
         self.hash = hash
@@ -48,8 +48,8 @@ final class WriterKnowledge {
         add(plain)
     }
 
-    /// Whether what waits is to be settled before more does.
-    var isFull: Bool { unsettled >= PostgresLimits.unsettledEntries }
+    /// Whether what waits is to be flushed before more does.
+    var isFull: Bool { unflushed >= PostgresLimits.unflushedEntries }
 
     /// Whether an operation is its actor's next, under the actor's key; nil where that is not known.
     func fits(_ operation: PreparedOperation) -> Bool? {
@@ -60,11 +60,11 @@ final class WriterKnowledge {
 
     /// Takes note of a group behind the head, up to this chain hash.
     func take(_ plain: PlainAppend, hash: UInt64) {
-        plain.forEachTouch(behind: head) { unsettledTouches[$0] = $1 }
-        for last in plain.lasts { unsettledActors.insert(last.record.actor) }
+        plain.forEachTouch(behind: head) { unflushedTouches[$0] = $1 }
+        for last in plain.lasts { unflushedActors.insert(last.record.actor) }
         head += UInt64(plain.count)
         self.hash = hash
-        unsettled += plain.entries
+        unflushed += plain.entries
         add(plain)
     }
 
@@ -78,10 +78,10 @@ final class WriterKnowledge {
 
     /// Brings the indexes up to the head by what is known of what waits, unless the head is another one by
     /// then: the same as `mimeo_log.settle` would write, without reading the operations again.
-    var settling: Connection.Step {
-        let lasts = unsettledActors.compactMap { actor in actors[actor].map { (actor, $0) } }
+    var flush: Connection.Step {
+        let lasts = unflushedActors.compactMap { actor in actors[actor].map { (actor, $0) } }
         return Connection.Step(
-            Self.settle,
+            Self.flushStatement,
             [
                 .int8(number), .int8(Int64(bitPattern: head)), .int8(Int64(bitPattern: hash)),
                 .int8Array(lasts.map { Int64(bitPattern: $0.0.rawValue) }),
@@ -89,23 +89,23 @@ final class WriterKnowledge {
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.timestamp) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.contentHash) }),
-                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.key.rawValue) }),
-                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.value) }),
+                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.key.rawValue) }),
+                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.value) }),
             ])
     }
 
-    /// A step like `settling`, for a connection to prepare.
-    static var settlingKind: Connection.Step {
+    /// A step like `flush`, for a connection to prepare.
+    static var flushKind: Connection.Step {
         let (number, numbers) = (Parameter.int8(0), Parameter.int8Array([]))
         return Connection.Step(
-            settle,
+            flushStatement,
             [
                 number, number, number, numbers, .textArray([]), numbers, numbers, numbers, numbers, numbers,
             ])
     }
 
     /// Answers rows, unlike an append, of which the writer counts what it has written.
-    private static let settle = """
+    private static let flushStatement = """
         WITH home AS (
             UPDATE mimeo_log.databases d SET settled = d.head
             WHERE d.number = $1 AND d.head = $2 AND d.hash = $3 RETURNING d.number
@@ -128,11 +128,11 @@ final class WriterKnowledge {
         SELECT number FROM home
         """
 
-    /// Takes note that everything is settled.
-    func settle() {
-        unsettled = 0
-        unsettledActors = []
-        unsettledTouches.removeAll(keepingCapacity: true)
+    /// Takes note that everything was flushed.
+    func noteFlushed() {
+        unflushed = 0
+        unflushedActors = []
+        unflushedTouches.removeAll(keepingCapacity: true)
     }
 
     private func add(_ plain: PlainAppend) {

@@ -5,8 +5,8 @@ import GRDB
 /// An index as the catalog has it.
 ///
 /// An index has a table of its own, `index_N`: an entry for each live document, `key` as `KeyWriter` writes
-/// it, then the document's number, so that entries of one key follow in the order of a scan. `held` holds
-/// the values where the key does not tell them (`1.0` has the key of `1`).
+/// it, then the document's number, so that entries of one key follow in the order of a scan. Its
+/// column `held` has the values where the key does not tell them (`1.0` has the key of `1`).
 final class StoredIndex: Sendable {
     /// The number in its table's name; never used again.
     let number: Int64
@@ -31,12 +31,12 @@ final class StoredIndex: Sendable {
     struct Entry: Equatable {
         var key: [UInt8]
         /// The values of all keys, encoded; nil where the key tells them.
-        var held: [UInt8]?
+        var values: [UInt8]?
         /// Whether a part was cut.
         var isCut = false
 
         static func == (left: Entry, right: Entry) -> Bool {
-            left.key == right.key && left.held == right.held
+            left.key == right.key && left.values == right.values
         }
     }
 
@@ -52,7 +52,7 @@ final class StoredIndex: Sendable {
         }
         return Entry(
             key: writer.bytes,
-            held: writer.isAmbiguous && !writer.isTruncated ? HeldValues.encode(values) : nil,
+            values: writer.isAmbiguous && !writer.isTruncated ? EntryValues.encode(values) : nil,
             isCut: writer.isTruncated)
     }
 
@@ -61,7 +61,7 @@ final class StoredIndex: Sendable {
         _ entry: Entry, of document: Int64, _ statement: borrowing RawStatement, _ database: Database
     ) throws {
         statement.bind(2, document)
-        if let held = entry.held { statement.bind(3, held) }
+        if let values = entry.values { statement.bind(3, values) }
         try entry.key.withUnsafeBytes { key in
             statement.bind(1, inPlace: key)
             try statement.runInPlace()
@@ -73,7 +73,7 @@ final class StoredIndex: Sendable {
         let statement = try RawStatement(cached: insertion, database)
         statement.bind(1, entry.key)
         statement.bind(2, document)
-        if let held = entry.held { statement.bind(3, held) }
+        if let values = entry.values { statement.bind(3, values) }
         try statement.run()
         if entry.isCut { try noteCut(database) }
     }
@@ -97,7 +97,7 @@ final class StoredIndex: Sendable {
 }
 
 /// The values of an entry, encoded as documents encode them.
-enum HeldValues {
+enum EntryValues {
     static func encode(_ values: [Value?]) -> [UInt8] { ValueList.encode(values) }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws -> [Value?] {

@@ -24,11 +24,11 @@ struct RawStatement: ~Copyable {
     /// The connection's cached statement, or one of its own while that one is in the midst of its rows: for
     /// scans that are made often, and within one another now and then.
     init(reused sql: String, _ database: Database) throws {
-        try self.init(held: database.cachedStatement(sql: sql), database)
+        try self.init(reusing: database.cachedStatement(sql: sql), database)
     }
 
     /// As `reused`, of a statement that was looked up before.
-    init(held known: Statement, _ database: Database) throws {
+    init(reusing known: Statement, _ database: Database) throws {
         let isBusy = sqlite3_stmt_busy(known.sqliteStatement) != 0
         self.init(isBusy ? try database.makeStatement(sql: known.sql) : known, database)
     }

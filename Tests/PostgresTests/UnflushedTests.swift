@@ -7,9 +7,9 @@ import Testing
 /// Plain appends leave the tables of frontiers and touches behind (`WriterKnowledge`): nobody may notice. The
 /// first group of a writer does not.
 @Suite(
-    "The log in PostgreSQL: what waits to be settled",
+    "The log in PostgreSQL: what waits to be flushed",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
-struct UnsettledTests {
+struct UnflushedTests {
     /// Appends one by one, so that each is a group of its own.
     private static func append(
         _ sequences: ClosedRange<UInt64>, of actor: UInt64, to log: PostgresOperationLog, touch: Touch? = nil
@@ -113,9 +113,9 @@ struct UnsettledTests {
     func bound(each: UInt64) async throws {
         try await Self.use { log, other, tables in
             // Each operation touches one thing, so it counts twice.
-            let most = UInt64(PostgresLimits.unsettledEntries) / 2
+            let most = UInt64(PostgresLimits.unflushedEntries) / 2
             let rounds = most / each * 2 + 8
-            var settled: Set<Int64> = []
+            var flushed: Set<Int64> = []
             for round in 0..<rounds {
                 let first = round * each + 1
                 let touch = Touch(rawValue: round % 7)
@@ -125,9 +125,9 @@ struct UnsettledTests {
                 #expect(try await log.append(requests, to: "db").last == .appended(offset: first + each - 1))
                 let row = try tables.query("SELECT head - settled, settled FROM mimeo_log.databases")
                 #expect(row.int8(0, 0) < most + each)
-                settled.insert(row.int8(0, 1))
+                flushed.insert(row.int8(0, 1))
             }
-            #expect(settled.count == 3, "not settled at the first group and twice after it")
+            #expect(flushed.count == 3, "not flushed at the first group and twice after it")
             let table = try tables.query(
                 """
                 SELECT a.sequence, d.settled, (SELECT max("offset") FROM mimeo_log.touched),
@@ -146,7 +146,7 @@ struct UnsettledTests {
     func boundOfTouches() async throws {
         try await Self.use { log, _, tables in
             let touches = (0..<2_000 as Range<UInt64>).map { Touch(rawValue: $0) }
-            let most = PostgresLimits.unsettledEntries
+            let most = PostgresLimits.unflushedEntries
             for sequence in 1...UInt64(most / touches.count + 3) {
                 let request = AppendRequest(
                     record: record(1, sequence).record, authorKey: "key", touches: touches)
@@ -158,18 +158,18 @@ struct UnsettledTests {
                     """)
                 #expect(waiting.int8(0, 0) < Int64(most + touches.count))
             }
-            let settled = try tables.query("SELECT settled FROM mimeo_log.databases")
-            #expect(settled.int8(0, 0) > 1, "nothing was settled")
+            let flushed = try tables.query("SELECT settled FROM mimeo_log.databases")
+            #expect(flushed.int8(0, 0) > 1, "nothing was flushed")
         }
     }
 
     /// An operation that alone is as much as may wait.
     private static func large(_ actor: UInt64, _ sequence: UInt64) -> AppendRequest {
-        let touches = (0..<UInt64(PostgresLimits.unsettledEntries)).map { Touch(rawValue: $0) }
+        let touches = (0..<UInt64(PostgresLimits.unflushedEntries)).map { Touch(rawValue: $0) }
         return AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: touches)
     }
 
-    @Test("a writer settles from memory what the operations' rows say")
+    @Test("a writer flushes from memory what the operations' rows say")
     func fromMemory() async throws {
         try await Self.use { log, _, tables in
             try await Self.append(1...2, of: 1, to: log)
@@ -210,7 +210,7 @@ struct UnsettledTests {
         }
     }
 
-    @Test("a writer that others have overtaken settles nothing from memory")
+    @Test("a writer that others have overtaken flushes nothing from memory")
     func fromMemoryBehindOthers() async throws {
         try await Self.use { log, other, tables in
             try await Self.append(1...2, of: 1, to: log)
@@ -218,7 +218,7 @@ struct UnsettledTests {
             let touch = Touch(rawValue: 5)
             try await Self.append(1...2, of: 2, to: other, touch: touch)
             try await Self.append(4...4, of: 1, to: log)
-            // Settles, and changes nothing.
+            // Flushes, and changes nothing.
             #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: 4)])
             let row = try tables.query("SELECT \"offset\" FROM mimeo_log.touched WHERE touch = 5")
             #expect(row.int8(0, 0) == 5)
@@ -227,7 +227,7 @@ struct UnsettledTests {
         }
     }
 
-    @Test("an actor that is new while others wait is registered to its key, by whomever it is settled")
+    @Test("an actor that is new while others wait is registered to its key, by whomever it is flushed")
     func newActors() async throws {
         try await Self.use { log, other, tables in
             try await Self.append(1...2, of: 1, to: log)
@@ -247,7 +247,7 @@ struct UnsettledTests {
         }
     }
 
-    @Test("what an operation of several touched, and which of a group touched it last, is settled as it was")
+    @Test("what an operation of several touched, and which of a group touched it last, is flushed as it was")
     func touchesOfAGroup() async throws {
         try await Self.use { log, other, tables in
             try await Self.append(1...1, of: 1, to: log)
@@ -258,7 +258,7 @@ struct UnsettledTests {
                     touches: touches.map { Touch(rawValue: $0) })
             }
             _ = try await log.append(requests, to: "db")
-            // Settles, and changes nothing.
+            // Flushes, and changes nothing.
             _ = try await other.append([record(1, 1)], to: "db")
             let rows = try tables.query("SELECT touch, \"offset\" FROM mimeo_log.touched ORDER BY touch")
             let found = (0..<rows.count).map { [rows.int8($0, 0), rows.int8($0, 1)] }
@@ -266,7 +266,7 @@ struct UnsettledTests {
         }
     }
 
-    @Test("a truncation settles it, and what is left of the index is what an index would have")
+    @Test("a truncation flushes it, and what is left of the index is what an index would have")
     func truncation() async throws {
         try await Self.use { log, _, tables in
             try await Self.append(1...3, of: 1, to: log, touch: .collection("old"))

@@ -25,7 +25,7 @@ extension Replica {
             let begun = try begin(index, ifNotExists: ifNotExists)
             do {
                 try build(index.collection, index.name, interruption)
-                if begun != nil { settle() }
+                if begun != nil { checkpointWriteAheadLog() }
             } catch {
                 // Where even that fails, the next opening goes on with it.
                 if let begun { try? takeBack(begun) }
@@ -65,9 +65,9 @@ extension Replica {
 
     /// Brings what was just built into the file: what the write-ahead log has is looked up page by page.
     /// Waits for its turn to write and for no reader, and is done another time where it cannot be done now.
-    private func settle() { try? writing { _ = try $0.checkpoint(.passive) } }
+    private func checkpointWriteAheadLog() { try? writing { _ = try $0.checkpoint(.passive) } }
 
-    private func drop(_ collection: String, _ name: String, ifExists: Bool) throws {
+    private func drop(_ collection: CollectionName, _ name: String, ifExists: Bool) throws {
         try committing { database, _ in
             guard let index = try Self.index(collection, name, database)?.index else {
                 if ifExists { return ((), nil) }
@@ -88,7 +88,7 @@ extension Replica {
 
     /// Adds documents to an index until it is complete.
     private func build(
-        _ collection: String, _ name: String, _ interruption: (@Sendable () -> Interruption?)? = nil
+        _ collection: CollectionName, _ name: String, _ interruption: (@Sendable () -> Interruption?)? = nil
     ) throws {
         while try buildStep(collection, name) {
             if let reason = interruption?() { throw DQLError.interrupted(reason) }
@@ -100,7 +100,7 @@ extension Replica {
     }
 
     /// One step; false when nothing is left to do.
-    func buildStep(_ collection: String, _ name: String) throws -> Bool {
+    func buildStep(_ collection: CollectionName, _ name: String) throws -> Bool {
         try committing { database, _ in
             guard let (table, index) = try Self.index(collection, name, database),
                 let built = try IndexRows.built(index.number, database)
@@ -144,7 +144,7 @@ extension Replica {
     }
 
     private static func index(
-        _ collection: String, _ name: String, _ database: Database
+        _ collection: CollectionName, _ name: String, _ database: Database
     ) throws -> (table: DocumentTable, index: StoredIndex)? {
         var collections = Collections()
         guard let table = try collections.number(of: collection, database),
