@@ -84,7 +84,7 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "CRDT", "DQL", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
-                "ServiceKit", "Sync", "TestSupport", "Transport", logging,
+                "Sync", "TestSupport", "Transport", logging,
             ],
             path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
             swiftSettings: strict),

@@ -36,7 +36,7 @@ let package = Package(
         .executableTarget(
             name: "log-benchmark",
             dependencies: [
-                "CRDT", "OperationLog", "Postgres", "CLibPQ", "Replica", "ServiceKit", sqlite, logging,
+                "CRDT", "OperationLog", "Postgres", "CLibPQ", "ServiceKit", sqlite, logging,
             ],
             path: "Tests/Benchmarks/Log", exclude: ["Package.swift"], swiftSettings: strict),
     ],
