@@ -5,8 +5,8 @@ public struct SystemTimeZones: Sendable {
     /// Knows nothing until it is asked.
     public init() {}
 
-    /// The offset from UTC, in seconds, at a Unix time in milliseconds; nil for a zone that is not in the system's
-    /// tables. The system caches them.
+    /// The offset from UTC, in seconds, at a Unix time in milliseconds; nil for a zone that is not in the
+    /// system's tables. The system caches them.
     public func offsetSeconds(of zone: String, at milliseconds: Int64) -> Int? {
         // Foundation also takes abbreviations, which mean different zones to different people.
         guard zone.contains("/"), let zone = TimeZone(identifier: zone) else { return nil }

@@ -44,8 +44,8 @@ struct ImportTable {
 
     private static let grdb: Set<String> = ["GRDB", "GRDBSQLite"]
 
-    /// CRDT, DQL and Sync know no file, clock, thread or socket: they import no Foundation either. Identity is
-    /// under the same rule, but jwt-kit and the key types speak Foundation's `Data` and `Date`.
+    /// CRDT, DQL and Sync know no file, clock, thread or socket: they import no Foundation either. Identity
+    /// is under the same rule, but jwt-kit and the key types speak Foundation's `Data` and `Date`.
     static let mimeo = ImportTable(
         rows: [
             "Shared/CRDT": Row(),

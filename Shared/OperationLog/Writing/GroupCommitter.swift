@@ -17,9 +17,9 @@ import Synchronization
 /// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so that
 /// a blocking fsync never occupies a thread of the cooperative pool.
 ///
-/// A caller that finds the turn free takes it, where a commit can be waited for a short time only (`runsInline`,
-/// `Commit.isDecided`): its group is its one call, and neither is the committing thread woken for it nor the
-/// caller behind it, which costs more than all else that an append does beside its commit. What takes longer
+/// A caller that finds the turn free takes it, where a commit can be waited for a short time only
+/// (`runsInline`, `Commit.isDecided`): its group is its one call, and neither is the committing thread woken
+/// for it nor the caller behind it, which costs more than all else that an append does beside its commit. What takes longer
 /// than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on on `queue`.
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely

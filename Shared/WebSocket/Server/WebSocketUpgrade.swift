@@ -3,8 +3,8 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// A server's connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path and
-/// the route agrees, WebSocket.
+/// A server's connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path
+/// and the route agrees, WebSocket.
 ///
 /// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer. HTTP itself is the
 /// caller's: `Plain` is what it makes of a channel that was not upgraded.
