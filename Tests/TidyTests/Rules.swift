@@ -33,7 +33,8 @@ enum Rules {
     static let knowledgeHeading = "## What it may know"
 
     /// The first sentence below `knowledgeHeading` names the modules of ours in the module's row and no
-    /// other; packages and explanations are free. Without any it says "Nothing of ours", anywhere in the section.
+    /// other; packages and explanations are free. Without any it says "Nothing of ours", anywhere in the
+    /// section.
     static func readmeImports(_ readme: SourceFile, table: ImportTable = .mimeo) -> [Violation] {
         guard let row = table.rows[readme.module] else { return [] }
         let lines = readme.lines.map(\.text)

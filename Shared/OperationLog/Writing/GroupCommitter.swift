@@ -19,8 +19,9 @@ import Synchronization
 ///
 /// A caller that finds the turn free takes it, where a commit can be waited for a short time only
 /// (`runsInline`, `Commit.isDecided`): its group is its one call, and neither is the committing thread woken
-/// for it nor the caller behind it, which costs more than all else that an append does beside its commit. What takes longer
-/// than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on on `queue`.
+/// for it nor the caller behind it, which costs more than all else that an append does beside its commit.
+/// What takes longer than `LogLimits.callerPatience`, for which a thread of the pool does nothing, goes on
+/// on `queue`.
 ///
 /// Waking a sleeping thread costs a good part of what a commit does. So while calls follow each other closely
 /// (somebody appends, waits, appends), the committing thread looks for the next one for a moment before it

@@ -5,10 +5,10 @@ import Synchronization
 /// A WebSocket as a pipe of binary messages, for either side.
 ///
 /// Invariants: messages arrive whole and in order; one at most reads (`receive`, `inbound`, or whom
-/// `handOver` names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer
-/// in both directions: `send` waits while the socket does not take more, and the socket is not read while much
-/// waits to be taken. Once a close frame has gone out nothing else does. An open one has no task of its
-/// own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is held across nothing.
+/// `handOver` names). Any number of tasks send, each message in one frame. Back-pressure reaches the peer in
+/// both directions: `send` waits while the socket does not take more, and the socket is not read while much
+/// waits to be taken. Once a close frame has gone out nothing else does. An open one has no task of its own:
+/// frames are handled on the event loop, in `WebSocketHandler`. `incoming` is held across nothing.
 public final class WebSocketConnection: Sendable {
     /// Which side of the connection this is: clients mask what they send.
     public enum Role: Sendable {
