@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 import Foundation
-import LogDoubles
+import LogFakes
 import Logging
 import Machine
 import OperationLog

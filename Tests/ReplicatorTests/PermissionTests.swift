@@ -8,7 +8,7 @@ import ServiceKit
 import Synchronization
 import TestSupport
 import Testing
-import Transport
+import WebSocket
 
 @testable import Sync
 

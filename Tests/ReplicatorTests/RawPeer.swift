@@ -5,6 +5,7 @@ import Machine
 import ServiceKit
 import Synchronization
 import Transport
+import WebSocket
 
 @testable import Sync
 

@@ -13,6 +13,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Transport
+import WebSocket
 
 /// A replicator on a free loopback port over a log in a temporary folder, and peers that sync with it.
 struct TestBench {

@@ -7,6 +7,7 @@ import Replica
 import Sync
 import Synchronization
 import Transport
+import WebSocket
 
 /// Exchanges documents with the server: sends what was written here, brings what was subscribed to.
 ///
