@@ -1,10 +1,12 @@
+import CRDT
+
 /// Who is at the other end, for one database, until a given time. What a verified access token says, or the
 /// record of an API key.
 public struct Identity: Sendable, Hashable {
     /// The provider's name for the user; of an API key the key's.
     public let userID: String
     /// The one database this identity is for.
-    public let databaseID: String
+    public let databaseID: DatabaseID
     /// The public key of the peer that logged in (`pk…`), when it sent one.
     public let peerKey: String?
     /// What may be read and written, ready to be asked about documents.
@@ -33,7 +35,7 @@ public struct Identity: Sendable, Hashable {
 
     /// An identity of the given parts. A grant that cannot be enforced grants nothing.
     public init(
-        userID: String, databaseID: String, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
+        userID: String, databaseID: DatabaseID, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.init(
@@ -46,7 +48,7 @@ public struct Identity: Sendable, Hashable {
 
     /// An identity whose grant was compiled before.
     public init(
-        userID: String, databaseID: String, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
+        userID: String, databaseID: DatabaseID, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.signedBy = signedBy
@@ -70,18 +72,18 @@ public struct Identity: Sendable, Hashable {
 }
 
 /// The rule for database ids, which are also folder names and parts of key ids.
-public enum DatabaseID {
-    /// - Throws: `AUTH-0304` unless the text is 1 to 128 of `[A-Za-z0-9_-]`.
-    public static func validate(_ text: String) throws(IdentityError) {
-        guard isValid(text) else {
+extension DatabaseID {
+    /// - Throws: `AUTH-0304` unless the id is 1 to 128 of `[A-Za-z0-9_-]`.
+    public func validate() throws(IdentityError) {
+        guard isValid else {
             throw IdentityError(
                 .databaseIDInvalid,
                 "a database id is 1 to \(Limits.databaseIDBytes) letters, digits, '-' or '_'")
         }
     }
 
-    /// Whether the text is 1 to 128 of `[A-Za-z0-9_-]`.
-    public static func isValid(_ text: some StringProtocol) -> Bool {
+    /// Whether the id is 1 to 128 of `[A-Za-z0-9_-]`.
+    public var isValid: Bool {
         !text.isEmpty && text.utf8.count <= Limits.databaseIDBytes
             && text.utf8.allSatisfy { byte in
                 switch byte {

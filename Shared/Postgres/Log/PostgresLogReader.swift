@@ -10,7 +10,7 @@ enum PostgresLogReader {
         let offset: Offset
         let hash: UInt64
         /// The place through which entries were removed.
-        let truncated: UInt64
+        let truncated: Offset
         let truncatedHash: UInt64
         /// The place through which the tables of frontiers and touches are complete: the column `settled`.
         let flushed: Int64
@@ -26,7 +26,7 @@ enum PostgresLogReader {
             FROM mimeo_log.databases d
             LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
             WHERE d.id = $1
-            """, [.text(database)])
+            """, [.text(database.text)])
         guard rows.count == 1 else {
             throw OperationLogError(.unknownDatabase, "there is no database of this id", database: database)
         }
@@ -34,8 +34,8 @@ enum PostgresLogReader {
             throw OperationLogError(.corrupt, "the log id is damaged", database: database, offset: 0)
         }
         let head = Head(
-            number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3),
-            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6), flushed: rows.int8(0, 7))
+            number: rows.int8(0, 0), logID: logID, offset: Offset(rows.bits(0, 2)), hash: rows.bits(0, 3),
+            truncated: Offset(rows.bits(0, 5)), truncatedHash: rows.bits(0, 6), flushed: rows.int8(0, 7))
         let last: UInt64? =
             if head.offset == 0 {
                 ChainHash.start(logID)
@@ -89,7 +89,7 @@ enum PostgresLogReader {
             }
         }
         let entries = try entries(
-            connection, database, head, after: offset - 1, limit: ReadLimit(operations: 1))
+            connection, database, head, after: offset.previous, limit: ReadLimit(operations: 1))
         return LogPosition(logID: head.logID, offset: offset, hash: entries[0].hash)
     }
 
@@ -128,21 +128,21 @@ enum PostgresLogReader {
             """,
             [
                 .int8(head.number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) }),
-                .int8(head.flushed), .int8(Int64(bitPattern: head.offset)),
+                .int8(head.flushed), .int8(Int64(bitPattern: head.offset.rawValue)),
             ])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
-                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3),
-                authorKey: rows.text(row, 4))
+                sequence: SequenceNumber(rows.bits(row, 1)), timestamp: rows.bits(row, 2),
+                hash: rows.bits(row, 3), authorKey: rows.text(row, 4))
         }
         return frontier
     }
 
     /// The heads of all databases, unverified: good for a hint.
-    static func heads(_ connection: Connection) throws(PostgresError) -> [(String, UInt64)] {
+    static func heads(_ connection: Connection) throws(PostgresError) -> [(DatabaseID, Offset)] {
         let rows = try connection.query("SELECT id, head FROM mimeo_log.databases")
-        return (0..<rows.count).map { (rows.text($0, 0), rows.bits($0, 1)) }
+        return (0..<rows.count).map { (DatabaseID(rows.text($0, 0)), Offset(rows.bits($0, 1))) }
     }
 
     /// The server measures the entries, so that no more than the limit (and one entry) comes over.
@@ -165,18 +165,19 @@ enum PostgresLogReader {
         var chain = ChainReader(
             database: database, after: offset, hash: try hash(connection, database, head, at: offset),
             limit: limit)
-        let through = offset + min(UInt64(limit.operations), head.offset - offset)
+        let through = offset.advanced(by: min(limit.operations, offset.distance(to: head.offset)))
         let rows = try connection.query(
             select,
             [
-                .int8(head.number), .int8(Int64(bitPattern: offset)), .int8(Int64(bitPattern: through)),
+                .int8(head.number), .int8(Int64(bitPattern: offset.rawValue)), .int8(Int64(bitPattern: through.rawValue)),
                 .int8(Int64(limit.bytes)),
             ])
         for row in 0..<rows.count {
             let record = OperationRecord(
-                actor: ActorID(rows.bits(row, 1)), sequence: rows.bits(row, 2), timestamp: rows.bits(row, 3),
-                bytes: rows.bytes(row, 5))
-            let entry = LogEntry(offset: rows.bits(row, 0), hash: rows.bits(row, 4), record: record)
+                actor: ActorID(rows.bits(row, 1)), sequence: SequenceNumber(rows.bits(row, 2)),
+                timestamp: rows.bits(row, 3), bytes: rows.bytes(row, 5))
+            let entry = LogEntry(
+                offset: Offset(rows.bits(row, 0)), hash: rows.bits(row, 4), record: record)
             guard try chain.take(entry) else { break }
         }
         return try chain.finish(through: through)
@@ -189,7 +190,7 @@ enum PostgresLogReader {
         if offset == head.truncated { return head.truncatedHash }
         let rows = try connection.query(
             "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
-            [.int8(head.number), .int8(Int64(bitPattern: offset))])
+            [.int8(head.number), .int8(Int64(bitPattern: offset.rawValue))])
         guard rows.count == 1 else {
             throw OperationLogError(.corrupt, "the entry is missing", database: database, offset: offset)
         }
@@ -204,7 +205,7 @@ enum PostgresLogReader {
             """
             SELECT hashes[$2 - first + 1] FROM mimeo_log.hashes
             WHERE database = $1 AND first <= $2 ORDER BY first DESC LIMIT 1
-            """, [.int8(head.number), .int8(Int64(bitPattern: offset))])
+            """, [.int8(head.number), .int8(Int64(bitPattern: offset.rawValue))])
         return rows.count == 1 && !rows.isNull(0, 0) ? rows.bits(0, 0) : nil
     }
 }

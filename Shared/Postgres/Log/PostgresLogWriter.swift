@@ -27,7 +27,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     private var connection: Connection?
     /// What this connection's appends have shown of databases. A server that was put back has ended all
     /// connections, so the first group of each looks whether the last entry is the one that the head names.
-    private var known: [String: WriterKnowledge] = [:]
+    private var known: [DatabaseID: WriterKnowledge] = [:]
     /// The groups that were begun and not finished, in order.
     private var underWay: [BegunGroup] = []
 
@@ -35,7 +35,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// finds it there, which is no growth.
     private var hasLostAnswer = false
     /// The heads that were found after an answer was lost, for whoever is told of the next group.
-    private var regained: [String: UInt64] = [:]
+    private var regained: [DatabaseID: Offset] = [:]
 
     /// See `OperationLog.term`: it begins with a connection, and ends with the next one. While there is none
     /// the server may fail over, so what is judged then belongs to no term that is to come.
@@ -117,7 +117,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Commits a group that was begun. What is plain goes first, in one round trip; what the server then
     /// leaves to decide, or has a condition or lease, in another.
     /// - Returns: what became of it, and the new heads of the databases that grew.
-    func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [String: UInt64]) {
+    func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [DatabaseID: Offset]) {
         precondition(underWay.first === group, "groups are finished in the order in which they were begun")
         read(group)
         underWay.removeFirst()
@@ -255,7 +255,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 rest.append(part)
                 continue
             }
-            let (before, former) = (rows.bits(0, 1), known[part.database]?.head)
+            let (before, former) = (Offset(rows.bits(0, 1)), known[part.database]?.head)
             outcome.take(part, calls, from: before)
             known[part.database] = WriterKnowledge(
                 after: plain, from: before, hash: plain.hash(after: rows.bits(0, 2)), number: rows.int8(0, 0),

@@ -108,7 +108,7 @@ public final class PostgresOperationLog: OperationLog {
     /// One function call; a fresh log id is drawn for it.
     @discardableResult
     public func createDatabase(_ database: DatabaseID) async throws -> Bool {
-        guard DatabaseID.isValid(database) else {
+        guard database.isValidInLog else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
         try committer.checkHealth()
@@ -117,7 +117,7 @@ public final class PostgresOperationLog: OperationLog {
             let rows = try connection.query(
                 "SELECT mimeo_log.create_database($1, $2, $3)",
                 [
-                    .text(database), .bytes(logID.bytes),
+                    .text(database.text), .bytes(logID.bytes),
                     .int8(Int64(bitPattern: ChainHash.start(logID))),
                 ])
             return rows.bool(0, 0)
@@ -125,19 +125,19 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// In order of creation.
-    public func databases() async throws -> [String] {
+    public func databases() async throws -> [DatabaseID] {
         try await reading { connection in
             let rows = try connection.query("SELECT id FROM mimeo_log.databases ORDER BY number")
-            return (0..<rows.count).map { rows.text($0, 0) }
+            return (0..<rows.count).map { DatabaseID(rows.text($0, 0)) }
         }
     }
 
     /// One look-up.
     public func databaseExists(_ database: DatabaseID) async throws -> Bool {
-        guard DatabaseID.isValid(database) else { return false }
+        guard database.isValidInLog else { return false }
         return try await reading { connection in
             let sql = "SELECT EXISTS (SELECT 1 FROM mimeo_log.databases WHERE id = $1)"
-            return try connection.query(sql, [.text(database)]).bool(0, 0)
+            return try connection.query(sql, [.text(database.text)]).bool(0, 0)
         }
     }
 

@@ -26,7 +26,7 @@ final class WriterKnowledge {
     /// The database's number in the tables.
     let number: Int64
     /// The head as this writer left it.
-    private(set) var head: UInt64
+    private(set) var head: Offset
     /// The chain hash there.
     private(set) var hash: UInt64
     /// Whether somebody else had appended before this writer's last group: then asking first costs less than
@@ -36,14 +36,14 @@ final class WriterKnowledge {
     private var unflushed = 0
     /// The same, folded: whose operations wait, and where what they touched was touched last.
     private var unflushedActors: Set<ActorID> = []
-    private var unflushedTouches: [Touch: UInt64] = [:]
+    private var unflushedTouches: [Touch: Offset] = [:]
     private var actors: [ActorID: Standing] = [:]
 
     /// What is known after a group that the server flushed.
-    init(after plain: PlainAppend, from before: UInt64, hash: UInt64, number: Int64, former: UInt64?) {
+    init(after plain: PlainAppend, from before: Offset, hash: UInt64, number: Int64, former: Offset?) {
         self.number = number
         self.hash = hash
-        head = before + UInt64(plain.count)
+        head = before.advanced(by: plain.count)
         isShared = former.map { $0 != before } ?? false
         add(plain)
     }
@@ -54,7 +54,7 @@ final class WriterKnowledge {
     /// Whether an operation is its actor's next, under the actor's key; nil where that is not known.
     func fits(_ operation: PreparedOperation) -> Bool? {
         guard let standing = actors[operation.record.actor] else { return nil }
-        return standing.sequence == operation.record.sequence - 1
+        return standing.sequence == operation.record.sequence.previous
             && utf8Equal(standing.authorKey, operation.authorKey)
     }
 
@@ -62,14 +62,14 @@ final class WriterKnowledge {
     func take(_ plain: PlainAppend, hash: UInt64) {
         plain.forEachTouch(behind: head) { unflushedTouches[$0] = $1 }
         for last in plain.lasts { unflushedActors.insert(last.record.actor) }
-        head += UInt64(plain.count)
+        head = head.advanced(by: plain.count)
         self.hash = hash
         unflushed += plain.entries
         add(plain)
     }
 
     /// Takes note that nothing was appended behind `head`, which is another one now, or there was no room.
-    func refuse(at head: UInt64) {
+    func refuse(at head: Offset) {
         // What was sent behind it is refused too.
         guard !isShared else { return }
         self.head = head
@@ -83,14 +83,14 @@ final class WriterKnowledge {
         return Connection.Step(
             Self.flushStatement,
             [
-                .int8(number), .int8(Int64(bitPattern: head)), .int8(Int64(bitPattern: hash)),
+                .int8(number), .int8(Int64(bitPattern: head.rawValue)), .int8(Int64(bitPattern: hash)),
                 .int8Array(lasts.map { Int64(bitPattern: $0.0.rawValue) }),
                 .textArray(lasts.map(\.1.authorKey)),
-                .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence) }),
+                .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence.rawValue) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.timestamp) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.contentHash) }),
                 .int8Array(unflushedTouches.map { Int64(bitPattern: $0.key.rawValue) }),
-                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.value) }),
+                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.value.rawValue) }),
             ])
     }
 

@@ -17,10 +17,10 @@ enum ProjectionNames {
 
     /// What the schema of a database's views is called: `db_` and the database's id. A prefix, because an id
     /// may be `public`, or start with `pg_`, which PostgreSQL keeps for itself.
-    static func viewSchema(_ database: String) -> String { fitting("db_" + database) }
+    static func viewSchema(_ database: DatabaseID) -> String { fitting("db_" + database.text) }
 
     /// What a collection's view is called: as the collection, as far as PostgreSQL can.
-    static func view(_ collection: String) -> String { fitting(readable(collection)) }
+    static func view(_ collection: CollectionName) -> String { fitting(readable(collection.text)) }
 
     /// The name with what tells it from all others: for names that are cut, or taken.
     static func distinct(_ name: String, _ bytes: [UInt8], attempt: Int = 0) -> String {

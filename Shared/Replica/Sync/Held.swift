@@ -62,7 +62,7 @@ extension ReadTransaction {
 
     /// Visits documents of a collection by id, tombstones included; the visit returns false to stop.
     func documents(
-        of collection: String, after start: DocumentID?, through end: DocumentID?,
+        of collection: CollectionName, after start: DocumentID?, through end: DocumentID?,
         _ visit: (DocumentID, UnsafeRawBufferPointer) throws -> Bool
     ) throws {
         try withDatabase { database in
@@ -91,7 +91,7 @@ extension ReadTransaction {
         return try held.compactMap { item in
             let gone: VersionVector?
             if let state = try state(of: item.key) {
-                gone = try state.withUnsafeBytes {
+                gone = try state.bytes.withUnsafeBytes {
                     try removals.gone(of: item.key, item.vector, here: try DocumentReader($0))
                 }
             } else {
@@ -257,7 +257,7 @@ extension Replica {
             try keys.compactMap { key in
                 guard let state = try transaction.state(of: key) else { return nil }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let (vector, isRest) = try state.withUnsafeBytes { bytes in
+                let (vector, isRest) = try state.bytes.withUnsafeBytes { bytes in
                     let document = try DocumentReader(bytes)
                     return (try document.vector().without(own), try document.isRestOfSeeds())
                 }

@@ -6,7 +6,7 @@ import GRDB
 /// reaches.
 public struct Reception: Sendable {
     /// Own operations that the server has: noted before everything else, and even where a base is missing.
-    public var acknowledges: [(actor: ActorID, through: UInt64, offset: UInt64)] = []
+    public var acknowledges: [(actor: ActorID, through: SequenceNumber, offset: Offset)] = []
     /// The documents, in the order of the log.
     public var updates: [DocumentUpdate]
     /// Subscription keys whose cursors advance to the position.
@@ -21,7 +21,7 @@ public struct Reception: Sendable {
     /// The position of the server's log that this stands for.
     public var seen: LogPosition?
     /// The offset that the server's stream has passed: its answers to own writes up to there are here.
-    public var streamed: UInt64?
+    public var streamed: Offset?
     /// Documents to show no more: they may not be read here any more.
     public var hides: [DocumentKey]
     /// What the server gave to keep with the cursor of the published subscription.
@@ -36,7 +36,7 @@ public struct Reception: Sendable {
     public init(
         updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
         publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil,
-        streamed: UInt64? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
+        streamed: Offset? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
     ) {
         self.updates = updates
         self.cursors = cursors
@@ -197,7 +197,7 @@ struct Merger {
                 return try merge(update, isAnswer: true)
             }
             if let latest = try Document(decoding: bytes).vector.greatestTime { try state.observe(latest) }
-            try bytes.withUnsafeBytes {
+            try bytes.bytes.withUnsafeBytes {
                 let entry = StagedPages.Entry(key: update.key, content: $0, isGone: false)
                 try replace(entry, under: gone)
             }
@@ -228,7 +228,7 @@ struct Merger {
         guard let table = try collections.number(of: entry.key.collection, database),
             let stored = try DocumentRows.state(table, entry.key.id, database)
         else { return try mergeStaged(entry) }
-        let held = try stored.withUnsafeBytes { try DocumentReader($0).vector() }
+        let held = try stored.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         let known = try DocumentReader(entry.content).vector()
         let isHere = held.entries.contains { item in
             item.time > known[item.actor] ?? 0 && item.time <= told[item.actor] ?? 0
@@ -296,7 +296,7 @@ struct Merger {
     /// What is staged was decoded whole when it was.
     private mutating func mergeStaged(_ entry: StagedPages.Entry) throws {
         let table = try collections.requireNumber(of: entry.key.collection, database)
-        let bytes = [UInt8](entry.content)
+        let bytes = EncodedState([UInt8](entry.content))
         guard try DocumentRows.isLive(table, entry.key.id, database) == nil else {
             return try merge(DocumentUpdate(key: entry.key, content: .state(bytes)))
         }
@@ -311,10 +311,10 @@ struct Merger {
 
     /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
     /// evicted, and that comes without them, is asked for: by then the server has them.
-    private mutating func askIfEvicted(_ key: DocumentKey, _ state: [UInt8]) throws {
+    private mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
         if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
         guard hasEvictions == true else { return }
-        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+        let vector = try state.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         if try Evicted.isMissing(from: vector, of: key, database) { try askAnew(key) }
     }
 
@@ -323,7 +323,7 @@ struct Merger {
     /// reaped meanwhile, and written anew (rule 14): the server is asked. It need not be where own writes to
     /// it are pending and all that is lacking is this actor's.
     private mutating func askIfLacking(
-        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: [UInt8]
+        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState
     ) throws {
         let lacking = document.vector.entries.filter {
             !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
@@ -332,7 +332,7 @@ struct Merger {
         guard document.isLive || incoming.isLive, !lacking.isEmpty else { return }
         let withheld = try Withheld.actors(of: key.collection, database)
         if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
-        let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
+        let isFollowed = try stored.bytes.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
         guard !document.isLive || !isFollowed else { return }
         if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
         try Wanted.note(key, database)
@@ -346,7 +346,7 @@ struct Merger {
     }
 
     /// As `askIfEvicted`, for a collection of which nothing was here.
-    private mutating func askForEvicted(of collection: String) throws {
+    private mutating func askForEvicted(of collection: CollectionName) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         for id in try Evicted.documents(of: collection, database) {
             guard let state = try DocumentRows.state(table, id, database) else { continue }
@@ -361,7 +361,7 @@ struct Merger {
             guard let table = try collections.number(of: key.collection, database),
                 let bytes = try DocumentRows.state(table, key.id, database)
             else { continue }
-            try drop(key, table, try bytes.withUnsafeBytes { try DocumentReader($0).vector() })
+            try drop(key, table, try bytes.bytes.withUnsafeBytes { try DocumentReader($0).vector() })
         }
     }
 
@@ -403,7 +403,7 @@ struct Merger {
         if isListed, !isCovered { return try askAnew(key) }
         // A list tells of what was held when it was asked for. What has come since, and another subscription
         // has been told of, may go with it: that one says nothing more of it.
-        if document.isLive, try stored.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {
+        if document.isLive, try stored.bytes.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {
             try askAnew(key)
         }
         guard let rest else { return try drop(key, table, document.vector) }
@@ -508,7 +508,7 @@ struct Merger {
     }
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.
-    private mutating func insert(_ bytes: [UInt8], _ key: DocumentKey, _ table: DocumentTable) throws {
+    private mutating func insert(_ bytes: EncodedState, _ key: DocumentKey, _ table: DocumentTable) throws {
         var isLive = true
         if let stamp = Insertion.stamp(ofState: bytes) {
             try state.observe(stamp.time)
@@ -530,6 +530,6 @@ extension [SubscriptionQuery] {
     /// Whether a document matches one of them.
     func match(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
         let record = DocumentRecord(id: key.id, document: document)
-        return try contains { try utf8Equal($0.collection, key.collection) && $0.matches(record) }
+        return try contains { try $0.collection == key.collection && $0.matches(record) }
     }
 }

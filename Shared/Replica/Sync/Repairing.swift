@@ -10,7 +10,7 @@ public struct RepairRequest: Sendable {
         /// Its actor.
         public let actor: ActorID
         /// Its sequence.
-        public let sequence: UInt64
+        public let sequence: SequenceNumber
         /// Why, in the server's words.
         public let code: String
         /// For a person.
@@ -22,7 +22,7 @@ public struct RepairRequest: Sendable {
 
         /// A refusal of this operation.
         public init(
-            actor: ActorID, sequence: UInt64, code: String, message: String, isForItsBase: Bool,
+            actor: ActorID, sequence: SequenceNumber, code: String, message: String, isForItsBase: Bool,
             isThere: Bool = false
         ) {
             self.actor = actor
@@ -35,7 +35,7 @@ public struct RepairRequest: Sendable {
     }
 
     /// Per own actor the greatest sequence that the server has.
-    public var admitted: [ActorID: UInt64]
+    public var admitted: [ActorID: SequenceNumber]
     /// Own actors of which the server takes nothing more.
     public var closed: Set<ActorID>
     /// Those of them that another history goes on with beyond what is admitted here: a copy of this store, or
@@ -55,7 +55,7 @@ public struct RepairRequest: Sendable {
 
     /// A request of these parts.
     public init(
-        admitted: [ActorID: UInt64], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
+        admitted: [ActorID: SequenceNumber], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
         refused: [Refused],
         isForClock: Bool = false, gone: Set<DocumentKey> = [], seen: LogPosition?
     ) {
@@ -85,7 +85,7 @@ public enum RepairOutcome: Sendable {
         /// Those with something to upload, in the order in which they wrote it.
         public let pending: [ActorID]
         /// The operations that were set aside.
-        public let refused: [(actor: ActorID, sequence: UInt64)]
+        public let refused: [(actor: ActorID, sequence: SequenceNumber)]
         /// Whether what was to follow is stored; not where a base of it is missing.
         public let isFollowed: Bool
         /// As in `ReceptionOutcome.returning`.
@@ -95,7 +95,7 @@ public enum RepairOutcome: Sendable {
 
 extension Replica {
     /// Keeps the server's states of documents aside for a repair; nil for a document that it does not have.
-    public func stageRepair(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws {
+    public func stageRepair(_ states: [(key: DocumentKey, state: EncodedState?)]) throws {
         let empty = Document().encoded()
         try committing { database, state in
             for item in states {
@@ -212,12 +212,13 @@ struct Repairer {
             database)
         statement.bind(1, Self.subscription)
         while try statement.step() {
-            let key = DocumentKey(collection: statement.text(1), id: DocumentID(trusted: statement.bytes(2)))
+            let key = DocumentKey(
+                collection: CollectionName(statement.text(1)), id: DocumentID(trusted: statement.bytes(2)))
             places[key] = (statement.int(0), try DocumentReader(statement.blob(3)).vector())
         }
     }
 
-    mutating func run() throws -> [(actor: ActorID, sequence: UInt64)] {
+    mutating func run() throws -> [(actor: ActorID, sequence: SequenceNumber)] {
         try replaceDocuments()
         try resetClock()
         // Also where only others' operations move: what the present actor writes later may rest on them, and
@@ -225,7 +226,7 @@ struct Repairer {
         let renews = plan.moves || plan.left.contains(state.actor)
         if renews { try state.renewActor(environment, database) }
         var restamper = Restamper(actor: state.actor)
-        var setAside: [(actor: ActorID, sequence: UInt64)] = []
+        var setAside: [(actor: ActorID, sequence: SequenceNumber)] = []
         for (position, fate) in zip(positions, plan.fates) {
             let bytes = try self.bytes(at: position)
             let operation = try Operation(decoding: bytes)
@@ -352,7 +353,7 @@ struct Repairer {
         let all = absent.sorted { ($0.key.collection, $0.key.id) < ($1.key.collection, $1.key.id) }
         for (key, document) in all where document.isLive {
             let state = document.encoded()
-            let matches = try state.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
+            let matches = try state.bytes.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
             guard matches else { continue }
             try Wanted.note(key, database)
             wanted.append(key)
@@ -380,7 +381,7 @@ struct Repairer {
             database)
     }
 
-    private func staged(_ number: Int64) throws -> [UInt8] {
+    private func staged(_ number: Int64) throws -> EncodedState {
         let statement = try RawStatement(
             cached: "SELECT state FROM staged WHERE subscription = ? AND number = ?", database)
         statement.bind(1, Self.subscription)
@@ -388,7 +389,7 @@ struct Repairer {
         guard try statement.step() else {
             preconditionFailure("a staged state is there until its repair ends")
         }
-        return statement.bytes(0)
+        return EncodedState(statement.bytes(0))
     }
 
     private func bytes(at position: UInt64) throws -> [UInt8] {

@@ -11,7 +11,7 @@ struct PendingDocuments {
         /// Inserted where there was none, and not edited since; and the row it is in, nil once it is in none.
         case inserted(FreshDocument, DocumentPlace?)
         /// Its encoded delta, when the transaction has ended.
-        case delta([UInt8])
+        case delta(EncodedDelta)
 
         var edits: DocumentEditor.Pending {
             switch self {

@@ -15,19 +15,19 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
 
     /// Visits the live documents of a collection in no promised order, in place; the visit returns false to
     /// stop.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
     }
 
     /// As `scan`, without ids.
-    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scanFields(table, database, visit)
     }
 
     /// Visits one live document, in place; does nothing when there is none.
-    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }
@@ -35,10 +35,10 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     }
 
     /// The names of all collections that were ever written.
-    public func collectionNames() throws -> [String] { try Collections.names(database) }
+    public func collectionNames() throws -> [CollectionName] { try Collections.names(database) }
 
     /// The encoded state of a document, tombstones included; nil when the store never had it or evicted it.
-    public func state(of key: DocumentKey) throws -> [UInt8]? {
+    public func state(of key: DocumentKey) throws -> EncodedState? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
         return try DocumentRows.state(table, key.id, database)
     }
@@ -59,7 +59,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// How far a materialization has folded its log; nil before the first operation or on a peer.
     public func logPosition() throws -> LogPosition? {
         guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
-        return LogPosition(logID: logID, offset: state.head, hash: state.logHash)
+        return LogPosition(logID: logID, offset: Offset(state.head), hash: state.logHash)
     }
 
     /// One document of a catch-up: its key, its state, where it last changed.
@@ -75,7 +75,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// Visits the documents of a collection that changed after `position`, tombstones included, in the
     /// order of their last change; the visit returns false to stop.
     public func changes(
-        in collection: String, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
+        in collection: CollectionName, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
     ) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let statement = try RawStatement(

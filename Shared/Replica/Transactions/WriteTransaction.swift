@@ -39,7 +39,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// The documents that are inserted.
     private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
-    private var withdrawn: [DocumentKey: [UInt8]] = [:]
+    private var withdrawn: [DocumentKey: EncodedState] = [:]
 
     /// Documents that were looked for and found absent. Mostly the one looked for last is written next.
     private struct AbsentDocuments {
@@ -76,22 +76,22 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// The names of all collections that were ever written.
-    public func collectionNames() throws -> [String] { try Collections.names(database) }
+    public func collectionNames() throws -> [CollectionName] { try Collections.names(database) }
 
     /// See `ReadTransaction.scan`; shows this transaction's own edits.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
     }
 
     /// See `ReadTransaction.scanFields`; shows this transaction's own edits.
-    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scanFields(table, database, visit)
     }
 
     /// See `ReadTransaction.lookup`; shows this transaction's own edits.
-    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }
@@ -99,7 +99,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// Whether a live document has this id.
-    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+    public func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
         if let table = try collections.number(of: collection, database),
             let isLive = try DocumentRows.isLive(table, id, database)
         {
@@ -113,7 +113,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// and then evicted comes back whole: its delta holds the earlier edits too. Throws `documentTooLarge`
     /// above the hard limit.
     public func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
@@ -137,9 +137,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// Of seeds that are gone here nothing tells, once something was written onto what is left of them, that
     /// they live at the server: vectors are equal. So it is asked when it has this.
-    private func askIfOnRest(_ key: DocumentKey, _ before: [UInt8]) throws {
+    private func askIfOnRest(_ key: DocumentKey, _ before: EncodedState) throws {
         guard !withheld.contains(key.collection),
-            try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
+            try before.bytes.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
         else { return }
         try Wanted.note(key, database)
         wanted.append(key)
@@ -148,7 +148,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// See `DocumentWriter`. A document that the tables do not hold is written without the detour through an
     /// editor, and without a look at the tables before.
     public func insert(
-        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
     ) throws -> Bool {
         let key = DocumentKey(collection: collection, id: id)
@@ -208,7 +208,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// A document that a live subscription matches is wanted back at once. The cursors of all other
     /// subscriptions are forgotten: what they stood for is no longer here, so a later subscriber catches up
     /// from the start.
-    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    public func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let isWithheld = withheld.contains(collection)
         let own = isWithheld ? try Withheld.actors(of: collection, database) : []
@@ -216,7 +216,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         for id in ids {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
-            try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
+            try bytes.bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
             if pending[key] != nil {
                 withdrawn[key] = bytes
                 pending.leaveRow(of: key)
@@ -259,7 +259,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         /// Its operation; nil when everything is withheld.
         var own: WrittenOperation?
         /// The operations of withheld collections.
-        var withheld: [(collection: String, operation: Operation)] = []
+        var withheld: [(collection: CollectionName, operation: Operation)] = []
         /// The documents of all of them.
         var documents: [DocumentKey] = []
     }
@@ -288,14 +288,14 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
         for (actor, changes) in others.sorted(by: { $0.key < $1.key }) {
             let written = WrittenOperation(
-                actor: actor, sequence: try Withheld.lastSequence(of: actor, database) + 1,
+                actor: actor, sequence: try Withheld.lastSequence(of: actor, database).next,
                 timestamp: stamp.time, changes: changes)
             try written.checkSize()
             made.withheld.append((changes[0].key.collection, written.operation))
         }
         if !open.isEmpty || others.isEmpty {
             let written = WrittenOperation(
-                actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: open)
+                actor: stamp.actor, sequence: state.sequence.next, timestamp: stamp.time, changes: open)
             try written.checkSize()
             made.own = written
         }
@@ -315,7 +315,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// A new actor for a withheld collection. It rests on what was written there before: that is uploaded
     /// before it, since the present actor goes no further.
-    private func beginWithholding(_ collection: String) throws -> ActorID {
+    private func beginWithholding(_ collection: CollectionName) throws -> ActorID {
         guard try OwnOperations.last(of: state.actor, database) == nil else {
             needsNewActor = true
             throw ActorMustChange()
@@ -346,13 +346,13 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// Undoes an eviction by this very transaction.
-    private func takeBack(_ key: DocumentKey) throws -> [UInt8]? {
+    private func takeBack(_ key: DocumentKey) throws -> EncodedState? {
         guard let bytes = withdrawn.removeValue(forKey: key) else { return nil }
         evicted.removeAll { $0 == key }
         wanted.removeAll { $0 == key }
         let statement = try RawStatement(
             cached: "DELETE FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: state.actor.rawValue)
         try statement.run()
@@ -366,7 +366,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         guard hasEvictions != false else { return }
         let statement = try RawStatement(
             cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: state.actor.rawValue)
         guard try statement.step() else { return }

@@ -14,7 +14,7 @@ struct WrittenOperation: Sendable {
     typealias Change = (key: DocumentKey, written: PendingDocuments.Written)
 
     let actor: ActorID
-    let sequence: UInt64
+    let sequence: SequenceNumber
     let timestamp: Timestamp
     /// In the order in which the transaction first touched the documents.
     let changes: [Change]
@@ -35,7 +35,7 @@ struct WrittenOperation: Sendable {
         // A change adds two lengths, and the first one of a run its collection's name and their number.
         let most = changes.reduce(64) { sum, change in
             sum + Self.bytesAtMost(change.written) + change.key.id.bytes.count
-                + change.key.collection.utf8.count
+                + change.key.collection.text.utf8.count
                 + 32
         }
         guard most > CRDT.Limits.operationBytes else { return }
@@ -47,7 +47,7 @@ struct WrittenOperation: Sendable {
         }
     }
 
-    static func delta(_ written: PendingDocuments.Written) -> [UInt8] {
+    static func delta(_ written: PendingDocuments.Written) -> EncodedDelta {
         switch written {
         case .delta(let bytes): bytes
         case .inserted(let document, _): document.delta
